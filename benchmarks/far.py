@@ -16,8 +16,8 @@ from benchmarks.measure import Comparison, Effort
 from benchmarks.models import FRAMEWORKS, MINIXLA, Framework, models
 from minixla.tools.cost_reports import costs_on
 
-#: What is compared on each platform. XLA:GPU counts neither operations nor bytes; `seconds` are bytes
-#: by the memory's speed, `cycles` the estimates of all instructions.
+#: What is compared on each platform. XLA:GPU counts neither operations nor bytes. `seconds` are
+#: bytes over the memory's speed, `cycles` the sum of what XLA expects of each instruction.
 PLATFORMS = {
     "tpu v5e:2x2": ("flops", "bytes", "seconds", "cycles", "temporary"),
     "gpu h100": ("temporary", "kernels"),
@@ -25,20 +25,28 @@ PLATFORMS = {
 
 
 class Program(NamedTuple):
-    """A function that both frameworks have, and shapes of its arguments."""
+    """A function that both frameworks have."""
 
     name: str
     function: Callable[[Framework], Callable[..., Any]]
     arguments: Any
 
+    @property
+    def shapes(self) -> Any:
+        """Those of the arguments."""
+        return jax.tree.map(_described, self.arguments)
+
+
+def programs(small: bool = False) -> list[Program]:
+    """Models and layers; `small` ones are quickly compiled."""
+    return [*map(_step, models(small)), *_layers(small)]
+
 
 def far(effort: Effort) -> Iterator[Comparison]:
     """Models and layers compiled for each platform: XLA's figures, no times."""
-    programs = [_step(model) for model in models(effort.small)] + list(_layers(effort.small))
     for platform, measures in PLATFORMS.items():
-        for program in programs:
-            shapes = jax.tree.map(_described, program.arguments)
-            found = {each.name: _figures(each, program, shapes, platform) for each in FRAMEWORKS}
+        for program in programs(effort.small):
+            found = {each.name: _figures(each, program, platform) for each in FRAMEWORKS}
             for measure in measures:
                 medians = {name: numbers[measure] for name, numbers in found.items()}
                 ours, theirs = medians.values()
@@ -56,11 +64,9 @@ def _described(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(np.shape(leaf), np.asarray(leaf).dtype)
 
 
-def _figures(
-    framework: Framework, program: Program, shapes: Any, platform: str
-) -> dict[str, float]:
+def _figures(framework: Framework, program: Program, platform: str) -> dict[str, float]:
     jitted = framework.jit(program.function(framework))
-    numbers, rows = costs_on(platform, jitted, shapes)
+    numbers, rows = costs_on(platform, jitted, program.shapes)
     return numbers | {"kernels": len(rows), "cycles": sum([row.cycles or 0 for row in rows])}
 
 

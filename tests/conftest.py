@@ -43,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run what `make test` leaves out: tests marked `full`, and many more random inputs",
     )
 
+    parser.addoption(
+        "--far",
+        action="store_true",
+        help="run the tests marked `far` alone: programs compiled for platforms that are not here",
+    )
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Has XLA compile quickly here, and lightly in processes that tests start: in the oracles."""
@@ -58,8 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XLA_FLAGS"] = flags_of(LIGHTLY, before)
 
 
-def is_run(item: pytest.Item, full: bool) -> bool:
+def is_run(item: pytest.Item, full: bool, far: bool) -> bool:
     """Whether a test belongs to the run: with `--full`, those which gain by its length."""
+    if far or item.get_closest_marker("far"):
+        return far and item.get_closest_marker("far") is not None
     if item.get_closest_marker("full"):
         return full
     drawn = item.get_closest_marker("drawn") or is_hypothesis_test(getattr(item, "obj", None))
@@ -71,9 +79,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Checks of leaks come before all: they walk over the heap, which grows as tests run.
     """
-    full = config.getoption("full")
-    config.hook.pytest_deselected(items=[item for item in items if not is_run(item, full)])
-    items[:] = [item for item in items if is_run(item, full)]
+    options = config.getoption("full"), config.getoption("far")
+    config.hook.pytest_deselected(items=[item for item in items if not is_run(item, *options)])
+    items[:] = [item for item in items if is_run(item, *options)]
     counts = Counter(item.path for item in items)
     ranks = {name: rank for rank, name in enumerate(reversed(FIRST), 1)}
     items.sort(key=lambda item: (-ranks.get(item.path.name, 0), -counts[item.path]))

@@ -8,7 +8,10 @@ names. Compilers of two platforms do not live in one process, and either may end
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,6 +23,7 @@ import jax.export
 import numpy as np
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.tree_util import tree_structure
 
 from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, TransformError, explain
@@ -30,6 +34,7 @@ _ADVICE = (
     "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
     "nvidia-cuda-nvcc-cu12, in the versions of docs/platforms.md, and MINIXLA_FAR=FOLDER."
 )
+_TARGET = re.compile(r"custom_call @([\w.]+)")
 _GPUS = {"h100": "h100.txtpb"}
 
 
@@ -133,16 +138,19 @@ def _gpus(platform: Platform) -> Any:
 def compiled_for(devices: list[Any], exported: bytes) -> Any:
     """What XLA makes of a program of `jax.export` for devices, as many as it was exported for."""
     program = jax.export.deserialize(bytearray(exported))
-    mesh = Mesh(np.array(devices[: program.nr_devices]), ("device",))
+    own = devices[: program.nr_devices]
+    named = [each for each in program._in_named_shardings if each is not None]
+    if named:
+        sizes, names = named[0].mesh.axis_sizes, named[0].mesh.axis_names
+        mesh = Mesh(np.array(own).reshape(sizes), names)
+    else:
+        mesh = Mesh(np.array(own), ("device",))
     everywhere = NamedSharding(mesh, PartitionSpec())
     shardings = [each or everywhere for each in program.in_shardings_jax(mesh)]
-    out = [each or everywhere for each in program.out_shardings_jax(mesh)]
     flat = jax.jit(
-        lambda *leaves: jax.tree.leaves(
-            program.call(*jax.tree.unflatten(program.in_tree, leaves)[0])
-        ),
+        lambda *leaves: jax.tree.leaves(program.call(*leaves)),
         in_shardings=tuple(shardings),
-        out_shardings=out,
+        out_shardings=[each or everywhere for each in program.out_shardings_jax(mesh)],
     )
     return flat.lower(*[jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.in_avals]).compile()
 
@@ -187,6 +195,35 @@ def analysed(compiled: Any) -> Compiled:
         memory["peak"] = sum(memory.values()) - sizes.alias_size_in_bytes
     costs = {name: each for name, each in (compiled.cost_analysis() or {}).items() if each >= 0}
     return Compiled(costs, memory, compiled.as_text())
+
+
+def exported_for(
+    platform: Platform, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+) -> bytes:
+    """A jitted function of ours or JAX's for arguments like these, as `compile_far` takes it.
+
+    Raises:
+        TransformError: it calls Python, or something else that no file can hold.
+    """
+    targets: set[str] = set()
+    while True:
+        # JAX keeps some custom calls as they are for years; here nothing is kept.
+        checks = [jax.export.DisabledSafetyCheck.custom_call(each) for each in targets]
+        export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
+        try:
+            exported = export(*args, **(kwargs or {}))
+            break
+        except (NotImplementedError, ValueError) as error:
+            if targets.issuperset(found := _TARGET.findall(str(error))):
+                name = getattr(jitted, "__name__", "function")
+                problem = f"the program cannot be sent to the compiler for {platform}: {error}"
+                advice = "Leave prints and other calls of Python out."
+                raise explain(TransformError, name, problem, advice=advice) from error
+            targets.update(found)
+    # XLA sees arrays one by one, and not every structure can be serialized.
+    given, made = (tuple(range(len(avals))) for avals in (exported.in_avals, exported.out_avals))
+    trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}
+    return bytes(replace(exported, **trees).serialize())
 
 
 def compile_far(platform: Platform, exported: bytes) -> Compiled:

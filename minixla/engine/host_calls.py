@@ -14,7 +14,7 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph, inner_first
+from minixla.core.graph import Graph, Instruction, inner_first
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
 from minixla.engine.foreign_code import prepare_target
@@ -24,6 +24,10 @@ _TARGETS = {
     "cuda": "xla_ffi_python_gpu_callback",
     "rocm": "xla_ffi_python_gpu_callback",
 }
+
+
+#: Element types for which XLA has no code at all on a platform.
+_LACKING = {"tpu": ("c128",)}
 
 
 class SideEffect(effects.Effect):
@@ -109,6 +113,24 @@ class HostEmitter(Emitter):
             locations=True, prefix=prefix, platform=platforms[0] if len(platforms) == 1 else None
         )
         self._context: mlir.ModuleContext = module_context
+
+    def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
+        if self.platform not in (None, "cpu"):
+            for instruction in graph.instructions:
+                self._check(instruction)
+        return super()._body(graph, parameters)
+
+    def _check(self, step: Instruction) -> None:
+        """Refuses what XLA has no code for on the platform: it would use its own words, or die."""
+        name, platform = step.op.builder_name, self.platform or ""
+        given = [operand.shape for operand in step.operands]
+        kinds = {str(x.element_type) for x in (*given, *step.shapes) if isinstance(x, Shape)}
+        lacking = {*step.op.lacking.get(platform, "").split(), *_LACKING.get(platform, ())}
+        for kind in sorted(kinds & lacking):
+            problem = f"XLA has no code for {name} of {kind} on {platform}"
+            shown = [f"operands {', '.join(map(str, given))}"]
+            advice = "Convert it to another element type (astype), or compile it for the CPU."
+            raise explain(TransformError, name, problem, shown, advice, source=step.source)
 
     def foreign_call(self, target: str) -> None:
         """The code is made ready; where XLA does not know it, the error names the line."""

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
-import jax.export
-from jax.tree_util import tree_structure
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.engine import run_graph
-from minixla.engine.far import Compiled, Refused, analysed, compile_far, platform_named
+from minixla.engine.far import (
+    Compiled,
+    Refused,
+    analysed,
+    compile_far,
+    exported_for,
+    platform_named,
+)
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
 from minixla.tools.tables import Report, Table, shown_number
@@ -162,17 +167,13 @@ def costs_on(
     The first are named as in a `CostReport`. See `cost` for `platform`, and for what is raised.
     """
     target = platform_named(platform)
-    exported = jax.export.export(jitted, platforms=[target.kind])(*args, **(kwargs or {}))
-    # XLA sees arrays one by one; not all structures can be serialized.
-    count = len(exported.in_avals), len(exported.out_avals)
-    trees = tree_structure((tuple(range(count[0])), {})), tree_structure(tuple(range(count[1])))
-    flat = replace(exported, in_tree=trees[0], out_tree=trees[1])
     try:
-        compiled = compile_far(target, bytes(flat.serialize()))
+        compiled = compile_far(target, exported_for(target, jitted, args, kwargs))
     except Refused as refused:
         problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
         advice = "docs/platforms.md lists what each platform lacks."
-        raise explain(TransformError, exported.fun_name, problem, advice=advice) from None
+        name = getattr(jitted, "__name__", "function")
+        raise explain(TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
     return _numbers(compiled), rows
 

@@ -155,6 +155,7 @@ class ReducePrecision(Unary):
     """
 
     stablehlo_name = "reduce_precision"
+    lacking = {"tpu": "f64"}
     element_types = FLOATS
     exponent_bits: int = attribute(Int32(1))
     mantissa_bits: int = attribute(Int32(0))

@@ -123,10 +123,15 @@ class SelectAndScatter(sliding_windows.Windowed):
 
     def stablehlo(self, emit, operands, shapes, results):
         is_large = self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS
-        if is_large or emit.platform == "tpu":
+        if is_large or (emit.platform == "tpu" and self._fits_tpus(shapes[0])):
             return super().stablehlo(emit, operands, shapes, results)
         program = self.program(tuple(shapes))
         return Call(program).stablehlo(emit, operands, shapes, results)
+
+    def _fits_tpus(self, operand: Any) -> bool:
+        """Whether XLA:TPU has code: for numbers of 16 or 32 bits, and windows along all but two."""
+        sizes = zip(self.window_dimensions, self.window_strides, strict=True)
+        return sum(each == (1, 1) for each in sizes) > 1 and operand.element_type.bits in (16, 32)
 
     def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
         """The operation as a program of others, kept with its computation `scatter`."""

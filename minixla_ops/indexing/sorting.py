@@ -62,6 +62,7 @@ class Sort(Operation):
     """
 
     stablehlo_name = "sort"
+    lacking = {"cuda": "f4e2m1fn"}
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
     comparator: Graph = attribute(Instance(Graph), hlo="to_apply")
@@ -302,6 +303,7 @@ class TopK(Composed):
     """
 
     hlo_name = "topk"
+    lacking = {"cuda": "s4 u4 f4e2m1fn"}
     operands = ("operand",)
     k: int = attribute(Integer(minimum=0))
     largest: bool = attribute(Boolean(), default=True)

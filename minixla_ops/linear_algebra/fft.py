@@ -58,6 +58,7 @@ class Fft(Operation):
     fft_type: str = attribute(Enumeration(*_FORMS, mnemonic="fft_type"))
     fft_length: tuple[int, ...] = attribute(Integers(minimum=0))
     linear_operands = (0,)
+    lacking = {"tpu": "f64"}
 
     def shape(self, operand):
         (operand,) = self.array_shapes([operand])

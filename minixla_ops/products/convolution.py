@@ -111,6 +111,7 @@ class ConvGeneralDilated(Product):
 
     hlo_name = "convolution"
     stablehlo_name = "convolution"
+    lacking = {"tpu": "s64 u64", "cuda": "s2 u2 s4 u4 u8 s16 u16 s32 u32 s64 u64 f4e2m1fn"}
     spec_names = (
         *("Conv", "ConvWithGeneralPadding", "ConvWithGeneralDimensions"),
         *("ConvGeneral", "ConvGeneralDilated"),

@@ -50,6 +50,7 @@ class Dot(SumOfProducts):
         (C7) paired contracting dimensions are equal in size.
     """
 
+    lacking = {"tpu": "s64 u64"}
     dimension_numbers: Any = attribute(DotDimensions(), stablehlo="dot_dimension_numbers")
     precision_config: Precision | None = PRECISION
     preferred_element_type: ElementType | None = PREFERRED_TYPE

@@ -1,0 +1,244 @@
+"""Programs compile for TPU v5e and H100, or are refused in our words before XLA is asked.
+
+`make far` runs these: they need the packages of the extra `far`. Nothing runs on such a device.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
+import minixla as mx
+import minixla_ops as ops
+from benchmarks.far import FRAMEWORKS, Program, programs
+from minixla.core.errors import TransformError
+from minixla.core.shapes import Shape
+from minixla.core.tracing import evaluate_graph
+from minixla.engine.far import Refused
+from tests.oracles.far import PLATFORMS, compile_on, missing, refusals
+from tests.programs import draft
+from tests.programs.domains import ANY
+from tests.programs.inexact import INEXACT, USUAL
+from tests.programs.table import TABLE
+
+pytestmark = pytest.mark.far
+
+KINDS = ("f32", "bf16", "f64", "s32", "u8", "s64", "s4", "c64", "c128", "pred", "f8e4m3fn")
+ROWS = {**TABLE, **{f"inexact {name}": row for name, row in INEXACT.items()}}
+X = jax.ShapeDtypeStruct((8, 8), np.float32)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(params=PLATFORMS)
+def platform(request):
+    why = missing(request.param)
+    if why:
+        pytest.skip(f"nothing compiles for {request.param} here: {why}")
+    return request.param
+
+
+@functools.cache
+def drawn(name: str, kind: str) -> draft.Program | None:
+    """A small program of one row, of one element type where its operation has it."""
+    found: list[draft.Program] = []
+    domain = USUAL if name.startswith("inexact") else ANY
+
+    @settings(
+        max_examples=4,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(draft.programs([ROWS[name]], 2, (kind,), domain))
+    def keep(program: draft.Program) -> None:
+        if program.outputs and sum(array.size for array in program.inputs):
+            found.append(program)
+
+    keep()
+    return found[-1] if found else None
+
+
+def function_of(program: draft.Program) -> tuple[Callable[..., Any], list[Any]]:
+    shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in program.inputs]
+    return lambda *xs: evaluate_graph(program.graph, xs), shapes
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_operations(name, platform):
+    wanted = {}
+    for kind in KINDS:
+        program = drawn(name, kind)
+        if program is not None:
+            function, shapes = function_of(program)
+            wanted[kind, str(program.graph)] = mx.jit(function), shapes
+    assert refusals(platform, wanted) == {}
+
+
+@pytest.mark.parametrize("name", INEXACT)
+def test_derivatives_and_batches(name, platform):
+    program = drawn(f"inexact {name}", "f32")
+    if program is None:
+        return
+    function, shapes = function_of(program)
+    floats = [n for n, each in enumerate(shapes) if np.issubdtype(each.dtype, np.inexact)]
+    if not floats:
+        return
+
+    def reverse(*xs: Any) -> Any:
+        results, pull = mx.vjp(function, *xs)
+        return pull(jax.tree.map(lambda each: each, results))
+
+    def forward(*xs: Any) -> Any:
+        return mx.jvp(function, xs, xs)
+
+    batched = [jax.ShapeDtypeStruct((2, *each.shape), each.dtype) for each in shapes]
+    wanted = {"batched": (mx.jit(mx.vmap(function)), batched)}
+    if len(floats) == len(shapes):
+        wanted |= {"reverse": (mx.jit(reverse), shapes), "forward": (mx.jit(forward), shapes)}
+    assert refusals(platform, wanted) == {}
+
+
+@pytest.mark.parametrize("program", programs(small=True), ids=lambda each: each.name)
+def test_models_and_layers(program: Program, platform):
+    ours = FRAMEWORKS[0]
+    found = compile_on(platform, ours.jit(program.function(ours)), *program.shapes)
+    assert found.text.startswith("HloModule")
+    assert found.memory["arguments"] > 0
+    assert (found.costs.get("flops", 0) > 0) == (platform == "tpu")
+
+
+CONTROL_FLOW: dict[str, Callable[[Any], Any]] = {
+    "scan": lambda x: mx.scan(lambda c, row: (c + row, c * row), x[0], x),
+    "while": lambda x: mx.while_loop(lambda y: y.sum() < 100, lambda y: y * 2, x),
+    "cond": lambda x: mx.cond(x.sum() > 0, mx.numpy.sin, mx.numpy.cos, x),
+    "switch": lambda x: mx.switch(3, [mx.numpy.sin, mx.numpy.cos], x),
+    "checkpoint": mx.grad(lambda x: mx.checkpoint(lambda y: mx.numpy.sin(y))(x).sum()),
+    "grad of scan": mx.grad(lambda x: mx.scan(lambda c, r: (c * r, c), x[0], x)[0].sum()),
+    "hessian": mx.hessian(lambda x: mx.numpy.tanh(x).sum()),
+    "random bits": lambda x: ops.rng_bit_generator(
+        "rng_three_fry", x[0, :2].astype(np.uint64), Shape("f32", (8,))
+    )[1],
+    "random numbers": lambda x: mx.from_jax(lambda: jax.random.normal(jax.random.key(0), (3,)))(),
+}
+
+
+@pytest.mark.parametrize("name", CONTROL_FLOW)
+def test_control_flow_and_random_numbers(name, platform):
+    assert compile_on(platform, mx.jit(CONTROL_FLOW[name]), X).text
+
+
+@pytest.mark.parametrize(("topology", "sizes"), [("2x2", (2, 2)), ("16x16", (16, 16))])
+def test_sharded_programs(topology, sizes):
+    why = missing("tpu")
+    if why:
+        pytest.skip(f"nothing compiles for tpu here: {why}")
+    mesh = AbstractMesh(sizes, ("data", "model"))
+    columns, rows, whole = (
+        NamedSharding(mesh, PartitionSpec(*each)) for each in ((None, "model"), ("data",), ())
+    )
+    step = mx.jit(
+        mx.value_and_grad(lambda w, x: (mx.numpy.tanh(x @ w) ** 2).sum()),
+        in_shardings=(columns, rows),
+        out_shardings=(whole, columns),
+    )
+    found = compile_on(
+        f"tpu v5e:{topology}", step, *[jax.ShapeDtypeStruct((512, 512), np.float32)] * 2
+    )
+    assert "all-reduce" in found.text
+    assert found.memory["arguments"] == 512 * 512 * 4 * (1 / sizes[1] + 1 / sizes[0])
+
+
+REFUSED = {
+    "tpu": {
+        "a convolution of 64-bit integers": ("conv_general_dilated of s64", np.int64),
+    },
+    "gpu": {
+        "a convolution of integers": ("conv_general_dilated of s32", np.int32),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "message", "kind"),
+    [(where, *row) for where, rows in REFUSED.items() for row in rows.values()],
+)
+def test_what_a_platform_lacks_is_refused_in_our_words(where, message, kind):
+    if missing(where):
+        pytest.skip(f"nothing compiles for {where} here: {missing(where)}")
+    images, kernel = (jax.ShapeDtypeStruct(s, kind) for s in ((1, 8, 8, 4), (3, 3, 4, 4)))
+    with pytest.raises(TransformError, match=message) as caught:
+        compile_on(where, mx.jit(lambda x, k: mx.nn.conv(x, k)), images, kernel)
+    assert "Convert" in str(caught.value)
+    assert "test_platforms.py" in str(caught.value)
+
+
+def test_calls_of_python_are_refused(platform):
+    """XLA runs them where the program runs; no compiler for TPUs knows them."""
+
+    def noted(x: Any) -> Any:
+        mx.debug_print("{}", x)
+        return x * 2
+
+    with pytest.raises(TransformError, match="Python"):
+        compile_on(platform, mx.jit(noted), X)
+
+
+class Widened(mx.core.Operation):
+    """An operation whose lowering works on CPUs alone: by way of an element type, or of Python."""
+
+    operands = ("x",)
+    way = ""
+
+    def shape(self, x):
+        return x
+
+    def stablehlo(self, emit, operands, shapes, results):
+        text = shapes[0].stablehlo
+        narrow = text.replace("f32", "ui2")
+        first, second, third = emit.name(), emit.name(), emit.name()
+        emit.line(f"{first} = stablehlo.convert {operands[0]} : ({text}) -> {narrow}")
+        emit.line(f"{second} = stablehlo.add {first}, {first} : {narrow}")
+        emit.line(f"{third} = stablehlo.convert {second} : ({narrow}) -> {text}")
+        return [third]
+
+
+class Callback(Widened):
+    """One that calls Python as programs for CPUs do."""
+
+    def stablehlo(self, emit, operands, shapes, results):
+        target = '"xla_ffi_python_cpu_callback"'
+        version = "4 : i32"
+        return emit.operation(
+            "stablehlo.custom_call",
+            operands,
+            shapes,
+            results,
+            call_target_name=target,
+            api_version=version,
+            backend_config="{index = 0 : ui64}",
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"), [(Widened, "tpu"), (Callback, "tpu"), (Callback, "gpu")]
+)
+def test_a_lowering_for_cpus_alone_is_found(kind, where):
+    why = missing(where)
+    if why:
+        pytest.skip(f"nothing compiles for {where} here: {why}")
+    with pytest.raises(Refused):
+        compile_on(where, mx.jit(lambda x: kind()(x)), X)
+    assert "planted" in refusals(where, {"planted": (mx.jit(lambda x: kind()(x)), [X])})
