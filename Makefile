@@ -11,13 +11,14 @@ INSTALL := -m pip --disable-pip-version-check install --quiet
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo examples test test-full lint format bench lock clean check-python
+.PHONY: help environment demo examples test test-full far lint format bench lock clean check-python
 
 help:
 	@echo 'make demo     train a small network on handwritten digits'
 	@echo 'make examples run the other examples, about two minutes'
 	@echo 'make test     check style and types, then run the tests'
 	@echo 'make test-full exhaustive tables and many more random inputs, under 25 minutes'
+	@echo 'make far      compile programs for TPU and GPU, which need not be there, under 12 minutes'
 	@echo 'make lint     check style and types only'
 	@echo 'make format   put the code into the project style'
 	@echo 'make bench    compare speed with JAX'
@@ -45,6 +46,20 @@ test: lint
 
 test-full: environment
 	$(PYTEST) --dist load --full
+
+# Apart from the environment, where JAX would look for devices at every start.
+FAR := $(CURDIR)/build/far
+FAR_PACKAGES := "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['far'])"
+
+far: environment
+	@packages="$$($(BIN)/python -c $(FAR_PACKAGES))"; \
+	if [ "$$(cat $(FAR)/stamp 2>/dev/null)" != "$$packages" ]; then \
+	  echo 'installing the extra far into build/far' && rm -rf $(FAR) && \
+	  $(BIN)/python $(INSTALL) --no-deps --target $(FAR) $$packages && \
+	  echo "$$packages" >$(FAR)/stamp || \
+	  { echo 'make far: its packages cannot be had: nothing is compiled for TPU and GPU' >&2; exit 0; }; \
+	fi; \
+	MINIXLA_FAR=$(FAR) $(PYTEST) --dist load --far
 
 lint: environment
 	$(BIN)/ruff check .

@@ -111,6 +111,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         module.generator = np.random.default_rng(0)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what this run left out that others are told of."""
+    if not terminalreporter.config.getoption("far"):
+        terminalreporter.write_line("not run: programs compiled for TPU and GPU (make far)")
+
+
 def pytest_sessionfinish() -> None:
     """Spares the last collection, as nothing is to be freed."""
     gc.freeze()

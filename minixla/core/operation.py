@@ -107,7 +107,7 @@ class Operation(Record):
     no_derivative: ClassVar[str | None] = None
     telling_attributes: ClassVar[Sequence[str]] = ()
     missing_rules: ClassVar[dict[str, str]] = {}
-    # By platform (tpu, cuda) the element types for which XLA has no code there: "s64 u64".
+    # By platform (tpu, cuda) the element types for which XLA has no code: "s64 u64", or "any".
     lacking: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True

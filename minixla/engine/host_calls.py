@@ -126,8 +126,8 @@ class HostEmitter(Emitter):
         given = [operand.shape for operand in step.operands]
         kinds = {str(x.element_type) for x in (*given, *step.shapes) if isinstance(x, Shape)}
         lacking = {*step.op.lacking.get(platform, "").split(), *_LACKING.get(platform, ())}
-        for kind in sorted(kinds & lacking):
-            problem = f"XLA has no code for {name} of {kind} on {platform}"
+        for kind in sorted((kinds | {"any"}) & lacking):
+            problem = f"XLA has no code for {name} of {kind} on {platform}".replace(" of any", "")
             shown = [f"operands {', '.join(map(str, given))}"]
             advice = "Convert it to another element type (astype), or compile it for the CPU."
             raise explain(TransformError, name, problem, shown, advice, source=step.source)

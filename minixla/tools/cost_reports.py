@@ -76,8 +76,9 @@ class CostReport(Report):
             arguments, results and intermediate values that are needed at one time, where
             instructions run in order and nothing is fused.
         xla: XLA's own numbers by the same names, after its optimisation; `temporary` are its
-            bytes besides arguments and results, `seconds` its estimate of what a run takes. Those
-            of one device. Empty where it was not asked or cannot say.
+            bytes besides arguments and results, `seconds` its estimate of what a run takes,
+            `cycles` those of all instructions. Those of one device. Empty where it was not asked or
+            cannot say.
         platform: what XLA compiled for, where that is not this machine.
         device_rows: what one such device runs, by cycles where XLA estimates them.
     """
@@ -113,7 +114,7 @@ class CostReport(Report):
 
 
 # What only a compiled program has.
-_COMPILED = ("temporary", "seconds")
+_COMPILED = ("temporary", "seconds", "cycles")
 
 
 def cost(
@@ -175,7 +176,8 @@ def costs_on(
         name = getattr(jitted, "__name__", "function")
         raise explain(TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
-    return _numbers(compiled), rows
+    cycles = {"cycles": float(sum([row.cycles for row in rows if row.cycles]))}
+    return _numbers(compiled) | (cycles if any(cycles.values()) else {}), rows
 
 
 # XLA's names of what it counts, by ours.

@@ -30,6 +30,8 @@ class Row(NamedTuple):
     jvp: str
     reverse: str
     batch: str
+    tpu: str
+    gpu: str
     built_by: str
     source: str
 
@@ -67,6 +69,14 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     def cell(rule: str, otherwise: str = "") -> str:
         return missing.get(rule, "yes" if _has(operation, rule) else otherwise)
 
+    def on(platform: str) -> str:
+        if "stablehlo" in operation.missing_rules:
+            return ""
+        lacking = operation.lacking.get(platform)
+        if lacking == "any":
+            return "no"
+        return f"not {', '.join(lacking.split())}" if lacking else "yes"
+
     is_linear = operation.linear_operands is not None and operation.has_rule("transpose")
     declared = None
     if operation.zero_derivative is not None:
@@ -84,7 +94,7 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
         batch = "none: it has no operands"
     source = f"{operation.__module__.replace('.', '/')}.py"
     reverse = declared or missing.get("transpose", reverse)
-    rules = cell("shape"), cell("reference"), jvp, reverse, batch
+    rules = cell("shape"), cell("reference"), jvp, reverse, batch, *map(on, ("tpu", "cuda"))
     return dict(zip(_COLUMNS, (missing.get("stablehlo", form), *rules, source), strict=True))
 
 
@@ -107,7 +117,7 @@ def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
 
 
 # Of what is known of operations; the others are known of entries.
-_COLUMNS = ("stablehlo", "shape", "reference", "jvp", "reverse", "batch", "source")
+_COLUMNS = ("stablehlo", "shape", "reference", "jvp", "reverse", "batch", "tpu", "gpu", "source")
 
 
 def show(options: argparse.Namespace) -> int:
@@ -151,6 +161,7 @@ The entries and their numbers are those of XLA's operation semantics.
 - *reverse*: *vjp*: a rule of its own; *transpose*: of the linear operation; *transposed jvp*: the
   forward rule, transposed.
 - *batch*: *rule*: over the whole batch at once; *loop*: its members one by one.
+- *tpu*, *gpu*: for which element types XLA has no code there (docs/platforms.md).
 - *zero* and *none*: the derivative is zero, or there is no such rule, for the reason in the note.
 - *built by*: *dump-only* instructions are internal to XLA; programs with them are read, printed
   and run, and their builders refuse.

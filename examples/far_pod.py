@@ -1,0 +1,75 @@
+"""A sharded training step compiled for 256 TPU chips that are not here: what each of them will do.
+
+XLA's compiler for TPUs comes from PyPI (docs/platforms.md): nothing runs, on any machine.
+
+    python examples/far_pod.py [--chips 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
+import minixla as mx
+
+LAYERS, WIDTH, BATCH = 8, 4096, 8192
+Parameters = list[tuple[Any, Any]]
+
+
+def loss(parameters: Parameters, x: Any) -> Any:
+    """The mean square of what layers of two products each add to their input."""
+    for up, down in parameters:
+        x = x + mx.nn.gelu(x @ up) @ down
+    return (x * x).mean()
+
+
+def step(parameters: Parameters, x: Any) -> tuple[Parameters, Any]:
+    """One step of gradient descent."""
+    value, gradients = mx.value_and_grad(loss)(parameters, x)
+    return jax.tree.map(lambda p, g: p - 1e-3 * g, parameters, gradients), value
+
+
+def sharded_step(rows: int, columns: int) -> tuple[Any, tuple[Any, Any]]:
+    """The step over a mesh of `rows` times `columns` chips, and shapes of its arguments.
+
+    The batch lies along the rows; of each layer the first matrix is split by columns, the second by
+    rows, so that its products meet once.
+    """
+    mesh = AbstractMesh((rows, columns), ("data", "model"))
+
+    def over(*axes: str | None) -> NamedSharding:
+        return NamedSharding(mesh, PartitionSpec(*axes))
+
+    weights = [(over(None, "model"), over("model", None))] * LAYERS
+    jitted = mx.jit(step, in_shardings=(weights, over("data")), out_shardings=(weights, over()))
+    matrix = jax.ShapeDtypeStruct((WIDTH, WIDTH), np.float32)
+    batch = jax.ShapeDtypeStruct((BATCH, WIDTH), np.float32)
+    return jitted, ([(matrix, matrix)] * LAYERS, batch)
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, float]:
+    """Compiles the step, and prints what XLA says of it; returns XLA's numbers for one chip."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--chips", type=int, choices=(4, 16, 64, 256), default=256)
+    side = round(options.parse_args(argv).chips ** 0.5)
+    jitted, shapes = sharded_step(side, side)
+    report = mx.cost(jitted, *shapes, platform=f"tpu v5e:{side}x{side}")
+    print(report)
+    found = Counter(row.opcode for row in report.device_rows)
+    talk = {name: n for name, n in found.items() if name.startswith(COLLECTIVES)}
+    print(f"\ncollectives of each chip: {talk}")
+    held, most = report.xla["arguments"], report.xla["peak"]
+    print(f"bytes of each chip: {held:,.0f} of arguments, {most:,.0f} at most")
+    return report.xla
+
+
+COLLECTIVES = ("all-", "collective-", "reduce-scatter")
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Reports of costs: of functions, and of what XLA compiled for a platform."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import minixla as mx
+from minixla.core.errors import AttributeValueError
+from minixla.engine.far import Compiled
+from minixla.tools import cost_reports
+from minixla.tools.cost_reports import device_rows
+
+X = np.ones((4, 4), np.float32)
+
+TEXT = """HloModule jit_f, is_scheduled=true
+
+%fused_computation (param_0: f32[4]) -> f32[4] {
+  %param_0 = f32[4]{0} parameter(0)
+  ROOT %tanh.1 = f32[4]{0} tanh(%param_0), backend_config={"window_config":{"estimated_cycles":"7"}}
+}
+
+%body (arg: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %arg = (s32[], f32[4]{0}) parameter(0)
+  %gte = f32[4]{0} get-tuple-element(%arg), index=1
+  %fusion.2 = f32[4]{0:T(128)} fusion(%gte), kind=kLoop, calls=%fused_computation, \
+metadata={op_name="f" source_file="model.py" source_line=7}, \
+backend_config={"window_config":{"estimated_cycles":"1500"}}
+  ROOT %tuple = (s32[], f32[4]{0}) tuple(%gte, %fusion.2)
+}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %copy-start = (f32[4]{0:S(1)}, f32[4]{0}, u32[]{:S(2)}) copy-start(%x)
+  %copy-done = f32[4]{0:S(1)} copy-done(%copy-start)
+  %all-reduce = f32[4]{0} all-reduce(%copy-done), replica_groups={}, to_apply=%add
+  ROOT %out = f32[4]{0} fusion(%all-reduce), kind=kLoop, calls=%fused_computation
+}
+"""
+
+
+def test_the_instructions_that_a_device_runs():
+    assert [tuple(row) for row in device_rows(TEXT)] == [
+        ("fusion.2", "fusion", "f32[4]", 1500, "model.py:7"),
+        ("copy-start", "copy-start", "(f32[4], f32[4], u32[])", None, ""),
+        ("all-reduce", "all-reduce", "f32[4]", None, ""),
+        ("out", "fusion", "f32[4]", None, ""),
+    ]
+
+
+def test_the_report_of_a_platform(monkeypatch):
+    costs = {"flops": 5.0, "bytes accessed": 32.0, "optimal_seconds": 2e-6}
+    memory = {"arguments": 16, "results": 16, "temporary": 8, "peak": 40}
+    asked = []
+
+    def compiled(platform, exported):
+        asked.append((str(platform), jax.export.deserialize(bytearray(exported)).fun_name))
+        return Compiled(costs, memory, TEXT)
+
+    monkeypatch.setattr(cost_reports, "compile_far", compiled)
+
+    def model(x):
+        return mx.numpy.tanh(x)
+
+    for function in (model, mx.jit(model)):
+        report = mx.cost(function, X, platform="tpu")
+        assert report.platform == "tpu v5e:2x2"
+        assert report.xla["seconds"] == 2e-6
+        assert report.xla["cycles"] == 1500
+        assert report.device_rows[0].instruction == "fusion.2"
+        text = str(report)
+        assert "XLA's for a device of tpu v5e:2x2" in text
+        assert "model.py:7" in text
+        assert "temporary" in text
+    assert asked == [("tpu v5e:2x2", "model")] * 2
+
+
+def test_the_report_of_this_machine():
+    report = mx.cost(lambda x, *, y: x @ y, X, y=X)
+    assert report.total.flops == report.xla["flops"] == 128
+    assert report.platform == ""
+    assert report.device_rows == ()
+
+
+def test_a_platform_that_is_none():
+    with pytest.raises(AttributeValueError, match="'abacus' is no platform"):
+        mx.cost(mx.numpy.tanh, X, platform="abacus")
