@@ -55,7 +55,7 @@ def sharded_step(rows: int, columns: int) -> tuple[Any, tuple[Any, Any]]:
 
 def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     """Compiles the step, and prints what XLA says of it; returns XLA's numbers for one chip."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options = argparse.ArgumentParser(description="A training step compiled for TPUs.")
     options.add_argument("--chips", type=int, choices=(4, 16, 64, 256), default=256)
     side = round(options.parse_args(argv).chips ** 0.5)
     jitted, shapes = sharded_step(side, side)

@@ -114,7 +114,7 @@ def _tpus(platform: Platform) -> Any:
 
 
 def _gpus(platform: Platform) -> Any:
-    from jax._src.lib import xla_client  # nobody needs it but who compiles for a GPU
+    from jaxlib import xla_client  # nobody needs it but who compiles for a GPU
 
     assembler = _package("nvidia.cuda_nvcc")
     flags = f"--xla_gpu_cuda_data_dir={assembler} --xla_gpu_autotune_level=0"
