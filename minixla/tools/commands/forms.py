@@ -18,8 +18,8 @@ from minixla.interop import ImportedProgram, export
 from minixla.tools.command_line import BadInput
 from minixla.tools.commands.programs import array_shapes, on_program, print_json
 from minixla.tools.costs import cost_report
-from minixla.tools.mlir import make_context
 from minixla.tools.progress import shown_progress
+from minixla.tools.worker import make_context
 
 _PICTURES = ("svg", "png")
 #: The form that the end of a file's name asks for.
