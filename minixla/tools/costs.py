@@ -88,11 +88,9 @@ def instruction_cost(step: Instruction) -> Cost:
         return rule(step)
     if isinstance(step.op, Composed):
         return graph_cost(composed_program(step.op, tuple(_shapes(step.operands))))
-    if isinstance(step.op, FloatUnary):
-        return _function(step)
     if isinstance(step.op, Elementwise):
-        return Cost(element_count(step.shapes), 0, _traffic(step))
-    return summed(map(graph_cost, step.op.computations)) if step.op.computations else _moved(step)
+        return _functions(step) if isinstance(step.op, FloatUnary) else _flops(step, 1)
+    return summed(map(graph_cost, step.op.computations)) if step.op.computations else _cost(step)
 
 
 def operations_per_element(step: Instruction) -> float:
@@ -110,34 +108,32 @@ def _sizes(value: Value) -> tuple[int, ...]:
     return value.shape.dimensions
 
 
-def _traffic(step: Instruction) -> int:
-    return byte_count(_shapes(step.operands)) + byte_count(step.shapes)
+def _cost(step: Instruction, flops: int = 0, transcendentals: int = 0) -> Cost:
+    """That of an instruction which reads all of its operands and writes its results."""
+    moved = byte_count(_shapes(step.operands)) + byte_count(step.shapes)
+    return Cost(flops, transcendentals, moved)
 
 
-def _moved(step: Instruction) -> Cost:
-    return Cost(0, 0, _traffic(step))
+def _functions(step: Instruction) -> Cost:
+    return _cost(step, 0, element_count(step.shapes))
 
 
-def _function(step: Instruction) -> Cost:
-    return Cost(0, element_count(step.shapes), _traffic(step))
+def _flops(step: Instruction, each: int, over: int = 1) -> Cost:
+    """So many arithmetic operations, over a number, for each result."""
+    return _cost(step, each * element_count(step.shapes) // over)
 
 
-def _flops(each: Callable[[Instruction], int], over: int = 1) -> Callable[[Instruction], Cost]:
-    """The rule of what needs so many arithmetic operations, over a number, for each result."""
-    return lambda step: Cost(each(step) * element_count(step.shapes) // over, 0, _traffic(step))
-
-
-def _dot(step: Instruction) -> int:
+def _dot(step: Instruction) -> Cost:
     sizes = _sizes(step.operands[0])
     contracted = step.op.dimension_numbers.lhs_contracting_dimensions
-    return 2 * math.prod(sizes[each] for each in contracted)
+    return _flops(step, 2 * math.prod(sizes[each] for each in contracted))
 
 
-def _convolution(step: Instruction) -> int:
+def _convolution(step: Instruction) -> Cost:
     # The kernel's input features are those of one group.
     feature = step.op.dimension_numbers.kernel_output_feature_dimension
     sizes = enumerate(_sizes(step.operands[1]))
-    return 2 * math.prod(size for number, size in sizes if number != feature)
+    return _flops(step, 2 * math.prod(size for number, size in sizes if number != feature))
 
 
 def _reduce(step: Instruction) -> Cost:
@@ -163,8 +159,8 @@ def _scatter(step: Instruction) -> Cost:
 def _select_and_scatter(step: Instruction) -> Cost:
     sources = element_count([step.operands[1].shape])
     compared = sources * max(math.prod(step.op.window_dimensions) - 1, 0)
-    scattered = graph_cost(step.op.scatter).times(sources)
-    return _folded(step, step.op.select, compared).plus(scattered)._replace(bytes=_traffic(step))
+    scattered = graph_cost(step.op.scatter).times(sources)._replace(bytes=0)
+    return _folded(step, step.op.select, compared).plus(scattered)
 
 
 def _sort(step: Instruction) -> Cost:
@@ -175,7 +171,7 @@ def _sort(step: Instruction) -> Cost:
 
 def _folded(step: Instruction, computation: Graph, count: int) -> Cost:
     """`count` runs of a computation of scalars, which stay in registers."""
-    return graph_cost(computation).times(count)._replace(bytes=_traffic(step))
+    return graph_cost(computation).times(count)._replace(bytes=_cost(step).bytes)
 
 
 def _logarithm(count: int) -> int:
@@ -186,7 +182,7 @@ def _fft(step: Instruction) -> Cost:
     count = max(element_count(_shapes(step.operands)), element_count(step.shapes))
     # The usual count of the radix-2 algorithm, 5 n log2 n; half of it for real ends.
     factor = 5 if step.op.fft_type in ("FFT", "IFFT") else 2
-    return Cost(factor * count * _logarithm(math.prod(step.op.fft_length)), 0, _traffic(step))
+    return _cost(step, factor * count * _logarithm(math.prod(step.op.fft_length)))
 
 
 def _branches(step: Instruction) -> Cost:
@@ -196,40 +192,32 @@ def _branches(step: Instruction) -> Cost:
 
 def _loop(step: Instruction) -> Cost:
     condition, body = step.op.condition, step.op.body
-    trips = known_trips(condition, body, list(map(_number, step.operands)))
+    trips = known_trips(condition, body, step.operands)
     once = graph_cost(condition).plus(graph_cost(body))
     return once._replace(is_bound=False) if trips is None else once.times(trips.count)
-
-
-def _number(value: Value) -> int | None:
-    """An integer that the program holds."""
-    literal = value.literal
-    if literal is None or literal.shape.rank or not literal.shape.element_type.is_integer:
-        return None
-    return int(literal.scalar)
 
 
 _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "Parameter Constant Tuple GetTupleElement AddDependency Bitcast OptimizationBarrier AfterAll "
     "Domain AllReduceDone StopGradient ReplicaId PartitionID GetDimensionSize": lambda step: Cost(),
-    "Real Imag Complex ConvertElementType Copy": _moved,
+    "Real Imag Complex ConvertElementType Copy": _cost,
     # They read as much of their operands as they write.
     "Slice DynamicSlice Gather Iota Broadcast BroadcastInDim": lambda step: Cost(
         bytes=2 * byte_count(step.shapes)
     ),
     # It writes its update into the operand's own memory, as XLA does where nobody else reads it.
     "DynamicUpdateSlice": lambda step: Cost(bytes=2 * byte_count([step.operands[1].shape])),
-    "Pow Atan2": _function,
-    "DotGeneral": _flops(_dot),
-    "ConvGeneralDilated": _flops(_convolution),
+    "Pow Atan2": _functions,
+    "DotGeneral": _dot,
+    "ConvGeneralDilated": _convolution,
     "Reduce": _reduce,
     "ReduceWindow": _reduce_window,
     "Scatter": _scatter,
     "SelectAndScatter": _select_and_scatter,
     "Sort": _sort,
     "Fft": _fft,
-    "Cholesky": _flops(lambda step: _sizes(step.operands[0])[-1], over=3),
-    "TriangularSolve": _flops(lambda step: _sizes(step.operands[0])[-1]),
+    "Cholesky": lambda step: _flops(step, _sizes(step.operands[0])[-1], over=3),
+    "TriangularSolve": lambda step: _flops(step, _sizes(step.operands[0])[-1]),
     # Threefry: 20 rounds of three operations and five key injections, for two words.
     "RngBitGenerator RngUniform RngNormal": lambda step: Cost(
         36 * element_count(step.shapes), 0, byte_count(step.shapes)
@@ -238,9 +226,6 @@ _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "While": _loop,
 }
 _RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()}
-
-
-# Reports: a program's costs by operation and in total, and what XLA says of the same.
 
 
 class CostRow(NamedTuple):
@@ -303,16 +288,13 @@ def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:
         "results": byte_count(graph.output_shapes),
         "peak": peak_bytes(graph),
     }
-    xla = _by_xla(graph) if with_xla else {}
-    return CostReport(graph.name, _rows(graph), graph_cost(graph), memory, xla)
-
-
-def _rows(graph: Graph) -> list[CostRow]:
     costs: dict[str, list[Cost]] = {}
     for step in graph.instructions:
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
     rows = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
-    return sorted(rows, key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
+    rows.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
+    xla = _by_xla(graph) if with_xla else {}
+    return CostReport(graph.name, rows, graph_cost(graph), memory, xla)
 
 
 @remembered
