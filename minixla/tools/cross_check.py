@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -107,22 +106,17 @@ def _check(
     return CrossCheckReport(function.graph.name, rows, _distinct(findings))
 
 
-class _Checked:
+class _Checked(Search):
     """One program, evaluated by all; `findings`: where evaluators part."""
 
     def __init__(
         self, kind: str, program: tuple[Graph, list[np.ndarray]], opinions: Opinions
     ) -> None:
-        self._kind = kind
-        self._opinions = opinions
-        self._say(REFERENCE)
+        opinions.say(f"the {KINDS[kind]}: {REFERENCE}")
+        super().__init__(kind, Measured(*program), opinions)
         self.graph = program[0]
-        self.measured = Measured(*program)
         self.findings: list[Finding] = []
         self._is_wrong = False
-
-    def _say(self, step: str) -> None:
-        self._opinions.say(f"the {KINDS[self._kind]}: {step}")
 
     def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
         """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
@@ -135,8 +129,8 @@ class _Checked:
         }
         is_off = any(each.excess > 1 for row in comparisons.values() for each in row)
         if is_off:
-            known = known_error(self._kind, self.graph, self.measured.reference, self._opinions)
-            self._is_wrong = self._found(known or wrong_step(self._search))
+            known = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
+            self._is_wrong = self._found(known or wrong_step(self))
         for index, (name, shape) in enumerate(named):
             for evaluator, results in given.items():
                 place = name, str(shape), evaluator
@@ -154,12 +148,12 @@ class _Checked:
         found: dict[str, Opinion] = {
             REFERENCE: [self.measured.reference[value] for value in self.graph.outputs]
         }
-        for evaluator in self._opinions.evaluators:
+        for evaluator in self.opinions.evaluators:
             if evaluator.name == REFERENCE:
                 continue
-            self._say(evaluator.name)
+            self.opinions.say(f"the {KINDS[self.kind]}: {evaluator.name}")
             try:
-                results = self._opinions.ask(evaluator, self.graph, self.measured.operands)
+                results = self.opinions.ask(evaluator, self.graph, self.measured.operands)
             except NotEvaluated as error:
                 results = str(error)
             found[evaluator.name] = results
@@ -169,11 +163,6 @@ class _Checked:
         """Notes a finding, if there is one."""
         self.findings += filter(None, [finding])
         return finding is not None
-
-    @functools.cached_property
-    def _search(self) -> Search:
-        self._say("looking for where evaluators part")
-        return Search(self._kind, self.measured, self._opinions)
 
     def _verdict(
         self, name: str, value: Value, evaluator: str, comparison: Comparison
@@ -191,10 +180,10 @@ class _Checked:
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
         if is_off and value not in self.measured.spread:
-            self._found(self._search.decision(evaluator))
+            self._found(self.decision(evaluator))
             return "parts", "rounding decides it"
         if loses and not self._is_zero_but_for_rounding(value):
-            self._found(self._search.jump(value, evaluator))
+            self._found(self.jump(value, evaluator))
             return "inaccurate", "half of the digits are lost"
         if loses:
             return "ok", "zero but for rounding"
@@ -202,20 +191,20 @@ class _Checked:
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
         """Whether the evaluator is off only while it may leave out intermediate values."""
-        found = self._search.values.get(evaluator, {}).get(value)
+        found = self.values.get(evaluator, {}).get(value)
         if found is None or evaluator == REFERENCE:
             return False
         text = (
             f"{evaluator} gives {name} right where all "
             "intermediate values are asked for, and otherwise not"
         )
-        finding = Finding("whole", self._kind, suspects=(evaluator,), explanation=text)
+        finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, found).excess <= 1 and self._found(finding)
 
     def _gap(self, value: Value, evaluator: str) -> str | None:
         """Why an evaluator may be wrong about what a value is computed from."""
         steps = needed_for(value, self.graph)
-        asked = [each for each in self._opinions.evaluators if each.name == evaluator]
+        asked = [each for each in self.opinions.evaluators if each.name == evaluator]
         reasons = (each.gap(step) for each in asked for step in steps)
         return next((why for why in reasons if why is not None), None)
 

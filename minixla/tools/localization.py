@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools import graph_parts
 from minixla.tools.check_report import Finding
+from minixla.tools.checked_programs import KINDS
 from minixla.tools.comparison import absolute_error, relative_error
 from minixla.tools.evaluators import REFERENCE, NotEvaluated
 from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
@@ -29,21 +31,25 @@ _MOST_TRIED = 200
 
 
 class Search:
-    """The `values` of a program of a kind in every evaluator that could be asked."""
+    """A program of a kind at given operands, in every evaluator."""
 
     def __init__(self, kind: str, measured: Measured, opinions: Opinions) -> None:
-        self.kind = kind
-        self.measured = measured
-        self.opinions = opinions
-        self.values: dict[str, dict[Value, np.ndarray]] = {REFERENCE: measured.reference}
-        made = [value for step in measured.graph.instructions for value in step.results]
+        self.kind, self.measured, self.opinions = kind, measured, opinions
+
+    @cached_property
+    def values(self) -> dict[str, dict[Value, np.ndarray]]:
+        """Its values in each evaluator that can be asked for all of them."""
+        self.opinions.say(f"the {KINDS[self.kind]}: looking for where evaluators part")
+        found: dict[str, dict[Value, np.ndarray]] = {REFERENCE: self.measured.reference}
+        made = [value for step in self.measured.graph.instructions for value in step.results]
         shown = list(filter(is_array, made))
-        graph = graph_parts.showing(measured.graph, shown)
-        for evaluator in opinions.evaluators:
+        graph = graph_parts.showing(self.measured.graph, shown)
+        for evaluator in self.opinions.evaluators:
             if evaluator.name != REFERENCE:
                 with contextlib.suppress(NotEvaluated):
-                    results = opinions.ask(evaluator, graph, measured.operands)
-                    self.values[evaluator.name] = dict(zip(shown, results, strict=True))
+                    results = self.opinions.ask(evaluator, graph, self.measured.operands)
+                    found[evaluator.name] = dict(zip(shown, results, strict=True))
+        return found
 
     def off(self, name: str) -> list[Instruction]:
         """The instructions whose results are too far from the truth in an evaluator, in order."""
@@ -59,26 +65,22 @@ class Search:
     def jump(self, output: Value, name: str) -> Finding | None:
         """Where the relative error of what an output is computed from grows most."""
         values = self.values.get(name, self.measured.reference)
-        needed = graph_parts.needed_for(output, self.measured.graph)
-        grown = [(step, *self._errors(step, values)) for step in needed]
-        worst = max(grown, key=lambda each: each[2] / max(each[1], 1e-17), default=None)
-        if worst is None or not worst[2]:
+        worst, before, after = None, 1.0, 0.0
+        for step in graph_parts.needed_for(output, self.measured.graph):
+            known = [each for each in step.results if each in self.measured.spread]
+            least = [precision_of(type_of(each)) for each in known if each in values]
+            read = max(*least, *[self._error(each, values) for each in step.operands], 1e-17)
+            made = max(*[self._error(each, values) for each in known], 0.0)
+            if made / read > after / before:
+                worst, before, after = step, read, made
+        if worst is None:
             return None
-        step, before, after = worst
+        name = worst.op.builder_name
         text = (
-            f"each instruction is right on the operands that it gets, but in {step.op.builder_name}"
-            f" a relative error of {before:.1e} in its operands becomes {after:.1e}"
+            f"each instruction is right on the operands that it gets, but in {name} a relative "
+            f"error of {before:.1e} in its operands becomes {after:.1e}"
         )
-        return self._finding(step, "cancellation", text)
-
-    def _errors(self, step: Instruction, values: dict[Value, np.ndarray]) -> tuple[float, float]:
-        """The largest relative errors of an instruction's operands and of its results."""
-        known = [each for each in step.results if each in self.measured.spread and each in values]
-        if not known:
-            return 0.0, 0.0
-        precisions = [precision_of(type_of(each)) for each in known]
-        before = [self._error(each, values) for each in step.operands]
-        return max(*precisions, *before, 0.0), max(self._error(each, values) for each in known)
+        return self._finding(worst, "cancellation", text)
 
     def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
         """The relative error of a value; by disturbance, where double is all that there is."""
