@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minixla.core.graph import Instruction
+from minixla.core.graph import Graph, Instruction
 from minixla.tools.tables import Report, Table, shown_number
+
+#: The kinds of programs of a check: a function, and its derivatives along directions.
+KINDS = {"result": "function", "jvp": "forward derivative", "vjp": "reverse derivative"}
 
 
 class Row(NamedTuple):
@@ -67,13 +70,14 @@ class Finding(NamedTuple):
     source: str | None = None
     explanation: str = ""
 
-    def at(self, step: Instruction, number: int, program: str) -> Finding:
-        """It with its place: an instruction and its number in a program of a kind."""
+    def at(self, step: Instruction, graph: Graph, program: str) -> Finding:
+        """It with its place: an instruction of a graph, a program of a kind."""
         operands = ", ".join(str(value.shape) for value in step.operands)
         shapes = f"({operands}) -> {', '.join(map(str, step.shapes))}"
         source = None if step.source is None else str(step.source)
-        place = {"instruction": number, "operation": step.op.builder_name, "shapes": shapes}
-        return self._replace(program=program, **place, source=source)
+        number, name = graph.instructions.index(step), step.op.builder_name
+        place = {"instruction": number, "operation": name, "shapes": shapes, "source": source}
+        return self._replace(program=program, **place)
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.explanation}"]

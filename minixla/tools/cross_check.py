@@ -12,16 +12,19 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.tools.check_report import CrossCheckReport, Finding, Row
-from minixla.tools.checked_programs import KINDS, CheckedFunction, Opinion
-from minixla.tools.comparison import Comparison, real_part_info, relative_error
-from minixla.tools.derivative_check import check_derivatives
+from minixla.tools.check_report import KINDS, CrossCheckReport, Finding, Row
+from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
 from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
 from minixla.tools.graph_parts import needed_for, type_of
-from minixla.tools.localization import Search, known_error, wrong_step
-from minixla.tools.opinions import Opinions
+from minixla.tools.localization import Opinions, Search, known_error, wrong_step
 from minixla.tools.progress import shown_progress
-from minixla.tools.rounding import Measured, precision_of
+from minixla.tools.rounding import (
+    Comparison,
+    Measured,
+    precision_of,
+    real_part_info,
+    relative_error,
+)
 from minixla.transforms.arguments import checked_function
 
 _DOUBLE = precision_of(ELEMENT_TYPES["f64"])

@@ -1,33 +1,228 @@
-"""The first instruction where evaluators part, and the one where small errors become large.
+"""Where evaluators part, or small errors become large, and who is wrong there.
 
 Evaluators are compared instruction by instruction on the *same operands*, those that the reference
 has there: an error in what comes before does not count. Only instructions whose results are too far
 off when the whole program runs are tried; loops and branches are followed inside.
+
+Whoever is near the program in double is of one camp; the others are of one camp where they agree.
+The largest camp is right, and what only the others use is suspected. StableHLO's interpreter and
+XLA read the same StableHLO text: off together, they are one voice, and XLA's translation of the HLO
+text is asked too, which the StableHLO text has no part in.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
-from minixla.tools import graph_parts
-from minixla.tools.check_report import Finding
-from minixla.tools.checked_programs import KINDS
-from minixla.tools.comparison import absolute_error, relative_error
-from minixla.tools.evaluators import REFERENCE, NotEvaluated
+from minixla.core.shapes import Shape
+from minixla.tools import evaluators, graph_parts, rounding
+from minixla.tools.check_report import KINDS, Finding
+from minixla.tools.evaluators import REFERENCE, Evaluator, NotEvaluated
 from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
-from minixla.tools.opinions import Opinions
-from minixla.tools.rounding import Measured, declared_values, precision_of
+from minixla.tools.rounding import Comparison, Measured
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 _MOST_TRIED = 200
+
+
+def evaluate(
+    evaluator: Evaluator, graph: Graph, operands: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """What an evaluator gives: an array for each output, of its type and shape.
+
+    Raises:
+        NotEvaluated: it cannot be asked.
+        TransformError: it gives something else.
+    """
+    try:
+        found = evaluators.loaded(evaluator.function)(graph, list(operands))
+    except (MinixlaError, NotImplementedError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise NotEvaluated(lines[0][:160]) from error
+    except Exception as error:
+        error.add_note(f"The evaluator {evaluator.name!r} of cross_check raised it.")
+        raise
+    is_list = isinstance(found, Iterable)
+    results = list(map(np.asarray, found)) if is_list else []
+    given = list(map(_in_words, results)) if is_list else [repr(found)]
+    # What is no array of fixed size is not looked at.
+    wanted = [str(value.shape) if is_array(value) else None for value in graph.outputs]
+    if len(given) == len(wanted) and all(
+        w in (None, g) for g, w in zip(given, wanted, strict=True)
+    ):
+        return results
+    problem = f"evaluator {evaluator.name!r} gives other results than the graph has"
+    shapes = ", ".join(map(str, graph.output_shapes))
+    advice = (
+        "It returns an array for each output, of its type and shape; where it cannot, it raises "
+        "NotImplementedError."
+    )
+    given = [f"evaluator: {', '.join(given)}", f"graph: {shapes}"]
+    raise explain(TransformError, "cross_check", problem, given, advice)
+
+
+def _in_words(array: np.ndarray) -> str:
+    try:
+        return str(Shape(array.dtype, array.shape))
+    except (MinixlaError, TypeError):  # of another type than arrays have
+        return f"{array.dtype}{list(array.shape)}"
+
+
+class Opinions:
+    """Evaluators, who read equal programs once and judge equal instructions once.
+
+    `readers` are the names of those who read the StableHLO form; `say` tells what is under way.
+    """
+
+    def __init__(self, asked: Sequence[Evaluator], say: Callable[[str], None]) -> None:
+        self.say = say
+        self.evaluators = tuple(asked)
+        self.readers = frozenset(each.name for each in asked if each.reads_stablehlo)
+        self._graphs: dict[Graph, Graph] = {}
+        self._judged: dict[Any, Finding | None] = {}
+
+    def ask(
+        self, evaluator: Evaluator, graph: Graph, operands: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """What an evaluator gives; NotEvaluated where it cannot be asked."""
+        # Of equal programs the first: XLA has compiled it.
+        return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
+
+    def judged(
+        self, step: Instruction, operands: Sequence[Any], is_new: bool = True
+    ) -> Finding | None:
+        """Who is wrong about an instruction on some operands; None: nobody, or nothing to compare.
+
+        Unless it may be new, evaluators are not asked where it has not been judged before.
+        """
+        program = graph_parts.alone_at(step, operands)
+        if program is None:
+            return None
+        key = program[0], *map(_digest, program[1])
+        if is_new and key not in self._judged:
+            self._judged[key] = self._judge(Measured(*program), step)
+        return self._judged.get(key)
+
+    @property
+    def knows_errors(self) -> bool:
+        """Whether an instruction has been found wrong."""
+        return any(self._judged.values())
+
+    def _judge(self, measured: Measured, step: Instruction) -> Finding | None:
+        asked: dict[str, _Opinion] = {}
+
+        def ask(evaluator: Evaluator) -> None:
+            if evaluator.gap(step) is None:
+                with contextlib.suppress(NotEvaluated):
+                    results = self.ask(evaluator, measured.graph, measured.operands)
+                    asked[evaluator.name] = _Opinion.of(results, measured)
+
+        for evaluator in self.evaluators:
+            ask(evaluator)
+        off = [name for name, each in asked.items() if each.is_off]
+        if not off:
+            return None
+        others = self.readers - {evaluators.INTERPRETER}
+        if REFERENCE not in off and others.intersection(off):
+            ask(evaluators.HLO_FORM)
+        suspects = _suspects(asked, self.readers)
+        _, output, found = max((asked[name] for name in off), key=_excess)
+        truth = measured.truth[measured.graph.outputs[output]]
+        values = {"in double": rounding.shown_element(truth, found.worst)}
+        for name, each in asked.items():
+            values[name] = rounding.shown_element(each.results[output], found.worst)
+        text = (
+            f"on the same operands {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off the "
+            f"reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
+            f"suspected: {' or '.join(suspects)}"
+        )
+        place = {"element": found.worst, "values": values}
+        return Finding("rule", suspects=suspects, **place, explanation=text)
+
+
+def _digest(operand: Any) -> Any:
+    if isinstance(operand, tuple):
+        return tuple(map(_digest, operand))
+    return hashlib.blake2b(np.asarray(operand).tobytes()).digest()
+
+
+class _Opinion(NamedTuple):
+    """What an evaluator makes of one instruction, and how far the worst result is off."""
+
+    results: list[np.ndarray]
+    output: int
+    comparison: Comparison
+
+    @classmethod
+    def of(cls, results: list[np.ndarray], measured: Measured) -> _Opinion:
+        pairs = zip(measured.graph.outputs, results, strict=True)
+        found = [cls(results, i, measured.compared(*pair)) for i, pair in enumerate(pairs)]
+        return max(found, key=_excess)
+
+    @property
+    def is_off(self) -> bool:
+        return self.comparison.excess > 1
+
+    def agrees(self, other: _Opinion) -> bool:
+        """Whether two that are off are much nearer to each other than to the truth."""
+        ours, theirs = self.results[self.output], other.results[self.output]
+        apart = rounding.compared(ours, rounding.wide(theirs), np.ones(ours.shape)).error
+        return apart <= self.comparison.error / 8
+
+
+def _excess(opinion: _Opinion) -> float:
+    return opinion.comparison.excess
+
+
+def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:
+    """What is wrong, by majority; all who may be where there is none."""
+    camps = _camps(asked, readers)
+    # Those who read one text have one voice.
+    votes = [len(camp) - max(len(readers.intersection(camp)) - 1, 0) for camp in camps]
+    votes[0] += REFERENCE not in camps[0]  # the reference's rules in double are of this camp
+    winners = [camp for camp, each in zip(camps, votes, strict=True) if each == max(votes)]
+    wrong = [camp for camp in camps if len(winners) > 1 or camp is not winners[0]]
+    found = [suspect for camp in wrong for suspect in _blamed(camp, readers.intersection(asked))]
+    if camps[0] in wrong:  # near the program in double, which the reference's rules compute
+        found = ["reference rule", *found]
+    return tuple(dict.fromkeys(found))
+
+
+def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str]]:
+    """Who agrees with whom; the first are those who are near the truth."""
+    camps = [[name for name, each in asked.items() if not each.is_off]]
+    for name, each in asked.items():
+        if each.is_off:
+            friends = [
+                camp
+                for camp in camps[1:]
+                if each.agrees(asked[camp[0]]) or (name in readers and readers.intersection(camp))
+            ]
+            friends[0].append(name) if friends else camps.append([name])
+    return camps
+
+
+def _blamed(camp: Sequence[str], readers: frozenset[str]) -> list[str]:
+    """What those of a camp may have wrong in common, or each by itself.
+
+    `readers` are all who were asked and read the StableHLO form.
+    """
+    names = {REFERENCE: "reference rule"}
+    wrong = readers.intersection(camp)
+    if len(wrong) > 1:
+        names |= dict.fromkeys(wrong, "StableHLO form")
+    found = [names.get(name, name) for name in camp]
+    return ["StableHLO form", *found] if wrong and len(readers) == 1 else found
 
 
 class Search:
@@ -68,7 +263,7 @@ class Search:
         worst, before, after = None, 1.0, 0.0
         for step in graph_parts.needed_for(output, self.measured.graph):
             known = [each for each in step.results if each in self.measured.spread]
-            least = [precision_of(type_of(each)) for each in known if each in values]
+            least = [rounding.precision_of(type_of(each)) for each in known if each in values]
             read = max(*least, *[self._error(each, values) for each in step.operands], 1e-17)
             made = max(*[self._error(each, values) for each in known], 0.0)
             if made / read > after / before:
@@ -88,10 +283,10 @@ class Search:
         if spread is None or value not in values:
             return 0.0
         truth = self.measured.truth[value]
-        error = absolute_error(values[value], truth)
+        error = rounding.absolute_error(values[value], truth)
         if type_of(value).real.bits == 64:
             error = np.maximum(error, spread)
-        return relative_error(error, truth)
+        return rounding.relative_error(error, truth)
 
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""
@@ -102,8 +297,7 @@ class Search:
         return None
 
     def _finding(self, step: Instruction, kind: str, text: str) -> Finding:
-        number = self.measured.graph.instructions.index(step)
-        return Finding(kind, explanation=text).at(step, number, self.kind)
+        return Finding(kind, explanation=text).at(step, self.measured.graph, self.kind)
 
 
 def known_error(
@@ -115,14 +309,14 @@ def known_error(
     """
     if not opinions.knows_errors:
         return None
-    for number, step in enumerate(graph.instructions):
+    for step in graph.instructions:
         operands = [values[value] for value in step.operands]
         found = opinions.judged(step, operands, is_new=False)
         if found is not None:
-            return found.at(step, number, kind)
+            return found.at(step, graph, kind)
         for inner, given in inner_runs(step, operands) or ():
             inner = inlined(inner).pruned()
-            found = known_error(kind, inner, declared_values(inner, given), opinions)
+            found = known_error(kind, inner, rounding.declared_values(inner, given), opinions)
             if found is not None:
                 return found
     return None
@@ -131,12 +325,12 @@ def known_error(
 def wrong_step(search: Search) -> Finding | None:
     """The first instruction that an evaluator gets wrong on the same operands as the others."""
     off = {step for name in search.values for step in search.off(name)}
-    steps = enumerate(search.measured.graph.instructions)
-    tried = islice((each for each in steps if each[1] in off), _MOST_TRIED)
-    return next(filter(None, (_wrong_there(search, *each) for each in tried)), None)
+    steps = (each for each in search.measured.graph.instructions if each in off)
+    tried = (_wrong_there(search, each) for each in islice(steps, _MOST_TRIED))
+    return next(filter(None, tried), None)
 
 
-def _wrong_there(search: Search, number: int, step: Instruction) -> Finding | None:
+def _wrong_there(search: Search, step: Instruction) -> Finding | None:
     values = search.measured.reference
     operands = [values[value] for value in step.operands]
     runs = inner_runs(step, operands)
@@ -154,4 +348,4 @@ def _wrong_there(search: Search, number: int, step: Instruction) -> Finding | No
         if all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
             return None
     found = search.opinions.judged(step, operands)
-    return None if found is None else found.at(step, number, search.kind)
+    return None if found is None else found.at(step, search.measured.graph, search.kind)

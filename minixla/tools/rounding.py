@@ -16,17 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
-from minixla.core.element_types import ElementType
+from minixla.core.element_types import ElementType, element_type
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
 from minixla.core.tracing import default_trace
 from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
-from minixla.tools.comparison import Comparison, compared, real_part_info, ulp_size, wide
 from minixla.tools.costs import operations_per_element
 from minixla.tools.graph_parts import is_inexact, showing, type_of
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -206,3 +207,128 @@ def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.n
     if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
         return ~is_known
     return ~(is_known | np.isfinite(given) & (np.round(given) == given))
+
+
+# An array against the same in double.
+
+
+class Comparison(NamedTuple):
+    """How far an array is from what it should be.
+
+    Attributes:
+        ulp: the largest error of an element in units of the last place; for integers and booleans
+            the largest difference.
+        error: the largest error.
+        relative: it over the largest element.
+        bound: what is allowed at the element whose error exceeds its bound most, in ulp.
+        excess: that error over its bound: more than 1 is too much.
+        worst: the index of that element.
+    """
+
+    ulp: float
+    error: float
+    relative: float
+    bound: float
+    excess: float
+    worst: tuple[int, ...]
+
+
+def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = None) -> Comparison:
+    """Compares an array with what it should be.
+
+    Args:
+        actual: of its declared type.
+        truth: in double where that is a float or complex type, else of the type.
+        bound: the error that is allowed for each element; not used for integers and booleans, which
+            must be equal.
+    """
+    if actual.shape != truth.shape:
+        return Comparison(np.inf, np.inf, np.inf, 0.0, np.inf, ())
+    if actual.size == 0:
+        return Comparison(0.0, 0.0, 0.0, 0.0, 0.0, ())
+    if not element_type(actual.dtype).is_inexact:
+        apart = _difference(actual, truth)
+        largest = float(apart.max())
+        excess = np.inf if largest else 0.0
+        return Comparison(largest, largest, float(largest > 0), 0.0, excess, _index(apart))
+    assert bound is not None
+    error = absolute_error(actual, truth)
+    ulp = ulp_size(truth, actual.dtype)
+    with np.errstate(all="ignore"):
+        excess = np.where(error == 0, 0.0, error / bound)
+        excess = np.where(np.isnan(excess), np.inf, excess)
+        where = _index(excess)
+        return Comparison(
+            float((error / ulp).max()),
+            float(error.max()),
+            relative_error(error, truth),
+            float((bound / ulp)[where]),
+            float(excess[where]),
+            where,
+        )
+
+
+def _difference(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """How far integers and booleans are apart."""
+    kind = np.uint64 if actual.dtype == np.uint64 else np.int64
+    ours, theirs = actual.astype(kind), expected.astype(kind)
+    ends = [choose(ours, theirs).astype(np.uint64) for choose in (np.maximum, np.minimum)]
+    return np.asarray(np.subtract(*ends), np.float64)
+
+
+def _index(array: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(each) for each in np.unravel_index(np.argmax(array), array.shape))
+
+
+def relative_error(error: np.ndarray, truth: np.ndarray) -> float:
+    """The largest error over the largest finite element."""
+    if not error.size or not error.max():
+        return 0.0
+    finite = np.abs(truth)[np.isfinite(truth)]
+    largest = float(finite.max()) if finite.size else 0.0
+    return float(error.max() / largest) if largest else float("inf")
+
+
+def shown_element(array: np.ndarray, where: tuple[int, ...]) -> str:
+    """An element with all its digits."""
+    if array.ndim != len(where) or not array.size:
+        return f"of dimensions {list(array.shape)}"
+    return str(array[where])
+
+
+def real_part_info(dtype: npt.DTypeLike) -> Any:
+    """The limits of a float type, or of the parts of a complex one."""
+    dtype = np.dtype(dtype)
+    return ml_dtypes.finfo(f"f{dtype.itemsize // 2}" if dtype.kind == "c" else dtype)
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """A float or complex array in double."""
+    return np.asarray(array).astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
+    """The distance from one value of `dtype` to the next, at numbers in double.
+
+    For complex numbers that of their magnitude.
+    """
+    info = real_part_info(dtype)
+    magnitude = np.abs(numbers)
+    is_number = np.isfinite(magnitude) & (magnitude > 0)
+    exponent = np.frexp(np.where(is_number, magnitude, 1))[1]
+    smallest = float(info.smallest_subnormal)
+    size = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), smallest)
+    return np.where(magnitude > 0, size, smallest)
+
+
+def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """How far values are from numbers in double, an element each.
+
+    0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
+    infinity where one alone is NaN.
+    """
+    with np.errstate(all="ignore"):
+        rounded, given = wide(truth.astype(actual.dtype)), wide(actual)
+        error = np.abs(given - truth)
+        is_same = (given == rounded) & ~np.isfinite(given) | np.isnan(given) & np.isnan(truth)
+        return np.where(is_same, 0.0, np.where(np.isnan(error), np.inf, error))

@@ -22,7 +22,7 @@ from minixla.tools.command_line import BadInput
 from minixla.tools.commands.programs import argument_arrays, array_shapes, on_program, print_json
 from minixla.tools.evaluators import EVALUATORS, NotEvaluated, backend
 from minixla.tools.graph_parts import inexact_part, is_inexact
-from minixla.tools.opinions import evaluate
+from minixla.tools.localization import evaluate
 from minixla.tools.progress import shown_progress
 
 
