@@ -150,21 +150,17 @@ def run_mapped(
             # This process's members; other processes run the same with theirs.
             from jax.experimental import multihost_utils  # slow to load, and rarely needed
 
-            wide = multihost_utils.host_local_array_to_global_array(
-                list(operands), mesh, list(given)
-            )
+            operands = list(operands)
+            wide = multihost_utils.host_local_array_to_global_array(operands, mesh, list(given))
             return multihost_utils.global_array_to_host_local_array(found(*wide), mesh, wanted)
     except RuntimeError as error:
         raise_ours(error, "pmap")
         raise
-    raise explain(
-        TransformError,
-        "pmap",
-        "devices of other processes cannot take part in a program that JAX traces",
-        [f"{len(devices)} devices, {own} of this process"],
-        "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
-        "already, and mx.grad, mx.jvp and mx.vmap go around it.",
-    )
+    problem = "devices of other processes cannot take part in a program that JAX traces"
+    shown = [f"{len(devices)} devices, {own} of this process"]
+    advice = "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
+    advice += "already, and mx.grad, mx.jvp and mx.vmap go around it."
+    raise explain(TransformError, "pmap", problem, shown, advice)
 
 
 def _placed(operand: Any, wanted: NamedSharding) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import os
 import sys
-from itertools import islice
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -87,10 +87,10 @@ def _as_ours(frame: FrameType) -> tuple[str, str]:
 
 def _running_text(frame: FrameType) -> str:
     """The part of the source that a frame is computing."""
-    positions = frame.f_code.co_positions()
-    line, last, start, end = next(islice(positions, frame.f_lasti // 2, None))
-    if line is None or last is None or start is None or end is None:
+    positions: Any = inspect.getframeinfo(frame).positions
+    if positions is None or None in positions:
         return ""
+    line, last, start, end = positions
     file = frame.f_code.co_filename
     lines = [linecache.getline(file, n, frame.f_globals).encode() for n in range(line, last + 1)]
     lines[-1] = lines[-1][:end]  # columns count bytes, and the last line may be the first
@@ -140,16 +140,15 @@ def _is_installed(file: str) -> bool:
     return os.path.abspath(file).startswith(_INSTALLED)
 
 
-def register() -> None:
-    """Makes JAX raise our error for each tracer class, and its frames no user code."""
-    for library in (jax, jaxlib):
-        skip_package(os.path.dirname(str(library.__file__)))
-    for kind in TRACERS:
-        # The first is asked by jax.jit and jax.numpy, the second by each primitive.
-        jax_core.pytype_aval_mappings[kind] = _refuse
-        dtypes.register_canonicalize_value_handler(kind, _refuse)
-    # The core knows nothing of JAX, so that what JAX asks of tracers is put on from outside.
-    protocol: Any = property(_jax_array)
-    Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]  # read by JAX
-    Tracer.__hash__ = _refusing_libraries(Tracer.__hash__)
-    Tracer.__array__ = _refusing_jax(Tracer.__array__)
+# Makes JAX raise our error for each tracer class, and its frames no user code.
+for _library in (jax, jaxlib):
+    skip_package(os.path.dirname(str(_library.__file__)))
+for _kind in TRACERS:
+    # The first is asked by jax.jit and jax.numpy, the second by each primitive.
+    jax_core.pytype_aval_mappings[_kind] = _refuse
+    dtypes.register_canonicalize_value_handler(_kind, _refuse)
+# The core knows nothing of JAX, so that what JAX asks of tracers is put on from outside.
+_protocol: Any = property(_jax_array)
+Tracer.__jax_array__ = RandomKey.__jax_array__ = _protocol  # type: ignore[attr-defined]  # read by JAX
+Tracer.__hash__ = _refusing_libraries(Tracer.__hash__)
+Tracer.__array__ = _refusing_jax(Tracer.__array__)
