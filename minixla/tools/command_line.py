@@ -107,35 +107,35 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
         return command
 
     program, arguments, _ = evaluated = _words_of_several()
-    add("run", "commands.run:run", "Computes the results of a program", *evaluated)
+    add("run", "commands:run", "Computes the results of a program", *evaluated)
     text = "Computes the gradient of a program's results, summed up"
-    grad = add("grad", "commands.run:grad", text, *evaluated)
+    grad = add("grad", "commands:grad", text, *evaluated)
     kind, what = _list_type("of numbers such as 0,2", {}), "default: all floats and complex numbers"
     grad.add_argument("--argnums", type=kind, metavar="0,1", help=f"the arguments; {what}")
     text = "Computes the results of a program for every member of a batch"
-    vmap = add("vmap", "commands.run:vmap", text, *evaluated)
+    vmap = add("vmap", "commands:vmap", text, *evaluated)
     kind, what = _list_type("such as 0,none,-1", {"none": None}), "default: 0 in all"
     what = f"the batch's axis in each argument, or none; {what}"
     vmap.add_argument("--in-axes", type=kind, metavar="0,none", help=what)
     what = "of the batch (default 2)"
     vmap.add_argument("--size", type=int, metavar="NUMBER", default=2, help=what)
     text = "Checks whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
-    check = add("check", "commands.run:check", text, program, arguments)
+    check = add("check", "commands:check", text, program, arguments)
     what = "leaves the derivatives unchecked"
     check.add_argument("--no-gradients", action="store_true", help=what)
     text = "Shows a program as text, or as a picture where Graphviz is installed"
-    show = add("show", "commands.forms:show", text, program)
+    show = add("show", "commands:show", text, program)
     what = "default: what the output's name ends in, else hlo"
     show.add_argument("--form", choices=("hlo", "stablehlo", "dot", "svg", "png"), help=what)
     show.add_argument("--output", metavar="FILE", help="default: standard output")
     text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
-    cost = add("cost", "commands.forms:cost", text, program)
+    cost = add("cost", "commands:cost", text, program)
     cost.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
     table = add("ops", "operations_table:show", "Prints the table of operations and their rules")
     form = table.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a JSON list of objects")
     form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
-    convert = add("convert", "commands.forms:convert", "Writes a program in another form", program)
+    convert = add("convert", "commands:convert", "Writes a program in another form", program)
     what = (
         "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later versions "
         "read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads (.jax, .bin). "
