@@ -30,16 +30,11 @@ class _Linear:
 
     Its operands are the program's, what the reverse derivative keeps of them (residuals), and a
     tangent for each active operand; its results are the tangents of `halves.active_outputs`.
-
-    Attributes:
-        graph: the program.
-        active: the operands that have a tangent.
-        halves: its reverse derivative.
     """
 
-    graph: Graph
-    active: tuple[bool, ...]
-    halves: ReverseGraphs
+    graph: Graph  # the program
+    active: tuple[bool, ...]  # the operands that have a tangent
+    halves: ReverseGraphs  # its reverse derivative
 
     @property
     def primals(self) -> int:

@@ -27,19 +27,12 @@ from minixla_ops.programs.compositions import Composed, composed_program
 
 
 class Cost(NamedTuple):
-    """What running something costs.
+    """What running something costs."""
 
-    Attributes:
-        flops: arithmetic operations of numbers of any type, comparisons included.
-        transcendentals: elementary functions.
-        bytes: read and written, if nothing stays in caches.
-        is_bound: False where a loop's number of iterations is not known: it was counted once.
-    """
-
-    flops: int = 0
-    transcendentals: int = 0
-    bytes: int = 0
-    is_bound: bool = True
+    flops: int = 0  # arithmetic operations of numbers of any type, comparisons included
+    transcendentals: int = 0  # elementary functions
+    bytes: int = 0  # read and written, if nothing stays in caches
+    is_bound: bool = True  # False: a loop of an unknown number of iterations was counted once
 
     def plus(self, other: Cost) -> Cost:
         """The cost of both."""
@@ -229,16 +222,10 @@ _RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()
 
 
 class CostRow(NamedTuple):
-    """What all instructions of one operation cost.
+    """What all instructions of one operation cost."""
 
-    Attributes:
-        operation: its builder's name.
-        count: how many there are; what a loop runs is counted with the loop.
-        flops, transcendentals, bytes: see Cost.
-    """
-
-    operation: str
-    count: int
+    operation: str  # its builder's name
+    count: int  # what a loop runs is counted with the loop
     flops: int
     transcendentals: int
     bytes: int
@@ -266,18 +253,14 @@ class CostReport(Report):
     xla: dict[str, float]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        total = self.total._asdict()
-        is_bound = total.pop("is_bound")
-        sums = [
-            [name, f"{value:,}", shown_number(self.xla.get(name))]
-            for name, value in {**total, **self.memory}.items()
-        ]
+        total = dict(zip(Cost._fields, self.total[:3], strict=False)) | self.memory
+        sums = [[name, f"{n:,}", shown_number(self.xla.get(name))] for name, n in total.items()]
         tables = [Table(("in total", "ours", "XLA's"), sums)]
         if self.rows:
             cells = [[row.operation, *[f"{each:,}" for each in row[1:]]] for row in self.rows]
             tables.insert(0, Table(CostRow._fields, cells))
         note = "A loop's number of iterations is not known: its body is counted once."
-        return f"cost of {self.name}", tables, [] if is_bound else [note]
+        return f"cost of {self.name}", tables, [] if self.total.is_bound else [note]
 
 
 def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:

@@ -101,34 +101,24 @@ class Space:
 class Agreement(NamedTuple):
     """How a derivative compares with a difference quotient.
 
-    Attributes:
-        derivative, difference: the two numbers where they are worst, for a direction of length 1.
-        allowed, excess: how far they may be apart, and the error over it: 1 is allowed.
-        relative: the largest error over the largest number.
-        element: where they are worst, of the part that is compared.
+    All of it where they are worst, for a direction of length 1.
     """
 
     derivative: Any = 0.0
     difference: Any = 0.0
-    allowed: float = 0.0
-    excess: float = 0.0
-    relative: float = 0.0
-    element: int = 0
+    allowed: float = 0.0  # how far they may be apart
+    excess: float = 0.0  # the error over it: 1 is allowed
+    relative: float = 0.0  # the largest error over the largest number
+    element: int = 0  # of the part that is compared
 
 
 class Quotients(NamedTuple):
-    """Difference quotients along a direction, an element for each of the results.
+    """Difference quotients along a direction, an element for each of the results."""
 
-    Attributes:
-        tangent: the direction, as rounding has left it.
-        middle: the quotients over both sides.
-        allowed: how far a derivative may be from them; errors of the elements are independent.
-        corners: how much farther it may be where those of both sides differ; infinity where there
-            is nothing to compare with.
-    """
-
-    tangent: np.ndarray
-    middle: np.ndarray
+    tangent: np.ndarray  # the direction, as rounding has left it
+    middle: np.ndarray  # the quotients over both sides
+    # How far a derivative may be from them (errors of the elements are independent), and how much
+    # farther where those of both sides differ; infinity: there is nothing to compare with.
     allowed: np.ndarray
     corners: np.ndarray
 
@@ -183,29 +173,18 @@ def _excess(error: Any, allowed: Any) -> Any:
 
 @dataclass(frozen=True)
 class Point:
-    """A function of arrays at a point, and how it is compared with its differences.
-
-    Attributes:
-        inputs, outputs: what the arrays are.
-        values, results: the point, and the function there.
-        call: the function, of the arrays one by one.
-        step: of the differences.
-        scale: for each element how much larger its step is.
-        tolerance: how far derivatives may be from quotients, besides rounding.
-        roundings: how often results are taken to be rounded.
-        is_smooth: whether corners, jumps and infinities count as errors.
-    """
+    """A function of arrays at a point, and how it is compared with its differences."""
 
     inputs: Space
     outputs: Space
     values: np.ndarray
-    results: np.ndarray
-    call: Callable[..., Sequence[Any]]
+    results: np.ndarray  # at the values
+    call: Callable[..., Sequence[Any]]  # the function, of the arrays one by one
     step: float
-    scale: np.ndarray
-    tolerance: Callable[[np.ndarray], np.ndarray]
-    roundings: float
-    is_smooth: bool = True
+    scale: np.ndarray  # for each element how much larger its step is
+    tolerance: Callable[[np.ndarray], np.ndarray]  # between derivatives and quotients
+    roundings: float  # how often results are taken to be rounded
+    is_smooth: bool = True  # whether corners, jumps and infinities count as errors
 
     def along(self, direction: np.ndarray) -> Quotients:
         """The difference quotients along a direction, from values on both sides."""

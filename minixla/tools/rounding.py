@@ -53,27 +53,19 @@ def in_double(graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
 
 
 class Measured:
-    """A program at given operands: its values, and how far rounding moves them.
-
-    Attributes:
-        graph: the program, without calls.
-        operands: its inputs, arrays of the declared types.
-        reference: each value as the reference rules give it.
-        truth: each array in double where it is a float or complex, as it is otherwise.
-        spread: for floats and complex numbers, see the module.
-    """
+    """A program without calls at given operands: its values, and how far rounding moves them."""
 
     def __init__(self, graph: Graph, operands: Sequence[np.ndarray]) -> None:
-        self.graph = graph
-        self.operands = operands
+        self.graph, self.operands = graph, operands
+        #: Each value as the reference rules give it; each array in double where it is a float or
+        #: complex, as it is otherwise; and for those what the module says of it.
         self.reference = declared_values(graph, operands)
         exact = _values_in_double(graph, operands)
         made = [value for step in graph.instructions for value in step.results]
         arrays = [each for each in (*graph.inputs, *made) if isinstance(each.shape, Shape)]
         self.truth: Values = {value: exact[value].data for value in arrays}
-        self.spread = {
-            value: np.zeros(self.truth[value].shape) for value in arrays if is_inexact(value.shape)
-        }
+        inexact = [value for value in arrays if is_inexact(value.shape)]
+        self.spread = {value: np.zeros(self.truth[value].shape) for value in inexact}
         self._rounded = self._what_rounds()
         self._counts = {step: operations_per_element(step) for step in graph.instructions}
         for seed in range(_SAMPLES if self._rounded else 0):
@@ -213,41 +205,34 @@ def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.n
 
 
 class Comparison(NamedTuple):
-    """How far an array is from what it should be.
+    """How far an array is from what it should be."""
 
-    Attributes:
-        ulp: the largest error of an element in units of the last place; for integers and booleans
-            the largest difference.
-        error: the largest error.
-        relative: it over the largest element.
-        bound: what is allowed at the element whose error exceeds its bound most, in ulp.
-        excess: that error over its bound: more than 1 is too much.
-        worst: the index of that element.
-    """
-
+    #: The largest error of an element in units of the last place; for integers and booleans the
+    #: largest difference.
     ulp: float
-    error: float
-    relative: float
+    error: float  # the largest
+    relative: float  # it over the largest element
+    #: What is allowed at the element whose error exceeds its bound most, in ulp; it over that,
+    #: of which more than 1 is too much; and the index of that element.
     bound: float
     excess: float
     worst: tuple[int, ...]
 
 
 def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = None) -> Comparison:
-    """Compares an array with what it should be.
+    """Compares an array with what it should be, in double where that is a float or complex type.
 
-    Args:
-        actual: of its declared type.
-        truth: in double where that is a float or complex type, else of the type.
-        bound: the error that is allowed for each element; not used for integers and booleans, which
-            must be equal.
+    `bound` is the error that is allowed for each element; integers and booleans must be equal.
     """
     if actual.shape != truth.shape:
         return Comparison(np.inf, np.inf, np.inf, 0.0, np.inf, ())
     if actual.size == 0:
         return Comparison(0.0, 0.0, 0.0, 0.0, 0.0, ())
     if not element_type(actual.dtype).is_inexact:
-        apart = _difference(actual, truth)
+        kind = np.uint64 if actual.dtype == np.uint64 else np.int64
+        ours, theirs = actual.astype(kind), truth.astype(kind)
+        ends = [choose(ours, theirs).astype(np.uint64) for choose in (np.maximum, np.minimum)]
+        apart = np.asarray(np.subtract(*ends), np.float64)
         largest = float(apart.max())
         excess = np.inf if largest else 0.0
         return Comparison(largest, largest, float(largest > 0), 0.0, excess, _index(apart))
@@ -258,22 +243,9 @@ def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = N
         excess = np.where(error == 0, 0.0, error / bound)
         excess = np.where(np.isnan(excess), np.inf, excess)
         where = _index(excess)
-        return Comparison(
-            float((error / ulp).max()),
-            float(error.max()),
-            relative_error(error, truth),
-            float((bound / ulp)[where]),
-            float(excess[where]),
-            where,
-        )
-
-
-def _difference(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """How far integers and booleans are apart."""
-    kind = np.uint64 if actual.dtype == np.uint64 else np.int64
-    ours, theirs = actual.astype(kind), expected.astype(kind)
-    ends = [choose(ours, theirs).astype(np.uint64) for choose in (np.maximum, np.minimum)]
-    return np.asarray(np.subtract(*ends), np.float64)
+        relative, most = relative_error(error, truth), float((error / ulp).max())
+        worst = float((bound / ulp)[where]), float(excess[where]), where
+        return Comparison(most, float(error.max()), relative, *worst)
 
 
 def _index(array: np.ndarray) -> tuple[int, ...]:

@@ -169,12 +169,7 @@ def _rewritten(match: re.Match[str]) -> str:
 
 
 class _Edited:
-    """A program, edited.
-
-    Attributes:
-        data: XLA's protocol buffer.
-        tables: see `translated`.
-    """
+    """A program, edited: `data` is XLA's protocol buffer; `tables`, see `translated`."""
 
     def __init__(self, data: bytes, stand_ins: Mapping[str, str]) -> None:
         dropped = (_COMPUTATION, _PROGRAM, _FRAMES)
@@ -247,11 +242,8 @@ class _Edited:
 
     def _details(self, opcode: str, found: dict[int, Any]) -> dict[str, Any]:
         """What a translation may ask for of an instruction that is translated here."""
-        details = {
-            name: read(found[number])
-            for number, (name, read) in _DETAILS.items()
-            if number in found
-        }
+        known = [each for each in _DETAILS if each in found]
+        details = {_DETAILS[each][0]: _DETAILS[each][1](found[each]) for each in known}
         if opcode == "bitcast":
             shapes = self._shapes[_numbers(found[_OPERANDS])[0]], found[_SHAPE]
             details["layouts"] = [*map(_layout, shapes)]
@@ -282,19 +274,15 @@ class _Edited:
 
     def _source(self, metadata: bytes) -> int:
         """The index of the place in the user's program that metadata tell; -1 for none."""
-        known = self._known.get(metadata)
-        if known is not None:
-            return known
+        if metadata in self._known:
+            return self._known[metadata]
         found = _message(metadata)
-        name = _text(found.get(2, b"")) or "program"
-        place = (_text(found[3]), name, found.get(4, 0)) if 3 in found else None
-        place = place or self._frames.get(found.get(15, 0))
-        index = -1
-        if place is not None:
-            index = len(self.tables["places"])
-            self.tables["places"].append(place)
-        self._known[metadata] = index
-        return index
+        place = self._frames.get(found.get(15, 0))
+        if 3 in found:
+            place = _text(found[3]), _text(found.get(2, b"")) or "program", found.get(4, 0)
+        self._known[metadata] = -1 if place is None else len(self.tables["places"])
+        self.tables["places"] += filter(None, [place])
+        return self._known[metadata]
 
 
 def _packed(name: str, shape: bytes, id_: int, members: list[int]) -> bytes:
@@ -329,16 +317,14 @@ def _text(data: bytes) -> str:
 
 def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
     """File, function and line of each stack frame that a module lists."""
-    files, functions, places, frames = _message(data, 1, 2, 3, 4).values()
+    lists = _message(data, 1, 2, 3, 4).values()
+    files, functions, places, frames = [dict(enumerate(each, 1)) for each in lists]
     found = {}
-    for number, each in enumerate(map(_message, frames), 1):
-        location = each.get(1, 0)
-        if 1 <= location <= len(places):
-            place = _message(places[location - 1])
-            file, function = place.get(1, 0), place.get(2, 0)
-            if 1 <= file <= len(files):
-                name = _text(functions[function - 1]) if 1 <= function <= len(functions) else ""
-                found[number] = _text(files[file - 1]), name or "program", place.get(3, 0)
+    for number, frame in frames.items():
+        place = _message(places.get(_message(frame).get(1, 0), b""))
+        if place.get(1, 0) in files:
+            name = _text(functions.get(place.get(2, 0), b""))
+            found[number] = _text(files[place[1]]), name or "program", place.get(3, 0)
     return found
 
 
