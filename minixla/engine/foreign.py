@@ -36,17 +36,15 @@ def _refusal(value: Any) -> MinixlaError:
         return leaked(tracer, "a JAX function")
     frame, is_call = _calling_frame()
     function, instead = _as_ours(frame) if frame is not None and is_call else _UNKNOWN
-    return explain(
-        ForeignCallError,
-        function,
-        "its argument is a minixla tracer, which JAX cannot read",
-        [f"the argument is {value!r}, made by {tracer._trace.transformation}"],
-        f"Write {instead}, which makes JAX's function one of ours. "
-        "Or call the function of the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; "
-        "mx.numpy.take for a JAX array indexed by it), or "
-        "make the JAX function the outer one: ours can be called inside jax.jit.",
-        None if frame is None else Source(frame.f_code, frame.f_lasti),
+    problem = "its argument is a minixla tracer, which JAX cannot read"
+    given = [f"the argument is {value!r}, made by {tracer._trace.transformation}"]
+    advice = (
+        f"Write {instead}, which makes JAX's function one of ours. Or call the function of the "
+        "same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; mx.numpy.take for a JAX array "
+        "indexed by it), or make the JAX function the outer one: ours can be called inside jax.jit."
     )
+    source = None if frame is None else Source(frame.f_code, frame.f_lasti)
+    return explain(ForeignCallError, function, problem, given, advice, source)
 
 
 def _calling_frame() -> tuple[FrameType | None, bool]:

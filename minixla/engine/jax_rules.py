@@ -104,10 +104,8 @@ def _transpose_linear(cotangents: Sequence[Any], *operands: Any, linear: _Linear
     found = bind_program(linear.halves.backward, *residuals, *given)
     pulled = compress(spread(linear.halves.active_inputs, found), linear.active)
     tangents = operands[linear.start :]
-    return [None] * linear.start + [
-        cotangent if ad.is_undefined_primal(tangent) else None
-        for cotangent, tangent in zip(pulled, tangents, strict=True)
-    ]
+    wanted = list(map(ad.is_undefined_primal, tangents))
+    return [None] * linear.start + spread(wanted, compress(pulled, wanted))
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, graph: Graph) -> list[Any]:

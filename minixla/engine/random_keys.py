@@ -67,15 +67,9 @@ class RandomKey:
         """The dimension sizes of the array of keys."""
         return self.data.shape[: -self._rank]
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions of the array of keys."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of keys."""
-        return int(np.prod(self.shape))
+    #: The number of dimensions of the array of keys, and the number of keys.
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape)))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -184,8 +178,7 @@ def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
 
 def without_keys(structure: Any) -> Any:
     """The structure with a leaf in place of each RandomKey, as JAX's own functions see it."""
-    ranks = key_ranks(structure)
-    if not ranks:
+    zeros = [np.zeros((1,) * rank, jax.dtypes.float0) for rank in key_ranks(structure)]
+    if not zeros:
         return structure
-    zeros = [np.zeros((1,) * rank, jax.dtypes.float0) for rank in ranks]
     return tree_util.tree_structure(tree_util.tree_unflatten(structure, zeros))

@@ -371,13 +371,9 @@ def _described(program: ImportedProgram) -> dict[str, object]:
         }
         for step in graph.instructions
     ]
-    return {
-        "name": graph.name,
-        "inputs": list(map(str, graph.input_shapes)),
-        "instructions": steps,
-        "outputs": [number[value] for value in graph.outputs],
-        "functions": list(program.functions),
-    }
+    outputs, functions = [number[value] for value in graph.outputs], list(program.functions)
+    described = {"name": graph.name, "inputs": list(map(str, graph.input_shapes))}
+    return described | {"instructions": steps, "outputs": outputs, "functions": functions}
 
 
 def _hlo(program: ImportedProgram) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,21 +11,15 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
+from minixla.tools import rounding
 from minixla.tools.check_report import KINDS, CrossCheckReport, Finding, Row
 from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
 from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
-from minixla.tools.graph_parts import needed_for, type_of
+from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Opinions, Search, known_error, wrong_step
 from minixla.tools.progress import shown_progress
-from minixla.tools.rounding import (
-    Comparison,
-    Measured,
-    precision_of,
-    real_part_info,
-    relative_error,
-)
+from minixla.tools.rounding import Comparison, Measured, precision_of, relative_error
 from minixla.transforms.arguments import checked_function
 
 _DOUBLE = precision_of(ELEMENT_TYPES["f64"])
@@ -85,8 +80,8 @@ def _check(
 ) -> CrossCheckReport:
     rows: list[Row] = []
     findings: list[Finding] = []
-    has_derivatives = gradients and function.has_derivatives
-    for kind in KINDS if has_derivatives else ["result"]:
+    gradients = gradients and function.has_derivatives
+    for kind in KINDS if gradients else ["result"]:
         opinions.say(f"the {KINDS[kind]}")
         program, named = function.program(kind), function.named_outputs(kind)
         if isinstance(program, str):
@@ -95,7 +90,7 @@ def _check(
         checked = _Checked(kind, program, opinions)
         rows += checked.rows(named, theirs.get(kind))
         findings += checked.findings
-    if has_derivatives:
+    if gradients:
         opinions.say(DIFFERENCES)
         compared_rows, wrong = check_derivatives(function, opinions)
         rows += compared_rows
@@ -112,12 +107,10 @@ def _check(
 class _Checked(Search):
     """One program, evaluated by all; `findings`: where evaluators part."""
 
-    def __init__(
-        self, kind: str, program: tuple[Graph, list[np.ndarray]], opinions: Opinions
-    ) -> None:
+    def __init__(self, kind: str, program: Sequence[Any], opinions: Opinions) -> None:
         opinions.say(f"the {KINDS[kind]}: {REFERENCE}")
         super().__init__(kind, Measured(*program), opinions)
-        self.graph = program[0]
+        self.graph: Graph = program[0]
         self.findings: list[Finding] = []
         self._is_wrong = False
 
@@ -125,13 +118,10 @@ class _Checked(Search):
         """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
         rows = []
         given = self._given(theirs)
-        comparisons = {
-            name: list(map(self.measured.compared, self.graph.outputs, results))
-            for name, results in given.items()
-            if not isinstance(results, str)
-        }
-        is_off = any(each.excess > 1 for row in comparisons.values() for each in row)
-        if is_off:
+        known = {name: each for name, each in given.items() if not isinstance(each, str)}
+        compare = functools.partial(map, self.measured.compared, self.graph.outputs)
+        comparisons = {name: list(compare(results)) for name, results in known.items()}
+        if any(each.excess > 1 for row in comparisons.values() for each in row):
             known = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
             self._is_wrong = self._found(known or wrong_step(self))
         for index, (name, shape) in enumerate(named):
@@ -148,9 +138,8 @@ class _Checked(Search):
 
     def _given(self, theirs: Opinion | None) -> dict[str, Opinion]:
         """The results of each evaluator, or why there are none."""
-        found: dict[str, Opinion] = {
-            REFERENCE: [self.measured.reference[value] for value in self.graph.outputs]
-        }
+        own = [self.measured.reference[value] for value in self.graph.outputs]
+        found: dict[str, Opinion] = {REFERENCE: own}
         for evaluator in self.opinions.evaluators:
             if evaluator.name == REFERENCE:
                 continue
@@ -167,9 +156,7 @@ class _Checked(Search):
         self.findings += filter(None, [finding])
         return finding is not None
 
-    def _verdict(
-        self, name: str, value: Value, evaluator: str, comparison: Comparison
-    ) -> tuple[str, str]:
+    def _verdict(self, name: str, value: Value, evaluator: str, comparison: Comparison) -> Any:
         """What the report says of an output in an evaluator, and why."""
         is_off = comparison.excess > 1
         loses = self._loses_digits(value, comparison)
@@ -197,10 +184,8 @@ class _Checked(Search):
         found = self.values.get(evaluator, {}).get(value)
         if found is None or evaluator == REFERENCE:
             return False
-        text = (
-            f"{evaluator} gives {name} right where all "
-            "intermediate values are asked for, and otherwise not"
-        )
+        text = f"{evaluator} gives {name} right where all intermediate values are asked for"
+        text += ", and otherwise not"
         finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, found).excess <= 1 and self._found(finding)
 
@@ -225,16 +210,14 @@ class _Checked(Search):
             worst = max(worst, relative_error(spread, truth))
             error = max(error, float(spread.max(initial=0.0)))
         # XLA:CPU takes numbers below the smallest normal one for zero.
-        tiny = float(real_part_info(kind.dtype).smallest_normal)
+        tiny = float(rounding.real_part_info(kind.dtype).smallest_normal)
         return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:
         """The precision of the coarsest type among the values that a value is computed from."""
         steps = needed_for(value, self.graph)
         read = [each for step in steps for each in (*step.operands, *step.results)]
-        shapes = [each.shape for each in [value, *read]]
-        kinds = {each.element_type for each in shapes if isinstance(each, Shape)}
-        return max(precision_of(kind) for kind in kinds if kind.is_inexact)
+        return max(precision_of(type_of(x)) for x in [value, *read] if is_inexact(x.shape))
 
     def _is_zero_but_for_rounding(self, value: Value) -> bool:
         """Whether even double has nothing of a value but rounding errors, of terms that cancel."""

@@ -45,20 +45,11 @@ Program = tuple[Graph, list[np.ndarray]] | str
 
 
 class CheckedFunction:
-    """A function at given arguments, its derivatives along fixed random directions.
-
-    Attributes:
-        graph: the function of the leaves of its arguments, as traced.
-        operands: the leaves, arrays of the types that the graph takes.
-        input_names, output_names: what reports call the leaves of arguments and results.
-        moving: which leaves of the arguments are floats or complex numbers.
-        directions: for "jvp" a direction for each of these, for "vjp" one for each of the floats
-            and complex numbers among the leaves of the results.
-        has_derivatives: whether there are such among both.
-    """
+    """A function at given arguments, its derivatives along fixed random directions."""
 
     def __init__(self, fun: Callable[..., Any], args: Sequence[Any]) -> None:
         leaves, self._tree = flatten(tuple(args))
+        #: What reports call the leaves of arguments and results.
         self.input_names = [f"args{keystr(path)}" for path in leaf_paths(tuple(args))]
         self.output_names: list[str] = []
 
@@ -73,12 +64,13 @@ class CheckedFunction:
         self.program = cache(self._made)
         self.graph = mx.make_graph(flat)(*leaves)
         self._refuse()
-        shapes: list[Any] = [*self.graph.input_shapes, *self.graph.output_shapes]
-        pairs = zip(leaves, shapes, strict=False)
+        #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
+        sides: dict[str, Any] = {"jvp": self.graph.input_shapes, "vjp": self.graph.output_shapes}
+        pairs = zip(leaves, sides["jvp"], strict=True)
         self.operands = [np.asarray(leaf).astype(shape.dtype) for leaf, shape in pairs]
-        self.moving = list(map(is_inexact, self.graph.input_shapes))
+        self.moving = list(map(is_inexact, sides["jvp"]))
         generator = np.random.default_rng(0)
-        sides = {"jvp": shapes[: len(leaves)], "vjp": shapes[len(leaves) :]}
+        #: One for each inexact array among the arguments, or the results.
         self.directions = {
             kind: [random_direction(generator, s).astype(s.dtype) for s in filter(is_inexact, side)]
             for kind, side in sides.items()
@@ -183,10 +175,8 @@ class CheckedFunction:
             raise explain(TransformError, _SUBJECT, problem, given, advice)
 
 
-def check_derivatives(
-    function: CheckedFunction, opinions: Opinions
-) -> tuple[list[Row], list[Finding]]:
-    """A row for each derivative that there is, and a finding for each rule that is wrong.
+def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[list[Row], Any]:
+    """A Row for each derivative that there is, and Findings for each rule that is wrong.
 
     The evaluators tell a wrong derivative from a wrong function.
     """
@@ -261,9 +251,7 @@ def _space(shapes: Sequence[Any]) -> Space:
     return Space([Leaf("", Shape(kind, shape.dimensions)) for kind, shape in pairs])
 
 
-def _wrong_derivatives(
-    graph: Graph, operands: Sequence[np.ndarray], opinions: Opinions
-) -> list[Finding]:
+def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions) -> list[Finding]:
     """The instructions whose derivative rules differ from difference quotients.
 
     Quotients are of what the reference computes: where its rule is wrong, the finding says so.

@@ -86,16 +86,12 @@ def alone(step: Instruction) -> tuple[Graph, list[Value]]:
 
     Constants stay constants: an operation may be written in another way where it reads one.
     """
-    inputs: list[Value] = []
-    values: dict[Value, Value] = {}
-    steps: list[Instruction] = []
-    for value in dict.fromkeys(step.operands):
-        if value.instruction is not None and value.literal is not None:
-            steps.append(value.instruction.again(()))
-            values[value] = steps[-1].results[0]
-        else:
-            values[value] = Value(value.shape, None, len(inputs))
-            inputs.append(value)
+    read = list(dict.fromkeys(step.operands))
+    inputs = [value for value in read if value.literal is None]
+    values = {value: Value(value.shape, None, index) for index, value in enumerate(inputs)}
+    constants = [value for value in read if value.literal is not None]
+    steps = [value.instruction.again(()) for value in constants if value.instruction]
+    values |= {value: own.results[0] for value, own in zip(constants, steps, strict=True)}
     steps.append(step.again([values[value] for value in step.operands]))
     given = [values[value] for value in inputs]
     return Graph(given, steps, steps[-1].results, step.op.builder_name), inputs

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -35,14 +36,10 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 _MOST_TRIED = 200
 
 
-def evaluate(
-    evaluator: Evaluator, graph: Graph, operands: Sequence[np.ndarray]
-) -> list[np.ndarray]:
+def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
     """What an evaluator gives: an array for each output, of its type and shape.
 
-    Raises:
-        NotEvaluated: it cannot be asked.
-        TransformError: it gives something else.
+    NotEvaluated where it cannot be asked, TransformError where it gives something else.
     """
     try:
         found = evaluators.loaded(evaluator.function)(graph, list(operands))
@@ -57,9 +54,8 @@ def evaluate(
     given = list(map(_in_words, results)) if is_list else [repr(found)]
     # What is no array of fixed size is not looked at.
     wanted = [str(value.shape) if is_array(value) else None for value in graph.outputs]
-    if len(given) == len(wanted) and all(
-        w in (None, g) for g, w in zip(given, wanted, strict=True)
-    ):
+    pairs = zip(given, wanted, strict=False)
+    if len(given) == len(wanted) and all(w in (None, g) for g, w in pairs):
         return results
     problem = f"evaluator {evaluator.name!r} gives other results than the graph has"
     shapes = ", ".join(map(str, graph.output_shapes))
@@ -89,18 +85,15 @@ class Opinions:
         self.evaluators = tuple(asked)
         self.readers = frozenset(each.name for each in asked if each.reads_stablehlo)
         self._graphs: dict[Graph, Graph] = {}
-        self._judged: dict[Any, Finding | None] = {}
+        #: What has been found of instructions.
+        self.judgements: dict[Any, Finding | None] = {}
 
-    def ask(
-        self, evaluator: Evaluator, graph: Graph, operands: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
+    def ask(self, evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
         """What an evaluator gives; NotEvaluated where it cannot be asked."""
         # Of equal programs the first: XLA has compiled it.
         return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
 
-    def judged(
-        self, step: Instruction, operands: Sequence[Any], is_new: bool = True
-    ) -> Finding | None:
+    def judged(self, step: Instruction, operands: Any, is_new: bool = True) -> Finding | None:
         """Who is wrong about an instruction on some operands; None: nobody, or nothing to compare.
 
         Unless it may be new, evaluators are not asked where it has not been judged before.
@@ -109,14 +102,9 @@ class Opinions:
         if program is None:
             return None
         key = program[0], *map(_digest, program[1])
-        if is_new and key not in self._judged:
-            self._judged[key] = self._judge(Measured(*program), step)
-        return self._judged.get(key)
-
-    @property
-    def knows_errors(self) -> bool:
-        """Whether an instruction has been found wrong."""
-        return any(self._judged.values())
+        if is_new and key not in self.judgements:
+            self.judgements[key] = self._judge(Measured(*program), step)
+        return self.judgements.get(key)
 
     def _judge(self, measured: Measured, step: Instruction) -> Finding | None:
         asked: dict[str, _Opinion] = {}
@@ -146,8 +134,8 @@ class Opinions:
             f"reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
             f"suspected: {' or '.join(suspects)}"
         )
-        place = {"element": found.worst, "values": values}
-        return Finding("rule", suspects=suspects, **place, explanation=text)
+        place = {"element": found.worst, "values": values, "explanation": text}
+        return Finding("rule", suspects=suspects, **place)
 
 
 def _digest(operand: Any) -> Any:
@@ -180,8 +168,7 @@ class _Opinion(NamedTuple):
         return apart <= self.comparison.error / 8
 
 
-def _excess(opinion: _Opinion) -> float:
-    return opinion.comparison.excess
+_excess = operator.attrgetter("comparison.excess")
 
 
 def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:
@@ -300,14 +287,12 @@ class Search:
         return Finding(kind, explanation=text).at(step, self.measured.graph, self.kind)
 
 
-def known_error(
-    kind: str, graph: Graph, values: Mapping[Value, Any], opinions: Opinions
-) -> Finding | None:
+def known_error(kind: str, graph: Graph, values: Any, opinions: Opinions) -> Finding | None:
     """An instruction of a program of a kind that was found wrong before, on the same operands.
 
     `values` are those of the program as the reference has them.
     """
-    if not opinions.knows_errors:
+    if not any(opinions.judgements.values()):
         return None
     for step in graph.instructions:
         operands = [values[value] for value in step.operands]

@@ -74,7 +74,7 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
         del source
         constants = _taken_constants(module) if is_long else []
         # The text escapes other bytes than ASCII.
-        text: str = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
+        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
         strings = text if _BEYOND_ASCII.search(text) else ""
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
