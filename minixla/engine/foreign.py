@@ -106,32 +106,27 @@ def _jax_array(value: Any) -> NoReturn:
     raise AttributeError("__jax_array__")
 
 
-def _refusing_jax(array: Any) -> Any:
+_own_array, _own_hash = Tracer.__array__, Tracer.__hash__
+
+
+def _array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Any:
     """`__array__` that says what to do where it is JAX that asks for a NumPy array."""
-
-    def __array__(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Any:
-        try:
-            return array(self, dtype, copy)
-        except ConcretizationError:
-            if sys._getframe(1).f_globals.get("__name__", "").startswith("jax."):
-                _refuse(self)
-            raise
-
-    return __array__
+    try:
+        return _own_array(self, dtype, copy)
+    except ConcretizationError:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("jax."):
+            _refuse(self)
+        raise
 
 
-def _refusing_libraries(own_hash: Any) -> Any:
+def _hash(self: Tracer) -> int:
     """`__hash__` that says what to do where a library takes a tracer for what is no array."""
-
-    def __hash__(self: Tracer) -> int:
-        try:
-            return own_hash(self)
-        except TypeError:
-            if _is_installed(sys._getframe(1).f_code.co_filename):
-                raise TypeError(str(_refusal(self))) from None
-            raise
-
-    return __hash__
+    try:
+        return _own_hash(self)
+    except TypeError:
+        if _is_installed(sys._getframe(1).f_code.co_filename):
+            raise TypeError(str(_refusal(self))) from None
+        raise
 
 
 def _is_installed(file: str) -> bool:
@@ -148,5 +143,4 @@ for _kind in TRACERS:
 # The core knows nothing of JAX, so that what JAX asks of tracers is put on from outside.
 _protocol: Any = property(_jax_array)
 Tracer.__jax_array__ = RandomKey.__jax_array__ = _protocol  # type: ignore[attr-defined]  # read by JAX
-Tracer.__hash__ = _refusing_libraries(Tracer.__hash__)
-Tracer.__array__ = _refusing_jax(Tracer.__array__)
+Tracer.__array__, Tracer.__hash__ = _array, _hash

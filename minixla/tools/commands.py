@@ -310,7 +310,7 @@ def convert(options: argparse.Namespace, program: ImportedProgram) -> int:
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
     form = options.to or _CONVERTED.get(_suffix(options), "stablehlo")
-    data = _WRITERS[form](program)
+    data = _converted(program, form)
     _write(options, data)
     if options.json:
         _print_json({"form": form, "output": options.output, "bytes": len(data)})
@@ -376,37 +376,21 @@ def _described(program: ImportedProgram) -> dict[str, object]:
     return described | {"instructions": steps, "outputs": outputs, "functions": functions}
 
 
-def _hlo(program: ImportedProgram) -> bytes:
-    text = str(program.graph)
-    if "constant({...})" in text:
+def _converted(program: ImportedProgram, form: str) -> bytes:
+    if form == "exported":
+        given = _structs(_array_shapes(program.graph, "jax.export takes arrays only"))
+        return interop.export(program, *given)
+    text = str(program.graph) if form == "hlo" else program.graph.stablehlo()
+    if form == "hlo" and "constant({...})" in text:
         raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
+    if form == "bytecode":
+        with make_context(), ir.Location.unknown():
+            written = io.BytesIO()
+            ir.Module.parse(text).operation.write_bytecode(written)
+            return written.getvalue()
+    if form == "portable":
+        # The oldest that has what programs of today need, as jax.export takes.
+        oldest = stablehlo.StablehloCompatibilityRequirement.WEEK_4
+        version = stablehlo.get_version_from_compatibility_requirement(oldest)
+        return stablehlo.serialize_portable_artifact_str(text, version)
     return text.encode()
-
-
-def _bytecode(program: ImportedProgram) -> bytes:
-    with make_context(), ir.Location.unknown():
-        written = io.BytesIO()
-        ir.Module.parse(program.graph.stablehlo()).operation.write_bytecode(written)
-        return written.getvalue()
-
-
-def _portable(program: ImportedProgram) -> bytes:
-    # The oldest that has what programs of today need, as jax.export takes.
-    version = stablehlo.get_version_from_compatibility_requirement(
-        stablehlo.StablehloCompatibilityRequirement.WEEK_4
-    )
-    return stablehlo.serialize_portable_artifact_str(program.graph.stablehlo(), version)
-
-
-def _exported(program: ImportedProgram) -> bytes:
-    given = _structs(_array_shapes(program.graph, "jax.export takes arrays only"))
-    return interop.export(program, *given)
-
-
-_WRITERS = {
-    "stablehlo": lambda program: program.graph.stablehlo().encode(),
-    "bytecode": _bytecode,
-    "portable": _portable,
-    "hlo": _hlo,
-    "exported": _exported,
-}

@@ -63,15 +63,14 @@ def _arrays(shapes: Sequence[AnyShape]) -> Iterator[Shape]:
             yield shape
 
 
-def summed(costs: Iterable[Cost]) -> Cost:
-    """The cost of all."""
+def _summed(costs: Iterable[Cost]) -> Cost:
     return functools.reduce(Cost.plus, costs, Cost())
 
 
 @remembered
 def graph_cost(graph: Graph) -> Cost:
     """The sum over its instructions that results depend on."""
-    return summed(map(instruction_cost, graph.pruned().instructions))
+    return _summed(map(instruction_cost, graph.pruned().instructions))
 
 
 def instruction_cost(step: Instruction) -> Cost:
@@ -83,7 +82,7 @@ def instruction_cost(step: Instruction) -> Cost:
         return graph_cost(composed_program(step.op, tuple(_shapes(step.operands))))
     if isinstance(step.op, Elementwise):
         return _functions(step) if isinstance(step.op, FloatUnary) else _flops(step, 1)
-    return summed(map(graph_cost, step.op.computations)) if step.op.computations else _cost(step)
+    return _summed(map(graph_cost, step.op.computations)) if step.op.computations else _cost(step)
 
 
 def operations_per_element(step: Instruction) -> float:
@@ -178,11 +177,6 @@ def _fft(step: Instruction) -> Cost:
     return _cost(step, factor * count * _logarithm(math.prod(step.op.fft_length)))
 
 
-def _branches(step: Instruction) -> Cost:
-    """That of the branch that costs most."""
-    return max(map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes))
-
-
 def _loop(step: Instruction) -> Cost:
     condition, body = step.op.condition, step.op.body
     trips = known_trips(condition, body, step.operands)
@@ -215,7 +209,10 @@ _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "RngBitGenerator RngUniform RngNormal": lambda step: Cost(
         36 * element_count(step.shapes), 0, byte_count(step.shapes)
     ),
-    "Conditional": _branches,
+    # That of the branch that costs most.
+    "Conditional": lambda step: max(
+        map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes)
+    ),
     "While": _loop,
 }
 _RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()}
@@ -266,15 +263,12 @@ class CostReport(Report):
 def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:
     """What a program costs, ours and, where XLA is to compile it, XLA's."""
     graph = inlined(graph).pruned()
-    memory = {
-        "arguments": byte_count(graph.input_shapes),
-        "results": byte_count(graph.output_shapes),
-        "peak": peak_bytes(graph),
-    }
+    given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
+    memory = {"arguments": given, "results": made, "peak": peak_bytes(graph)}
     costs: dict[str, list[Cost]] = {}
     for step in graph.instructions:
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
-    rows = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
+    rows = [CostRow(name, len(each), *_summed(each)[:3]) for name, each in costs.items()]
     rows.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
     xla = _by_xla(graph) if with_xla else {}
     return CostReport(graph.name, rows, graph_cost(graph), memory, xla)
@@ -316,11 +310,11 @@ def _by_xla(graph: Graph) -> dict[str, float]:
         return {}
     costs = compiled.cost_analysis() or {}
     theirs = ("flops", "transcendentals", "bytes accessed")
-    found = {name.split()[0]: costs.get(name) for name in theirs}
+    found = {name.split()[0]: costs[name] for name in theirs if name in costs}
     memory = compiled.memory_analysis()
     if memory is not None:
-        sizes = memory.argument_size_in_bytes, memory.output_size_in_bytes
-        found |= {"arguments": sizes[0], "results": sizes[1]}
-        found["temporary"] = memory.temp_size_in_bytes
-        found["peak"] = sum(sizes) + memory.temp_size_in_bytes - memory.alias_size_in_bytes
-    return {name: float(value) for name, value in found.items() if value is not None}
+        given, made = memory.argument_size_in_bytes, memory.output_size_in_bytes
+        more = memory.temp_size_in_bytes
+        peak = given + made + more - memory.alias_size_in_bytes
+        found |= {"arguments": given, "results": made, "temporary": more, "peak": peak}
+    return {name: float(value) for name, value in found.items()}

@@ -244,13 +244,10 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
 def _error(finding: Finding) -> tuple[Any, ...]:
     """Equal for findings of one error: an operation's rule is one for all programs."""
     rule = finding.kind, finding.operation, finding.suspects
-    if {*finding.suspects} & _RULES:
+    if not {"reference rule", "StableHLO form", "derivative rule"}.isdisjoint(finding.suspects):
         return rule
     if finding.kind == "rule":
         return *rule, finding.shapes
     if finding.kind == "derivative":
         return *rule, finding.source
     return finding.kind, finding.operation, finding.program, finding.instruction
-
-
-_RULES = {"reference rule", "StableHLO form", "derivative rule"}

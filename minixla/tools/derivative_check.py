@@ -65,15 +65,16 @@ class CheckedFunction:
         self.graph = mx.make_graph(flat)(*leaves)
         self._refuse()
         #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
-        sides: dict[str, Any] = {"jvp": self.graph.input_shapes, "vjp": self.graph.output_shapes}
-        pairs = zip(leaves, sides["jvp"], strict=True)
+        inputs: list[Any] = list(self.graph.input_shapes)
+        outputs: list[Any] = list(self.graph.output_shapes)
+        pairs = zip(leaves, inputs, strict=True)
         self.operands = [np.asarray(leaf).astype(shape.dtype) for leaf, shape in pairs]
-        self.moving = list(map(is_inexact, sides["jvp"]))
+        self.moving = list(map(is_inexact, inputs))
         generator = np.random.default_rng(0)
         #: One for each inexact array among the arguments, or the results.
         self.directions = {
             kind: [random_direction(generator, s).astype(s.dtype) for s in filter(is_inexact, side)]
-            for kind, side in sides.items()
+            for kind, side in (("jvp", inputs), ("vjp", outputs))
         }
         self.has_derivatives = all(self.directions.values())
 

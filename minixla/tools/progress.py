@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TextIO
 
 
 @contextlib.contextmanager
@@ -26,21 +25,19 @@ def shown_progress(title: str) -> Iterator[Callable[[str], None]]:
         return
     start, shown = time.monotonic(), ""
 
-    def say(step: str) -> None:
+    def show(line: str) -> None:
         nonlocal shown
-        blank = " " * len(shown)
+        # Work does not fail because nobody sees how far it is.
+        with contextlib.suppress(OSError, ValueError):
+            print(f"\r{' ' * len(shown)}\r{line}", end="", file=stream, flush=True)
+        shown = line
+
+    def say(step: str) -> None:
         line = f"{title}: {step} ({time.monotonic() - start:.0f} s)"
-        # A line that wraps could not be written over.
-        shown = line[: shutil.get_terminal_size().columns - 1]
-        _write(stream, f"\r{blank}\r{shown}")
+        # One that wraps could not be written over.
+        show(line[: shutil.get_terminal_size().columns - 1])
 
     try:
         yield say
     finally:
-        _write(stream, f"\r{' ' * len(shown)}\r")
-
-
-def _write(stream: TextIO, text: str) -> None:
-    # Work does not fail because nobody sees how far it is.
-    with contextlib.suppress(OSError, ValueError):
-        print(text, end="", file=stream, flush=True)
+        show("")

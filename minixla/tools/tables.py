@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from html import escape
 from typing import Any, NamedTuple
@@ -68,12 +67,11 @@ def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:
     return f"<tr{style}>{inside}</tr>"
 
 
-class Report(ABC):
+class Report:
     """What is shown as text or HTML: a title, tables, and notes below them."""
 
-    @abstractmethod
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        """The three."""
+        raise NotImplementedError
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""

@@ -346,14 +346,6 @@ def _layout(shape: bytes) -> Any:
     return _lists(layout, 1)[0], tiles
 
 
-def _dot(data: bytes) -> list[list[int]]:
-    return _lists(data, 1, 2, 3, 4)
-
-
-def _ragged(data: bytes) -> list[Any]:
-    return [_dot(_message(data).get(1, b"")), *_lists(data, 2, 3)]
-
-
 def _pairs(data: bytes) -> dict[str, str]:
     pairs = map(_message, _message(data, 1)[1])
     return {_text(each.get(1, b"")): _text(each.get(2, b"")) for each in pairs}
@@ -365,13 +357,13 @@ _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
     14: ("dimensions", _numbers),
     20: ("slice_sizes", _numbers),
     26: ("channel_id", int),
-    30: ("dot", _dot),
+    30: ("dot", lambda data: _lists(data, 1, 2, 3, 4)),
     47: ("is_host_transfer", bool),
     51: ("precision", lambda data: _lists(data, 1)[0]),
     _FRONTEND: ("frontend_attributes", _pairs),
     79: ("async_execution_thread", _text),
     _COMPOSITE: ("is_composite", bool),
-    90: ("ragged_dot", _ragged),
+    90: ("ragged_dot", lambda data: [_DETAILS[30][1](_message(data)[1]), *_lists(data, 2, 3)]),
     94: ("is_reverse", bool),
     95: ("carries", int),
     96: ("associativity", int),
