@@ -20,7 +20,7 @@ from typing import Any
 
 import minixla
 from minixla.tools.evaluators import EVALUATORS, backend, loaded
-from minixla.tools.interrupts import INTERRUPTED, end_on_interrupt
+from minixla.tools.terminal import INTERRUPTED, end_on_interrupt
 
 
 class BadInput(Exception):

@@ -37,8 +37,8 @@ from minixla.tools.costs import cost_report
 from minixla.tools.evaluators import EVALUATORS, NotEvaluated, backend
 from minixla.tools.graph_parts import inexact_part, is_inexact
 from minixla.tools.localization import evaluate
-from minixla.tools.progress import shown_progress
-from minixla.tools.tables import plain
+from minixla.tools.reports import plain
+from minixla.tools.terminal import shown_progress
 from minixla.tools.worker import make_context
 
 # Neither messages nor programs name the script that starts the command line.

@@ -19,7 +19,7 @@ from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.engine import run_graph
 from minixla.tools.graph_parts import inlined
-from minixla.tools.tables import Report, Table, shown_number
+from minixla.tools.reports import Report, Table, shown_number
 from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.transcendental import FloatUnary

@@ -13,13 +13,13 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph, Value
 from minixla.core.tracebacks import api_boundary
 from minixla.tools import rounding
-from minixla.tools.check_report import KINDS, CrossCheckReport, Finding, Row
 from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
 from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Opinions, Search, known_error, wrong_step
-from minixla.tools.progress import shown_progress
+from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
 from minixla.tools.rounding import Comparison, Measured, precision_of, relative_error
+from minixla.tools.terminal import shown_progress
 from minixla.transforms.arguments import checked_function
 
 _DOUBLE = precision_of(ELEMENT_TYPES["f64"])

@@ -23,11 +23,11 @@ from minixla.core.shapes import ADDRESS_SPACE, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools import graph_parts
-from minixla.tools.check_report import Finding, Row
 from minixla.tools.differences import Agreement, Leaf, Point, Space, random_direction
 from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import inexact_part, inlined, is_array, is_inexact
 from minixla.tools.localization import Opinions
+from minixla.tools.reports import Finding, Row
 from minixla.tools.rounding import declared_values, in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
 

@@ -26,9 +26,9 @@ from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
 from minixla.tools import evaluators, graph_parts, rounding
-from minixla.tools.check_report import KINDS, Finding
 from minixla.tools.evaluators import REFERENCE, Evaluator, NotEvaluated
 from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
+from minixla.tools.reports import KINDS, Finding
 from minixla.tools.rounding import Comparison, Measured
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.reference_evaluation import reference_graph

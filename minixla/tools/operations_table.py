@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY, Operation
-from minixla.tools.tables import Table
+from minixla.tools.reports import Table
 from minixla_ops.elementwise.families import Binary, Elementwise, Unary
 from minixla_ops.inventory import ENTRIES, Entry
 from minixla_ops.programs.compositions import Composed
