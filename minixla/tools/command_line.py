@@ -102,7 +102,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     def add(name: str, text: str, *parents: Parser) -> Parser:
         what = text.split(" ", 1)[1]
         command = commands.add_parser(name, help=what, description=f"{text}.", parents=parents)
-        command.set_defaults(run=f"minixla.tools.commands:{name}")
+        command.set_defaults(run="minixla.tools.commands:execute")
         return command
 
     program, arguments, _ = evaluated = _words_of_several()

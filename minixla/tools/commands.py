@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import io
 import json
 import re
@@ -57,17 +56,10 @@ _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": 
 # The program of a file, and its arguments.
 
 
-def _on_program(
-    command: Callable[[argparse.Namespace, ImportedProgram], int],
-) -> Callable[[argparse.Namespace], int]:
-    """A command on the program of the file that options name, which keeps its 64-bit types."""
-
-    @functools.wraps(command)
-    def run(options: argparse.Namespace) -> int:
-        with jax.enable_x64(True):
-            return command(options, _read_program(options))
-
-    return run
+def execute(options: argparse.Namespace) -> int:
+    """Runs a command on the program of the file that options name, which keeps its 64-bit types."""
+    with jax.enable_x64(True):
+        return _COMMANDS[options.command](options, _read_program(options)) or 0
 
 
 def _read_program(options: argparse.Namespace) -> ImportedProgram:
@@ -170,14 +162,12 @@ def _print_json(value: Any) -> None:
 # run, grad, vmap and check.
 
 
-@_on_program
-def run(options: argparse.Namespace, program: ImportedProgram) -> int:
+def _run(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Evaluates a program."""
-    return _evaluate(options, program.graph)
+    _evaluate(options, program.graph)
 
 
-@_on_program
-def grad(options: argparse.Namespace, program: ImportedProgram) -> int:
+def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Evaluates the gradient of the sum of a program's floats and complex numbers."""
     shapes = _array_shapes(program.graph)
     floats = [number for number, shape in enumerate(shapes) if is_inexact(shape)]
@@ -201,11 +191,10 @@ def grad(options: argparse.Namespace, program: ImportedProgram) -> int:
         return [cotangents[number] for number in numbers]
 
     names = [f"gradient{number}" for number in numbers]
-    return _evaluate(options, _traced(gradients, shapes), names)
+    _evaluate(options, mx.make_graph(gradients)(*_structs(shapes)), names)
 
 
-@_on_program
-def vmap(options: argparse.Namespace, program: ImportedProgram) -> int:
+def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Evaluates a program for every member of a batch."""
     shapes = _array_shapes(program.graph)
     if options.size < 1:
@@ -222,25 +211,20 @@ def vmap(options: argparse.Namespace, program: ImportedProgram) -> int:
         one_more = axis is not None and shape.with_dimension(axis % rank, options.size)
         batched.append(one_more or shape)
     mapped = mx.vmap(program, in_axes=tuple(axes), axis_size=options.size)
-    return _evaluate(options, _traced(mapped, batched))
-
-
-def _traced(function: Callable[..., Any], shapes: Sequence[Shape]) -> Graph:
-    return mx.make_graph(function)(*_structs(shapes))
+    _evaluate(options, mx.make_graph(mapped)(*_structs(batched)))
 
 
 def _structs(shapes: Sequence[Shape]) -> list[Any]:
     return [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
 
 
-def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] | None = None) -> int:
+def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = ()) -> None:
     """Evaluates a program and shows its results, or prints the program."""
     if options.emit is not None:
         print(graph.stablehlo() if options.emit == "stablehlo" else str(graph), end="")
-        return 0
-    if names is None:
-        count = len(graph.outputs)
-        names = ["result"] if count == 1 else [f"result{index}" for index in range(count)]
+        return
+    count = len(graph.outputs)
+    names = names or ["result" if count == 1 else f"result{index}" for index in range(count)]
     operands, origins = _arguments(options, graph)
     evaluator = next(each for each in EVALUATORS.values() if backend(each.name) == options.backend)
     try:
@@ -260,12 +244,11 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] | 
         given = [{"shape": shape, "origin": origin} for shape, origin in arguments]
         found = [{"name": n, "shape": t, "values": _listed(each)} for n, t, each in rows]
         _print_json({"backend": options.backend, "arguments": given, "results": found})
-        return 0
-    for index, (shape, origin) in enumerate(arguments):
-        print(f"argument {index} {shape}: {origin}", file=sys.stderr)
-    for name, kind, each in rows:
-        print(f"{name} {kind}:\n{each}")
-    return 0
+    else:
+        for index, (shape, origin) in enumerate(arguments):
+            print(f"argument {index} {shape}: {origin}", file=sys.stderr)
+        for name, kind, each in rows:
+            print(f"{name} {kind}:\n{each}")
 
 
 def _listed(array: np.ndarray) -> Any:
@@ -274,8 +257,7 @@ def _listed(array: np.ndarray) -> Any:
     return array.astype(wide.get(element_type(array.dtype).kind, array.dtype)).tolist()
 
 
-@_on_program
-def check(options: argparse.Namespace, program: ImportedProgram) -> int:
+def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
     """Prints what `minixla.tools.cross_check` finds."""
     operands, origins = _arguments(options, program.graph)
     with shown_progress("minixla check") as say:
@@ -293,19 +275,16 @@ def check(options: argparse.Namespace, program: ImportedProgram) -> int:
 # show, convert and cost.
 
 
-@_on_program
-def show(options: argparse.Namespace, program: ImportedProgram) -> int:
+def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Prints or writes a program as text or as a picture."""
     if options.json:
         _print_json(_described(program))
     else:
         form = options.form or (_SHOWN | _PICTURES).get(_suffix(options), "hlo")
         _write(options, _shown(program.graph, form, is_file=options.output is not None))
-    return 0
 
 
-@_on_program
-def convert(options: argparse.Namespace, program: ImportedProgram) -> int:
+def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Prints or writes a program in another form."""
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
@@ -314,17 +293,19 @@ def convert(options: argparse.Namespace, program: ImportedProgram) -> int:
     _write(options, data)
     if options.json:
         _print_json({"form": form, "output": options.output, "bytes": len(data)})
-    return 0
 
 
-@_on_program
-def cost(options: argparse.Namespace, program: ImportedProgram) -> int:
+def _cost(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Prints arithmetic, bytes and memory."""
     with shown_progress("minixla cost") as say:
         say("compiling")
         report = cost_report(program.graph, with_xla=not options.no_xla)
     _print_json(report.as_dict()) if options.json else print(report)
-    return 0
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace, ImportedProgram], int | None]] = {
+    each.__name__[1:]: each for each in (_run, _grad, _vmap, _check, _show, _convert, _cost)
+}
 
 
 def _suffix(options: argparse.Namespace) -> str:

@@ -120,6 +120,11 @@ def every_step(graph: Graph) -> Iterator[Instruction]:
             pending.extend(step.op.computations)
 
 
+def all_values(graph: Graph) -> list[Value]:
+    """The inputs of a program, and what its instructions give."""
+    return [*graph.inputs, *[value for step in graph.instructions for value in step.results]]
+
+
 def needed_for(value: Value, graph: Graph) -> tuple[Instruction, ...]:
     """The instructions of a program that a value is computed from."""
     return showing(graph, [value]).pruned().instructions

@@ -223,8 +223,8 @@ class Search:
         """Its values in each evaluator that can be asked for all of them."""
         self.opinions.say(f"the {KINDS[self.kind]}: looking for where evaluators part")
         found: dict[str, dict[Value, np.ndarray]] = {REFERENCE: self.measured.reference}
-        made = [value for step in self.measured.graph.instructions for value in step.results]
-        shown = list(filter(is_array, made))
+        made = graph_parts.all_values(self.measured.graph)
+        shown = [value for value in made if value.instruction and is_array(value)]
         graph = graph_parts.showing(self.measured.graph, shown)
         for evaluator in self.opinions.evaluators:
             if evaluator.name != REFERENCE:

@@ -29,7 +29,7 @@ from minixla.core.tracing import default_trace
 from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools.costs import operations_per_element
-from minixla.tools.graph_parts import is_inexact, showing, type_of
+from minixla.tools.graph_parts import all_values, is_inexact, showing, type_of
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
@@ -61,8 +61,7 @@ class Measured:
         #: complex, as it is otherwise; and for those what the module says of it.
         self.reference = declared_values(graph, operands)
         exact = _values_in_double(graph, operands)
-        made = [value for step in graph.instructions for value in step.results]
-        arrays = [each for each in (*graph.inputs, *made) if isinstance(each.shape, Shape)]
+        arrays = [each for each in all_values(graph) if isinstance(each.shape, Shape)]
         self.truth: Values = {value: exact[value].data for value in arrays}
         inexact = [value for value in arrays if is_inexact(value.shape)]
         self.spread = {value: np.zeros(self.truth[value].shape) for value in inexact}
@@ -138,9 +137,8 @@ class Measured:
 
 
 def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
-    """Every value of a program by its id, as the reference rules give it."""
-    made = [value for step in graph.instructions for value in step.results]
-    everything = [*graph.inputs, *made]
+    """Every value of a program, as the reference rules give it."""
+    everything = all_values(graph)
     found = reference_graph(showing(graph, everything), operands)
     return dict(zip(everything, found, strict=True))
 
@@ -149,19 +147,15 @@ _Change = Callable[[Instruction, Value, np.ndarray], np.ndarray]
 
 
 def _values_in_double(
-    graph: Graph,
-    operands: Sequence[Any],
-    operand: _Change = lambda step, value, data: data,
-    result: _Change = lambda step, value, data: data,
+    graph: Graph, operands: Sequence[Any], operand: _Change | None = None, result: Any = None
 ) -> Values:
     """Each value as a tracer that holds it, changed where it is read and where it is made."""
     trace = ReferenceTrace(default_trace(), "float64")
 
-    def changed(change: _Change, step: Instruction, value: Value, tracer: Any) -> Any:
-        if not isinstance(value.shape, Shape):
+    def changed(change: _Change | None, step: Instruction, value: Value, tracer: Any) -> Any:
+        if change is None or not isinstance(value.shape, Shape):
             return tracer
-        data = change(step, value, tracer.data)
-        return tracer if data is tracer.data else ReferenceTracer(trace, data, value.shape)
+        return ReferenceTracer(trace, change(step, value, tracer.data), value.shape)
 
     given = [_tracer(trace, x, v.shape) for x, v in zip(operands, graph.inputs, strict=True)]
     values = dict(zip(graph.inputs, given, strict=True))
