@@ -29,9 +29,6 @@ def chosen_devices(
 
     They are chosen in the order of `devices`, the same in all processes; by default from all of a
     platform, those of the first process first.
-
-    Raises:
-        TransformError: there are too few; those of one process do not stand together.
     """
     if devices is not None:
         return _first_of_each(size, tuple(devices), jax.process_index())
@@ -75,10 +72,7 @@ def surroundings() -> tuple[Any, ...]:
 
 
 def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:
-    """The partitions that meet over an axis of the mesh that JAX is tracing for.
-
-    None where the axis is none of a mesh (`jax.vmap`).
-    """
+    """The partitions that meet over an axis of the mesh of JAX's trace; None: `jax.vmap`'s axis."""
     mesh = jax.sharding.get_abstract_mesh()
     if name not in mesh.axis_names:
         return None
@@ -101,25 +95,17 @@ def own_share(axis_size: int, devices: Sequence[Any] | None) -> int:
 
 
 def run_mapped(
-    graph: Graph,
-    operands: Sequence[Any],
-    in_axes: Axes,
-    out_axes: Axes,
-    devices: tuple[Any, ...],
-    donated: tuple[int, ...] = (),
+    graph: Graph,  # takes and gives the pieces, without the mapped axes
+    operands: Sequence[Any],  # JAX arrays or tracers
+    in_axes: Axes,  # the mapped axis of each operand; None gives the whole to every device
+    out_axes: Axes,  # where the devices are in each result; None takes that of the first device
+    devices: tuple[Any, ...],  # one for each member of the axes
+    donated: tuple[int, ...] = (),  # the operands whose memory may be used again
 ) -> list[Any]:
     """The results of a program run on every device for its pieces of the operands.
 
     Where some of the devices are other processes', all must make the same call, each with the
     pieces of its own devices.
-
-    Args:
-        graph: takes and gives the pieces, without the mapped axes.
-        operands: JAX arrays or tracers.
-        in_axes: the mapped axis of each operand; None gives the whole to every device.
-        out_axes: where the devices are in each result; None takes that of the first device.
-        devices: one for each member of the axes.
-        donated: the numbers of operands whose memory may be used again.
     """
     is_traced = any(isinstance(operand, JaxTracer) for operand in operands)
     mesh, given, wanted = _mesh(devices), tuple(map(_spec, in_axes)), list(map(_spec, out_axes))

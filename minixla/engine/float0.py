@@ -42,10 +42,7 @@ def is_float0(leaf: Any) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a pytree that are values of programs, and its structure with all others.
-
-    Random keys are as `random_keys.flatten` has them.
-    """
+    """What `random_keys.flatten` gives; float0 belongs to the structure, and is no leaf."""
     leaves, structure = random_keys.flatten(tree)
     if not any(map(is_float0, leaves)):
         return leaves, structure

@@ -56,11 +56,9 @@ _INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
 
 
 def raise_ours(error: Exception, subject: str) -> None:
-    """Raises KeyboardInterrupt or SizeError where an error of XLA's means that.
-
-    Ctrl-C ended a Python function that a program called, or `subject` needs too much memory.
-    """
+    """Raises KeyboardInterrupt or SizeError where an error of XLA's means that."""
     text = str(error)
+    # Ctrl-C ended a Python function that a program called.
     if isinstance(error, JaxRuntimeError) and _INTERRUPTED.search(text):
         raise KeyboardInterrupt from error
     kind, _, problem = text.partition(": ")

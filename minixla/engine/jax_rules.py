@@ -53,10 +53,7 @@ class _Linear:
 
     @cached_property
     def tangent_graph(self) -> Graph:
-        """From primals and tangents to the results.
-
-        Made only where tangents are computed: custom_vjp has no forward derivative.
-        """
+        """From primals and tangents to the results; custom_vjp has no such forward derivative."""
         wanted = self.halves.active_outputs
         whole, moving = jvp_graph(self.graph.silent(), self.active)
 
@@ -132,10 +129,8 @@ def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_tangents(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of programs as one of the linear primitive.
-
-    Residuals are functions of the primals, which the tangent graph reads instead.
-    """
+    """A rule of programs as one of the linear primitive."""
+    # Residuals are functions of the primals, which the tangent graph reads instead.
     return lambda *given, linear: rule(*map(linear.read, given), graph=linear.tangent_graph)
 
 

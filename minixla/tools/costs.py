@@ -230,23 +230,15 @@ class CostRow(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class CostReport(Report):
-    """The costs of a program; printed, it is a table.
-
-    Attributes:
-        name: of the program.
-        rows: a CostRow for each operation, the most expensive first.
-        total: their sum.
-        memory: the bytes of `arguments` and of `results`, and at the `peak` the most bytes of
-            arguments, results and intermediate values that are needed at one time, where
-            instructions run in order and nothing is fused.
-        xla: XLA's own numbers by the same names, after its optimisation; `temporary` are its
-            bytes besides arguments and results. Empty where it was not asked or cannot say.
-    """
+    """The costs of a program; printed, it is a table."""
 
     name: str
-    rows: list[CostRow]
+    rows: list[CostRow]  # one for each operation, the most expensive first
     total: Cost
+    #: The bytes of `arguments` and of `results`, and at the `peak`; see `peak_bytes`.
     memory: dict[str, int]
+    #: XLA's own numbers by the same names, after its optimisation; `temporary` are its bytes beside
+    #: arguments and results. Empty where it was not asked or cannot say.
     xla: dict[str, float]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
@@ -278,8 +270,8 @@ def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:
 def peak_bytes(graph: Graph) -> int:
     """The most bytes of values that are needed at one time, arguments and results included.
 
-    Values live from the instruction that makes them to the last that reads them; arguments always.
-    Programs that an instruction runs need theirs besides.
+    Instructions run in order, nothing is fused, and values live from the instruction that makes
+    them to the last that reads them; arguments always. Programs that one runs need theirs besides.
     """
     steps = graph.pruned().instructions
     last = {value: number for number, step in enumerate(steps) for value in step.operands}

@@ -177,10 +177,7 @@ class CheckedFunction:
 
 
 def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[list[Row], Any]:
-    """A Row for each derivative that there is, and Findings for each rule that is wrong.
-
-    The evaluators tell a wrong derivative from a wrong function.
-    """
+    """A Row for each derivative that there is, and Findings for each rule that is wrong."""
     rows = []
     for _, name, shape, agreement in _agreements(function, opinions.say):
         verdict = "parts" if agreement.excess > 1 else "ok"
@@ -253,10 +250,7 @@ def _space(shapes: Sequence[Any]) -> Space:
 
 
 def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions) -> list[Finding]:
-    """The instructions whose derivative rules differ from difference quotients.
-
-    Quotients are of what the reference computes: where its rule is wrong, the finding says so.
-    """
+    """The instructions whose derivative rules differ from difference quotients."""
 
     def is_plain_call(step: Instruction) -> bool:  # without the user's own derivative
         return graph_parts.is_call(step) and not isinstance(step.op, CustomDerivativeCall)
@@ -273,6 +267,7 @@ def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions
         runs = graph_parts.inner_runs(step, given) or ()
         inside = next(filter(None, (_wrong_derivatives(*run, opinions) for run in runs)), None)
         if inside is None and _declared_by(step) is None:
+            # Quotients are of what the reference computes: whether its rule is wrong.
             wrong = opinions.judged(step, given)
             if wrong is not None and "reference rule" in wrong.suspects:
                 found = wrong.at(step, graph, "result")

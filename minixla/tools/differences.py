@@ -99,10 +99,7 @@ class Space:
 
 
 class Agreement(NamedTuple):
-    """How a derivative compares with a difference quotient.
-
-    All of it where they are worst, for a direction of length 1.
-    """
+    """How a derivative compares with a quotient where it is worst, for a direction of length 1."""
 
     derivative: Any = 0.0
     difference: Any = 0.0

@@ -192,10 +192,7 @@ class _Derivative(NamedTuple):
     tolerances: tuple[float, float]  # the absolute and the relative one
 
     def check(self) -> None:
-        """Compares along a random direction; where it differs, looks for the worst elements.
-
-        In reverse first for the argument's element for all results together, then the result's.
-        """
+        """Compares along a random direction; where it differs, looks for the worst elements."""
         point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
         generator = np.random.default_rng(0)
         direction = inputs.random(generator)
@@ -221,7 +218,7 @@ class _Derivative(NamedTuple):
         argument = _worst_of(inputs.coordinates, of_arguments)
         worst = of_arguments([argument])
         result = worst.element
-        if pulled is not None:
+        if pulled is not None:  # the argument's is that for all results together
             found = point.along(inputs.only([argument]))
             result = _worst_of(outputs.coordinates, of_results)
             worst = of_results([result])

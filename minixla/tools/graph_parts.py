@@ -82,10 +82,8 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
 
 
 def alone(step: Instruction) -> tuple[Graph, list[Value]]:
-    """One instruction as a program, and the values that are its inputs.
-
-    Constants stay constants: an operation may be written in another way where it reads one.
-    """
+    """One instruction as a program, and the values that are its inputs."""
+    # Constants stay constants: an operation may be written in another way where it reads one.
     read = list(dict.fromkeys(step.operands))
     inputs = [value for value in read if value.literal is None]
     values = {value: Value(value.shape, None, index) for index, value in enumerate(inputs)}

@@ -37,10 +37,7 @@ _MOST_TRIED = 200
 
 
 def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
-    """What an evaluator gives: an array for each output, of its type and shape.
-
-    NotEvaluated where it cannot be asked, TransformError where it gives something else.
-    """
+    """What an evaluator gives for each output; NotEvaluated where it cannot be asked."""
     try:
         found = evaluators.loaded(evaluator.function)(graph, list(operands))
     except (MinixlaError, NotImplementedError) as error:
@@ -75,14 +72,12 @@ def _in_words(array: np.ndarray) -> str:
 
 
 class Opinions:
-    """Evaluators, who read equal programs once and judge equal instructions once.
-
-    `readers` are the names of those who read the StableHLO form; `say` tells what is under way.
-    """
+    """Evaluators, who read equal programs once and judge equal instructions once."""
 
     def __init__(self, asked: Sequence[Evaluator], say: Callable[[str], None]) -> None:
-        self.say = say
+        self.say = say  # what is under way
         self.evaluators = tuple(asked)
+        #: Who reads the StableHLO form.
         self.readers = frozenset(each.name for each in asked if each.reads_stablehlo)
         self._graphs: dict[Graph, Graph] = {}
         #: What has been found of instructions.
@@ -94,10 +89,7 @@ class Opinions:
         return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
 
     def judged(self, step: Instruction, operands: Any, is_new: bool = True) -> Finding | None:
-        """Who is wrong about an instruction on some operands; None: nobody, or nothing to compare.
-
-        Unless it may be new, evaluators are not asked where it has not been judged before.
-        """
+        """Who is wrong about an instruction on some operands; unless it may be new, as known."""
         program = graph_parts.alone_at(step, operands)
         if program is None:
             return None
@@ -200,10 +192,7 @@ def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str
 
 
 def _blamed(camp: Sequence[str], readers: frozenset[str]) -> list[str]:
-    """What those of a camp may have wrong in common, or each by itself.
-
-    `readers` are all who were asked and read the StableHLO form.
-    """
+    """What those of a camp may have wrong in common, or each alone; `readers` were all asked."""
     names = {REFERENCE: "reference rule"}
     wrong = readers.intersection(camp)
     if len(wrong) > 1:
@@ -288,10 +277,7 @@ class Search:
 
 
 def known_error(kind: str, graph: Graph, values: Any, opinions: Opinions) -> Finding | None:
-    """An instruction of a program of a kind that was found wrong before, on the same operands.
-
-    `values` are those of the program as the reference has them.
-    """
+    """An instruction that was found wrong before, on the same operands, which `values` has."""
     if not any(opinions.judgements.values()):
         return None
     for step in graph.instructions:

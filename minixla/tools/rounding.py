@@ -75,11 +75,9 @@ class Measured:
                 np.maximum(largest, moved, out=largest, where=~np.isnan(moved))
 
     def _what_rounds(self) -> dict[Value, np.ndarray]:
-        """Marks the elements that an instruction rounds: others must not be disturbed.
-
-        The members of a maximum, of a gather or of a comparison are equal to other values, bit by
-        bit, in every evaluator.
-        """
+        """Marks the elements that an instruction rounds: others must not be disturbed."""
+        # The members of a maximum, of a gather or of a comparison are equal to other values, bit by
+        # bit, in every evaluator.
         trace = ReferenceTrace(default_trace(), "float64")
         found = {}
         for step in self.graph.instructions:
@@ -183,10 +181,8 @@ def _outcome(trace: ReferenceTrace, step: Instruction, operands: Sequence[Any]) 
 
 
 def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.ndarray:
-    """For types as wide as double: which elements are neither an operand's, nor whole by intent.
-
-    Sums of whole numbers are whole, and so is what rounds an element to an integer.
-    """
+    """For types as wide as double: which elements are neither an operand's, nor whole by intent."""
+    # Sums of whole numbers are whole, and so is what rounds an element to an integer.
     operands = [values[value] for value in step.operands if is_inexact(value.shape)]
     known = np.concatenate([np.ravel(np.asarray(each)) for each in operands] or [np.zeros(0)])
     is_known = np.isin(np.abs(given), np.abs(known))
@@ -214,10 +210,7 @@ class Comparison(NamedTuple):
 
 
 def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = None) -> Comparison:
-    """Compares an array with what it should be, in double where that is a float or complex type.
-
-    `bound` is the error that is allowed for each element; integers and booleans must be equal.
-    """
+    """Compares an array with what it should be, in double, and each error with its bound."""
     if actual.shape != truth.shape:
         return Comparison(np.inf, np.inf, np.inf, 0.0, np.inf, ())
     if actual.size == 0:
@@ -274,10 +267,7 @@ def wide(array: np.ndarray) -> np.ndarray:
 
 
 def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
-    """The distance from one value of `dtype` to the next, at numbers in double.
-
-    For complex numbers that of their magnitude.
-    """
+    """The distance from a value of `dtype` (a complex one's magnitude) to the next, at numbers."""
     info = real_part_info(dtype)
     magnitude = np.abs(numbers)
     is_number = np.isfinite(magnitude) & (magnitude > 0)
@@ -288,11 +278,9 @@ def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
 
 
 def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """How far values are from numbers in double, an element each.
-
-    0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
-    infinity where one alone is NaN.
-    """
+    """How far values are from numbers in double, an element each."""
+    # 0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
+    # infinity where one alone is NaN.
     with np.errstate(all="ignore"):
         rounded, given = wide(truth.astype(actual.dtype)), wide(actual)
         error = np.abs(given - truth)

@@ -30,12 +30,7 @@ class OracleCrash(OracleError):
 
 
 class Worker(Helper):
-    """An evaluator that is started when first asked, and again after it died.
-
-    Args:
-        name: what messages call it.
-        module: full name of the module that calls `serve` when run.
-    """
+    """An evaluator that messages call `name`: a process that runs `module`, which calls `serve`."""
 
     def __init__(self, name: str, module: str) -> None:
         super().__init__("-m", module)

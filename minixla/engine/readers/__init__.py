@@ -45,9 +45,8 @@ class Refusal(Exception):
 def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sent:
     """A program after MLIR has read it elsewhere; Refusal where it is none.
 
-    Args:
-        source: text; or bytes: bytecode, a portable artifact, or what jax.export serialized.
-        stand_ins: of a text that is HLO's: see `hlo_protos.translated`.
+    Bytes are bytecode, a portable artifact, or what jax.export serialized; a text with `stand_ins`
+    is HLO's: see `hlo_protos.translated`.
     """
     try:
         data = source.encode() if isinstance(source, str) else source
