@@ -23,15 +23,8 @@ from minixla.core.tracing import GraphTracer, Tracer
 from minixla.reference_evaluator.trace import ReferenceTracer
 
 #: The classes of tracers; JAX looks classes up, not their bases.
-TRACERS = (
-    Tracer,
-    GraphTracer,
-    ForwardTracer,
-    ReverseTracer,
-    LinearTracer,
-    BatchTracer,
-    ReferenceTracer,
-)
+_WRAPPING = (ForwardTracer, ReverseTracer, LinearTracer, BatchTracer)
+TRACERS = (Tracer, GraphTracer, ReferenceTracer, *_WRAPPING)
 # Types of which no object is a key: mostly there are no others.
 _NO_KEYS = {
     *TRACERS,

@@ -11,12 +11,12 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
 from minixla.core.graph import Graph, Instruction, Value, remembered
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.engine import run_graph
 from minixla.tools.graph_parts import inlined
 from minixla.tools.reports import Report, Table, shown_number
@@ -24,6 +24,7 @@ from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.vocabulary.tuple_operations import leaf_shapes
 
 
 class Cost(NamedTuple):
@@ -46,21 +47,18 @@ class Cost(NamedTuple):
 
 def element_count(shapes: Sequence[AnyShape]) -> int:
     """The number of elements of arrays, at the bounds of dynamic sizes."""
-    return sum(math.prod(shape.dimensions) for shape in _arrays(shapes))
+    return sum(shape.size for shape in _arrays(shapes))
 
 
 def byte_count(shapes: Sequence[AnyShape]) -> int:
     """The bytes of arrays in memory; elements of less than a byte are packed."""
-    pairs = [(math.prod(shape.dimensions), shape.element_type.bits) for shape in _arrays(shapes)]
+    pairs = [(shape.size, shape.element_type.bits) for shape in _arrays(shapes)]
     return sum(-(-count * (8 if bits == 1 else bits) // 8) for count, bits in pairs)
 
 
 def _arrays(shapes: Sequence[AnyShape]) -> Iterator[Shape]:
-    for shape in shapes:
-        if isinstance(shape, TupleShape):
-            yield from _arrays(shape.elements)
-        elif isinstance(shape, Shape):
-            yield shape
+    leaves = (leaf for shape in shapes for leaf in leaf_shapes(shape))
+    return (leaf for leaf in leaves if isinstance(leaf, Shape))
 
 
 def _summed(costs: Iterable[Cost]) -> Cost:
@@ -95,8 +93,7 @@ def _shapes(values: Sequence[Value]) -> list[AnyShape]:
     return [value.shape for value in values]
 
 
-def _sizes(value: Value) -> tuple[int, ...]:
-    assert isinstance(value.shape, Shape)
+def _sizes(value: Any) -> tuple[int, ...]:
     return value.shape.dimensions
 
 

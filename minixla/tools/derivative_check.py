@@ -23,7 +23,7 @@ from minixla.core.shapes import ADDRESS_SPACE, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools import graph_parts
-from minixla.tools.differences import Agreement, Leaf, Point, Space, random_direction
+from minixla.tools.differences import Leaf, Point, Space, random_direction
 from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import inexact_part, inlined, is_array, is_inexact
 from minixla.tools.localization import Opinions
@@ -128,7 +128,7 @@ class CheckedFunction:
         return inlined(graph.silent()).pruned(), operands
 
     def _derived(
-        self, kind: str, package: Any, flat: Any, given: Sequence[Any], directions: Sequence[Any]
+        self, kind: str, package: Any, flat: Any, given: Any, directions: Any
     ) -> list[Any]:
         """A derivative, by ours or by JAX's package, of a function of the leaves."""
         part = inexact_part(flat, self.moving, given)
@@ -195,9 +195,7 @@ def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[li
     return meant, found
 
 
-def _agreements(
-    function: CheckedFunction, say: Callable[[str], None] = lambda step: None
-) -> Iterator[tuple[str, str, Shape, Agreement]]:
+def _agreements(function: CheckedFunction, say: Any = lambda step: None) -> Iterator[Any]:
     """Of each derivative that there is: its kind, its name and shape, and how it compares."""
     point = _point(function)
     inputs, outputs = point.inputs, point.outputs

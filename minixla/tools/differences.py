@@ -149,11 +149,11 @@ class Quotients(NamedTuple):
         return self._agreement(ours, theirs, allowed, _excess(error, allowed), error / size)
 
     def _agreement(
-        self, ours: Any, theirs: Any, allowed: Any, excess: Any, relative: float, element: int = 0
+        self, ours: Any, theirs: Any, allowed: Any, excess: Any, *more: Any
     ) -> Agreement:
         length = float(np.linalg.norm(self.tangent)) or 1.0
         numbers = ours / length, theirs / length, float(allowed) / length
-        return Agreement(*numbers, float(excess), relative, element)
+        return Agreement(*numbers, float(excess), *more)
 
 
 def _product(first: np.ndarray, second: np.ndarray) -> float:

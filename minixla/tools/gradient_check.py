@@ -96,7 +96,9 @@ def check_grads(
     functions = [function]
     for depth in range(1, order + 1):
         for each in functions:
-            _check(each, depth, modes, (atol, rtol, eps, _EVALUATORS[evaluate]))
+            check = _Check(each, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
+            for mode in modes:
+                check.run(mode)
         functions = [_derivative(each, mode) for each in functions for mode in modes]
 
 
@@ -181,18 +183,38 @@ def _derivative(function: _Function, mode: str) -> _Function:
     return _Function(name, pushed, inputs, function.values * 2, outputs)
 
 
-class _Derivative(NamedTuple):
-    """A derivative, of some order, of a function that is checked at a point."""
+class _Check:
+    """A function at its values, whose derivatives, of some order, are compared with differences."""
 
-    mode: str
-    order: int
-    function: _Function
-    run: Callable[..., tuple[Any, Any]]  # results and what is derived, of values and directions
-    point: Point
-    tolerances: tuple[float, float]  # the absolute and the relative one
+    def __init__(self, function: _Function, order: int, options: Sequence[Any]) -> None:
+        self.function, self.order = function, order
+        atol, rtol, eps, self.evaluator = options
+        call = self.evaluator(function.call)
+        results = call(*function.values)
+        inputs, outputs = Space(function.inputs), Space(function.outputs)
+        leaves = [*inputs.leaves, *outputs.leaves]
+        absolute, relative = self.tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
+        values = inputs.vector(function.values)
+        point = self.point = Point(
+            inputs,
+            outputs,
+            values,
+            outputs.vector(results),
+            call,
+            step=eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
+            scale=np.maximum(1, np.abs(values)),
+            tolerance=lambda quotients: absolute + relative * np.abs(quotients),
+            roundings=_ROUNDINGS if atol is rtol is None else 0,
+        )
+        for at in np.flatnonzero(np.isnan(point.results))[:1]:
+            problem, given = f"{function.name} gives NaN", [outputs.name(at)]
+            advice = "Choose a point where it is defined; "
+            advice += "mx.debug_nans() shows where a NaN is made."
+            raise explain(GradientCheckError, "check_grads", problem, given, advice)
 
-    def check(self) -> None:
+    def run(self, mode: str) -> None:
         """Compares along a random direction; where it differs, looks for the worst elements."""
+        self.mode, self.derive = mode, self.evaluator(partial(_MODES[mode][1], self.function.call))
         point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
         generator = np.random.default_rng(0)
         direction = inputs.random(generator)
@@ -238,7 +260,7 @@ class _Derivative(NamedTuple):
 
     def _derived(self, given: Sequence[Any]) -> Sequence[Any]:
         """What the derivative gives; the results that come with it must be the function's."""
-        results, derivatives = self.run(tuple(self.function.values), tuple(given))
+        results, derivatives = self.derive(tuple(self.function.values), tuple(given))
         outputs, (atol, rtol) = self.point.outputs, self.tolerances
         for leaf, ours in zip(outputs.leaves, results, strict=True):
             shape = shape_of(ours)
@@ -266,34 +288,6 @@ def _worst_of(some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]
         halves = some[: len(some) // 2], some[len(some) // 2 :]
         some = max(halves, key=lambda half: compare(half).excess)
     return max(some, key=lambda each: compare([each]).excess)
-
-
-def _check(function: _Function, order: int, modes: Sequence[str], options: Sequence[Any]) -> None:
-    atol, rtol, eps, evaluator = options
-    call = evaluator(function.call)
-    results = call(*function.values)
-    inputs, outputs = Space(function.inputs), Space(function.outputs)
-    leaves = [*inputs.leaves, *outputs.leaves]
-    tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
-    values = inputs.vector(function.values)
-    point = Point(
-        inputs,
-        outputs,
-        values,
-        outputs.vector(results),
-        call,
-        step=eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
-        scale=np.maximum(1, np.abs(values)),
-        tolerance=lambda quotients: tolerances[0] + tolerances[1] * np.abs(quotients),
-        roundings=_ROUNDINGS if atol is rtol is None else 0,
-    )
-    for at in np.flatnonzero(np.isnan(point.results))[:1]:
-        problem = f"{function.name} gives NaN"
-        advice = "Choose a point where it is defined; mx.debug_nans() shows where a NaN is made."
-        raise explain(GradientCheckError, "check_grads", problem, [outputs.name(at)], advice)
-    for mode in modes:
-        run = evaluator(partial(_MODES[mode][1], function.call))
-        _Derivative(mode, order, function, run, point, tolerances).check()
 
 
 def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:

@@ -33,9 +33,7 @@ def type_of(value: Value) -> ElementType:
     return cast(Shape, value.shape).element_type
 
 
-def inexact_part(
-    function: Callable[..., Sequence[Any]], moving: Sequence[bool], given: Sequence[Any]
-) -> Callable[..., list[Any]]:
+def inexact_part(function: Any, moving: Sequence[bool], given: Sequence[Any]) -> Callable[..., Any]:
     """The function of the marked arguments alone that gives floats and complex numbers alone."""
 
     def part(*some: Any) -> list[Any]:
@@ -61,23 +59,21 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
         return [values[value] for value in some]
 
     # No recursion: programs may be nested deeper than Python's goes.
-    calls: list[Instruction] = []
-    left = [iter(graph.instructions)]
+    left: list[tuple[Iterator[Instruction], Any]] = [(iter(graph.instructions), None)]
     while left:
-        for step in left[-1]:
-            if unfolds(step):
-                called = step.op.computations[0]
-                values.update(zip(called.inputs, read(step.operands), strict=True))
-                calls.append(step)
-                left.append(iter(called.instructions))
-                break
+        steps, call = left[-1]
+        step = next(steps, None)
+        if step is None:
+            left.pop()
+            if call is not None:
+                values.update(zip(call.results, read(call.op.computations[0].outputs), strict=True))
+        elif unfolds(step):
+            called = step.op.computations[0]
+            values.update(zip(called.inputs, read(step.operands), strict=True))
+            left.append((iter(called.instructions), step))
+        else:
             made.append(step.again(read(step.operands)))
             values.update(zip(step.results, made[-1].results, strict=True))
-        else:
-            left.pop()
-            if calls:
-                call = calls.pop()
-                values.update(zip(call.results, read(call.op.computations[0].outputs), strict=True))
     return Graph(inputs, made, read(graph.outputs), graph.name)
 
 

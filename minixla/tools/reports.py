@@ -45,9 +45,13 @@ class Table(NamedTuple):
 
     def text(self) -> str:
         """Columns one beside the other; those of numbers to the right, empty ones left out."""
-        columns = [each for each in zip(self.header, *self.rows, strict=True) if any(each[1:])]
-        lines = zip(*map(_aligned, columns), strict=True)
-        return "\n".join("  ".join(line).rstrip() for line in lines)
+        columns = []
+        for column in zip(self.header, *self.rows, strict=True):
+            if any(column[1:]):
+                numbers = all(set(x) <= _NUMERIC or x in ("inf", "nan") for x in column[1:])
+                align, width = str.rjust if numbers else str.ljust, max(map(len, column))
+                columns.append([align(cell, width) for cell in column])
+        return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
     def html(self) -> str:
         """The table in HTML."""
@@ -56,13 +60,6 @@ class Table(NamedTuple):
         for number, row in enumerate(self.rows):
             lines.append(_html_line(style if number in self.marked else "", "td", row))
         return f"<table>{''.join(lines)}</table>"
-
-
-def _aligned(column: Sequence[str]) -> list[str]:
-    are_numbers = all(set(cell) <= _NUMERIC or cell in ("inf", "nan") for cell in column[1:])
-    align = str.rjust if are_numbers else str.ljust
-    width = max(map(len, column))
-    return [align(cell, width) for cell in column]
 
 
 def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:

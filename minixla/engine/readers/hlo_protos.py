@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def _parted(
-    data: bytes, dropped: Container[int] = (), lists: Container[int] = ()
-) -> tuple[dict[int, Any], bytes]:
+def _parted(data: bytes, dropped: Any = (), lists: Any = ()) -> tuple[dict[int, Any], bytes]:
     """The value of each field, the last one or a list of all; and the bytes of what is kept."""
     found: dict[int, Any] = {}
     kept, kept_from, position, end = [], 0, 0, len(data)
@@ -193,10 +191,8 @@ class _Edited:
 
     def _computation(self, index: int, head: dict[int, Any], rest: bytes) -> tuple[bytes, bytes]:
         """A computation, and the shapes of its parameters and its result."""
-        by_id: dict[int, tuple[dict[int, Any], bytes]] = {}
-        for each in head[_INSTRUCTION]:
-            parted = _parted(each, _DROPPED)
-            by_id[parted[0].get(_ID, 0)] = parted
+        rows = [_parted(each, _DROPPED) for each in head[_INSTRUCTION]]
+        by_id = {row[0].get(_ID, 0): row for row in rows}
         self._shapes = {key: found[_SHAPE] for key, (found, _) in by_id.items()}
         self._new = itertools.count(max(by_id, default=0) + 1)
         # Numbered as they stand in the text.
@@ -274,14 +270,13 @@ class _Edited:
 
     def _source(self, metadata: bytes) -> int:
         """The index of the place in the user's program that metadata tell; -1 for none."""
-        if metadata in self._known:
-            return self._known[metadata]
-        found = _message(metadata)
-        place = self._frames.get(found.get(15, 0))
-        if 3 in found:
-            place = _text(found[3]), _text(found.get(2, b"")) or "program", found.get(4, 0)
-        self._known[metadata] = -1 if place is None else len(self.tables["places"])
-        self.tables["places"] += filter(None, [place])
+        if metadata not in self._known:
+            found = _message(metadata)
+            place = self._frames.get(found.get(15, 0))
+            if 3 in found:
+                place = _text(found[3]), _text(found.get(2, b"")) or "program", found.get(4, 0)
+            self._known[metadata] = -1 if place is None else len(self.tables["places"])
+            self.tables["places"] += filter(None, [place])
         return self._known[metadata]
 
 
