@@ -22,9 +22,7 @@ _AXIS = "devices"
 Axes = Sequence[int | None]
 
 
-def chosen_devices(
-    size: int, devices: Sequence[Any] | None, backend: str | None
-) -> tuple[Any, ...]:
+def chosen_devices(size: int, devices: Any, backend: str | None) -> tuple[Any, ...]:
     """The devices of all processes, each of which has `size` pieces to run.
 
     They are chosen in the order of `devices`, the same in all processes; by default from all of a
@@ -38,15 +36,14 @@ def chosen_devices(
 
 @lru_cache(maxsize=256)
 def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any, ...]:
-    owned = [(owner, list(each)) for owner, each in groupby(found, lambda x: x.process_index)]
-    numbers = [owner for owner, _ in owned]
-    if len(set(numbers)) < len(numbers):
+    groups = groupby(found, lambda device: device.process_index)
+    owned = [(owner, list(each)) for owner, each in groups]
+    if len(dict(owned)) < len(owned):
         problem = "the devices of one process do not stand together"
         shown = [f"processes of the devices: {', '.join(str(x.process_index) for x in found)}"]
         advice = "Give all devices of one process, then all of the next."
         raise explain(TransformError, "pmap", problem, shown, advice)
-    counts = {owner: len(each) for owner, each in owned}
-    counts.setdefault(process, 0)
+    counts = {process: 0, **{owner: len(each) for owner, each in owned}}
     for owner, count in counts.items():
         if count < size:
             whose = f" of process {owner}" if len(counts) > 1 else ""
@@ -83,8 +80,7 @@ def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:
 
 def own_count(devices: Sequence[Any]) -> int:
     """How many of the devices belong to this process."""
-    process = jax.process_index()
-    return sum([device.process_index == process for device in devices])
+    return [device.process_index for device in devices].count(jax.process_index())
 
 
 def own_share(axis_size: int, devices: Sequence[Any] | None) -> int:

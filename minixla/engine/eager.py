@@ -196,11 +196,9 @@ def _whole(
     given = dict(options)
     declared = signature(function).parameters if names else {}
     by_name = [name for name in names if declared[name].kind is not Parameter.POSITIONAL_ONLY]
-    first = len(names) - len(by_name)
 
     def whole(*operands: Any) -> Any:
-        if not names:
-            return function(*operands, **given)
+        first = len(operands) - len(by_name)
         named = dict(zip(by_name, operands[first:], strict=True))
         return function(*operands[:first], **named, **given)
 

@@ -73,7 +73,7 @@ def _as_ours(frame: FrameType) -> tuple[str, str]:
     try:
         call = ast.parse(_running_text(frame).strip(), mode="eval").body
     except (SyntaxError, ValueError):
-        call = None
+        return _UNKNOWN
     if not isinstance(call, ast.Call):
         return _UNKNOWN
     function = ast.unparse(call.func)

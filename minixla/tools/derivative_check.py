@@ -127,15 +127,13 @@ class CheckedFunction:
             return str(error).splitlines()[0]
         return inlined(graph.silent()).pruned(), operands
 
-    def _derived(
-        self, kind: str, package: Any, flat: Any, given: Any, directions: Any
-    ) -> list[Any]:
-        """A derivative, by ours or by JAX's package, of a function of the leaves."""
+    def _derived(self, kind: str, module: Any, flat: Any, given: Any, directions: Any) -> list[Any]:
+        """A derivative, by ours or by JAX's module, of a function of the leaves."""
         part = inexact_part(flat, self.moving, given)
         point = tuple(compress(given, self.moving))
         if kind == "jvp":
-            return list(package.jvp(part, point, tuple(directions))[1])
-        return list(package.vjp(part, *point)[1](list(directions)))
+            return list(module.jvp(part, point, tuple(directions))[1])
+        return list(module.vjp(part, *point)[1](list(directions)))
 
     def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, Opinion]:
         """What a JAX function gives for the same arguments and directions, by kind of program."""

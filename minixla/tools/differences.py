@@ -133,7 +133,7 @@ class Quotients(NamedTuple):
         numbers = np.array([ours[at], theirs[at]])
         one, other = numbers if np.iscomplex(numbers).any() else np.real(numbers)
         relative = relative_error(error, largest)
-        return self._agreement(one, other, allowed[at], excess[at], relative, at)
+        return self._agreement(one, other, allowed[at], float(excess[at]), relative, at)
 
     def reverse(self, cotangent: np.ndarray, pulled: np.ndarray) -> Agreement:
         """How a pullback compares: Re sum(cotangent * quotients) = Re sum(pulled * tangent)."""
@@ -146,14 +146,13 @@ class Quotients(NamedTuple):
             size = _product(weights, np.abs(self.middle)) or 1.0
         if corners == np.inf:
             return Agreement()
-        return self._agreement(ours, theirs, allowed, _excess(error, allowed), error / size)
+        excess = float(_excess(error, allowed))
+        return self._agreement(ours, theirs, allowed, excess, error / size)
 
-    def _agreement(
-        self, ours: Any, theirs: Any, allowed: Any, excess: Any, *more: Any
-    ) -> Agreement:
+    def _agreement(self, ours: Any, theirs: Any, allowed: Any, *more: Any) -> Agreement:
         length = float(np.linalg.norm(self.tangent)) or 1.0
         numbers = ours / length, theirs / length, float(allowed) / length
-        return Agreement(*numbers, float(excess), *more)
+        return Agreement(*numbers, *more)
 
 
 def _product(first: np.ndarray, second: np.ndarray) -> float:

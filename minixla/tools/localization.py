@@ -182,12 +182,10 @@ def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str
     camps = [[name for name, each in asked.items() if not each.is_off]]
     for name, each in asked.items():
         if each.is_off:
-            friends = [
-                camp
-                for camp in camps[1:]
-                if each.agrees(asked[camp[0]]) or (name in readers and readers.intersection(camp))
-            ]
-            friends[0].append(name) if friends else camps.append([name])
+            own = readers if name in readers else frozenset()
+            friends = (c for c in camps[1:] if each.agrees(asked[c[0]]) or own.intersection(c))
+            camp = next(friends, None)
+            camps.append([name]) if camp is None else camp.append(name)
     return camps
 
 

@@ -36,14 +36,10 @@ class Row(NamedTuple):
 
 # What members of a family must give for a rule that they inherit from it.
 _NEEDED = {
-    Unary.jvp: "derivative",
-    Unary.vjp: "derivative",
-    Binary.jvp: "derivatives",
-    Binary.vjp: "derivatives",
+    **dict.fromkeys((Unary.jvp, Unary.vjp), "derivative"),
+    **dict.fromkeys((Binary.jvp, Binary.vjp), "derivatives"),
+    **dict.fromkeys((Composed.stablehlo, Composed.jvp, Composed.batch), "composition"),
     Elementwise.reference: "numpy",
-    Composed.stablehlo: "composition",
-    Composed.jvp: "composition",
-    Composed.batch: "composition",
 }
 
 

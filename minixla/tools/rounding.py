@@ -80,13 +80,11 @@ class Measured:
         # bit, in every evaluator.
         trace = ReferenceTrace(default_trace(), "float64")
         found = {}
-        for step in self.graph.instructions:
-            inexact = [is_inexact(value.shape) for value in step.results]
-            if not any(inexact):
-                continue
+        steps = [step for step in self.graph.instructions if any(map(is_inexact, step.shapes))]
+        for step in steps:
             read = [_tracer(trace, self.reference[x], x.shape) for x in step.operands]
             pairs = zip(step.results, _outcome(trace, step, read), strict=True)
-            for value, exact in compress(pairs, inexact):
+            for value, exact in compress(pairs, map(is_inexact, step.shapes)):
                 given = self.reference[value]
                 with np.errstate(all="ignore"):
                     if type_of(value).real.bits == 64:
@@ -112,11 +110,10 @@ class Measured:
             return moved(data, value, 1.0) if is_sum and is_inexact(value.shape) else data
 
         def result(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
-            mask = self._rounded.get(value)
-            if mask is None:
+            if value not in self._rounded:
                 return data
             size = max(1.0, self._counts[step]) ** 0.5
-            return np.where(mask, moved(data, value, size), data)
+            return np.where(self._rounded[value], moved(data, value, size), data)
 
         return _values_in_double(self.graph, self.operands, operand, result)
 

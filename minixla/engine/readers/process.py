@@ -73,12 +73,11 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
             module = ir.Module.parse(source)
         del source
         constants = _taken_constants(module) if is_long else []
-        # The text escapes other bytes than ASCII.
-        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
-        strings = text if _BEYOND_ASCII.search(text) else ""
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
-    return [stream.getvalue(), *constants], strings
+        # The text escapes other bytes than ASCII.
+        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
+    return [stream.getvalue(), *constants], text if _BEYOND_ASCII.search(text) else ""
 
 
 def _taken_constants(module: Any) -> list[bytes]:
