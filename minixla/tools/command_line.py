@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         problem = f"{where}{error.strerror or error}"
     except MemoryError as error:
         problem = f"there is not enough memory: {error}"
-    except Exception as error:
+    except Exception as error:  # not asked of SystemExit: the error's class would load NumPy
         if not isinstance(error, (BadInput, minixla.MinixlaError)):
             raise
         problem = str(error)

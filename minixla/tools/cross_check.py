@@ -14,7 +14,7 @@ from minixla.core.graph import Graph, Value
 from minixla.core.tracebacks import api_boundary
 from minixla.tools import rounding
 from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
-from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
+from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, all_evaluators
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Opinions, Search, known_error, wrong_step
 from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
@@ -117,7 +117,10 @@ class _Checked(Search):
     def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
         """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
         rows = []
-        given = self._given(theirs)
+        own = [self.measured.reference[value] for value in self.graph.outputs]
+        operands, what = self.measured.operands, f"the {KINDS[self.kind]}"
+        given = {REFERENCE: own, **self.opinions.everywhere(self.graph, operands, what)}
+        given |= {} if theirs is None else {JAX: theirs}
         known = {name: each for name, each in given.items() if not isinstance(each, str)}
         compare = functools.partial(map, self.measured.compared, self.graph.outputs)
         comparisons = {name: list(compare(results)) for name, results in known.items()}
@@ -135,21 +138,6 @@ class _Checked(Search):
                 verdict = self._verdict(name, self.graph.outputs[index], evaluator, found)
                 rows.append(Row(*place, *numbers, *verdict))
         return rows
-
-    def _given(self, theirs: Opinion | None) -> dict[str, Opinion]:
-        """The results of each evaluator, or why there are none."""
-        own = [self.measured.reference[value] for value in self.graph.outputs]
-        found: dict[str, Opinion] = {REFERENCE: own}
-        for evaluator in self.opinions.evaluators:
-            if evaluator.name == REFERENCE:
-                continue
-            self.opinions.say(f"the {KINDS[self.kind]}: {evaluator.name}")
-            try:
-                results = self.opinions.ask(evaluator, self.graph, self.measured.operands)
-            except NotEvaluated as error:
-                results = str(error)
-            found[evaluator.name] = results
-        return found if theirs is None else {**found, JAX: theirs}
 
     def _found(self, finding: Finding | None) -> bool:
         """Notes a finding, if there is one."""

@@ -26,7 +26,7 @@ from minixla.tools import graph_parts
 from minixla.tools.differences import Leaf, Point, Space, random_direction
 from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import inexact_part, inlined, is_array, is_inexact
-from minixla.tools.localization import Opinions
+from minixla.tools.localization import Opinion, Opinions
 from minixla.tools.reports import Finding, Row
 from minixla.tools.rounding import declared_values, in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
@@ -38,8 +38,6 @@ _TOLERANCE = 1e-5
 _ROUNDINGS = 64
 _SUBJECT = "cross_check"
 
-#: What an evaluator makes of a program: its results, or why there are none.
-Opinion = list[np.ndarray] | str
 #: A program with its operands, or why there is none.
 Program = tuple[Graph, list[np.ndarray]] | str
 

@@ -5,7 +5,7 @@ The command line lists them before anything is loaded: this file loads neither N
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,10 +86,7 @@ def backend(name: str) -> str:
 
 def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
     """The function, or that which the text names."""
-    if not isinstance(function, str):
-        return function
-    module, _, name = function.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return pkgutil.resolve_name(function) if isinstance(function, str) else function
 
 
 # Names in reports that are no registered evaluator's.

@@ -34,6 +34,8 @@ from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 _MOST_TRIED = 200
+#: What an evaluator makes of a program: its results, or why there are none.
+Opinion = list[np.ndarray] | str
 
 
 def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
@@ -87,6 +89,18 @@ class Opinions:
         """What an evaluator gives; NotEvaluated where it cannot be asked."""
         # Of equal programs the first: XLA has compiled it.
         return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
+
+    def everywhere(self, graph: Graph, operands: Any, what: str) -> dict[str, Opinion]:
+        """What each evaluator but the reference gives, or why there is nothing."""
+        found: dict[str, Opinion] = {}
+        for evaluator in self.evaluators:
+            if evaluator.name != REFERENCE:
+                self.say(f"{what}: {evaluator.name}")
+                try:
+                    found[evaluator.name] = self.ask(evaluator, graph, operands)
+                except NotEvaluated as error:
+                    found[evaluator.name] = str(error)
+        return found
 
     def judged(self, step: Instruction, operands: Any, is_new: bool = True) -> Finding | None:
         """Who is wrong about an instruction on some operands; unless it may be new, as known."""
@@ -208,17 +222,14 @@ class Search:
     @cached_property
     def values(self) -> dict[str, dict[Value, np.ndarray]]:
         """Its values in each evaluator that can be asked for all of them."""
-        self.opinions.say(f"the {KINDS[self.kind]}: looking for where evaluators part")
-        found: dict[str, dict[Value, np.ndarray]] = {REFERENCE: self.measured.reference}
         made = graph_parts.all_values(self.measured.graph)
         shown = [value for value in made if value.instruction and is_array(value)]
         graph = graph_parts.showing(self.measured.graph, shown)
-        for evaluator in self.opinions.evaluators:
-            if evaluator.name != REFERENCE:
-                with contextlib.suppress(NotEvaluated):
-                    results = self.opinions.ask(evaluator, graph, self.measured.operands)
-                    found[evaluator.name] = dict(zip(shown, results, strict=True))
-        return found
+        what = f"the {KINDS[self.kind]}: looking for where evaluators part"
+        asked = self.opinions.everywhere(graph, self.measured.operands, what).items()
+        known = {name: results for name, results in asked if not isinstance(results, str)}
+        found = {name: dict(zip(shown, each, strict=True)) for name, each in known.items()}
+        return {REFERENCE: self.measured.reference, **found}
 
     def off(self, name: str) -> list[Instruction]:
         """The instructions whose results are too far from the truth in an evaluator, in order."""
