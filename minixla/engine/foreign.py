@@ -70,9 +70,12 @@ def _calling_frame() -> tuple[FrameType | None, bool]:
 
 def _as_ours(frame: FrameType) -> tuple[str, str]:
     """The function that a frame is calling, and the same call by `from_jax`, as written."""
+    running: Any = inspect.getframeinfo(frame).positions
+    source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     try:
-        call = ast.parse(_running_text(frame).strip(), mode="eval").body
-    except (SyntaxError, ValueError):
+        text = ast.get_source_segment(source, running) or ""
+        call = ast.parse(text.strip(), mode="eval").body
+    except (IndexError, SyntaxError, ValueError):  # IndexError: the source is not known
         return _UNKNOWN
     if not isinstance(call, ast.Call):
         return _UNKNOWN
@@ -81,19 +84,6 @@ def _as_ours(frame: FrameType) -> tuple[str, str]:
         return _UNKNOWN
     given = ", ".join(map(ast.unparse, [*call.args, *call.keywords]))
     return function, f"mx.from_jax({function})({given if len(given) <= _LONGEST else '...'})"
-
-
-def _running_text(frame: FrameType) -> str:
-    """The part of the source that a frame is computing."""
-    positions: Any = inspect.getframeinfo(frame).positions
-    if positions is None or None in positions:
-        return ""
-    line, last, start, end = positions
-    file = frame.f_code.co_filename
-    lines = [linecache.getline(file, n, frame.f_globals).encode() for n in range(line, last + 1)]
-    lines[-1] = lines[-1][:end]  # columns count bytes, and the last line may be the first
-    lines[0] = lines[0][start:]
-    return b"".join(lines).decode()
 
 
 def _jax_array(value: Any) -> NoReturn:

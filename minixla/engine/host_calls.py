@@ -60,12 +60,9 @@ def effect_of(graph: Graph) -> effects.Effect | None:
 @inner_first
 def _is_ordered(graph: Graph) -> bool:
     """Whether a side effect must come in order with those of other programs."""
-    return any(
-        any(map(_is_ordered, step.op.computations))
-        if step.op.computations
-        else step.has_side_effect and getattr(step.op, "ordered", True)
-        for step in graph.instructions
-    )
+    plain = [step for step in graph.instructions if not step.op.computations]
+    is_own = any(step.has_side_effect and getattr(step.op, "ordered", True) for step in plain)
+    return is_own or any(map(_is_ordered, graph.computations))
 
 
 _ON_FIRST = SdyArrayList((SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,)),))

@@ -233,14 +233,9 @@ class Search:
 
     def off(self, name: str) -> list[Instruction]:
         """The instructions whose results are too far from the truth in an evaluator, in order."""
-        values = self.values.get(name, {})
-
-        def is_off(value: Value) -> bool:
-            if value not in values or not is_array(value):
-                return False
-            return self.measured.compared(value, values[value]).excess > 1
-
-        return [s for s in self.measured.graph.instructions if any(map(is_off, s.results))]
+        values = {v: each for v, each in self.values.get(name, {}).items() if is_array(v)}
+        off = {v for v, each in values.items() if self.measured.compared(v, each).excess > 1}
+        return [step for step in self.measured.graph.instructions if off.intersection(step.results)]
 
     def jump(self, output: Value, name: str) -> Finding | None:
         """Where the relative error of what an output is computed from grows most."""

@@ -240,8 +240,7 @@ def relative_error(error: np.ndarray, truth: np.ndarray) -> float:
     """The largest error over the largest finite element."""
     if not error.size or not error.max():
         return 0.0
-    finite = np.abs(truth)[np.isfinite(truth)]
-    largest = float(finite.max()) if finite.size else 0.0
+    largest = np.abs(truth).max(initial=0.0, where=np.isfinite(truth))
     return float(error.max() / largest) if largest else float("inf")
 
 
