@@ -280,7 +280,8 @@ def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
     if options.json:
         _print_json(_described(program))
     else:
-        form = options.form or (_SHOWN | _PICTURES).get(_suffix(options), "hlo")
+        suffix = Path(options.output or "").suffix.lower()
+        form = options.form or (_SHOWN | _PICTURES).get(suffix, "hlo")
         _write(options, _shown(program.graph, form, is_file=options.output is not None))
 
 
@@ -288,7 +289,7 @@ def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Prints or writes a program in another form."""
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
-    form = options.to or _CONVERTED.get(_suffix(options), "stablehlo")
+    form = options.to or _CONVERTED.get(Path(options.output or "").suffix.lower(), "stablehlo")
     data = _converted(program, form)
     _write(options, data)
     if options.json:
@@ -306,10 +307,6 @@ def _cost(options: argparse.Namespace, program: ImportedProgram) -> None:
 _COMMANDS: dict[str, Callable[[argparse.Namespace, ImportedProgram], int | None]] = {
     each.__name__[1:]: each for each in (_run, _grad, _vmap, _check, _show, _convert, _cost)
 }
-
-
-def _suffix(options: argparse.Namespace) -> str:
-    return Path(options.output or "").suffix.lower()
 
 
 def _write(options: argparse.Namespace, data: bytes) -> None:

@@ -104,13 +104,13 @@ class CheckedFunction:
 
     def named_outputs(self, kind: str) -> list[tuple[str, Any]]:
         """What the outputs of a program are called in reports, and their shapes."""
+        pairs = zip(self.output_names, self.graph.output_shapes, strict=True)
+        if kind == "result":
+            return list(pairs)
         if kind == "vjp":
-            names, shapes, what = self.input_names, self.graph.input_shapes, "gradient of "
-        else:
-            names, shapes = self.output_names, self.graph.output_shapes
-            what = "tangent of " if kind == "jvp" else ""
-        pairs = zip(names, shapes, strict=True)
-        return [(what + name, s) for name, s in pairs if kind == "result" or is_inexact(s)]
+            pairs = zip(self.input_names, self.graph.input_shapes, strict=True)
+        what = "tangent" if kind == "jvp" else "gradient"
+        return [(f"{what} of {name}", shape) for name, shape in pairs if is_inexact(shape)]
 
     def _made(self, kind: str) -> Program:
         graph, operands = self.graph, [*self.operands, *self.directions.get(kind, ())]
@@ -157,8 +157,7 @@ class CheckedFunction:
                     raise
                 found["jvp"] = str(error).splitlines()[0]
                 results = run(("vjp",), self.operands, self.directions)
-        for kind, arrays in results.items():
-            found[kind] = list(map(np.asarray, arrays))
+        found |= {kind: list(map(np.asarray, arrays)) for kind, arrays in results.items()}
         return found
 
     def _check_alike(self, results: Sequence[Any]) -> None:

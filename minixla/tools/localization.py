@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
@@ -119,18 +118,20 @@ class Opinions:
             if evaluator.gap(step) is None:
                 with contextlib.suppress(NotEvaluated):
                     results = self.ask(evaluator, measured.graph, measured.operands)
-                    asked[evaluator.name] = _Opinion.of(results, measured)
+                    found = map(measured.compared, measured.graph.outputs, results)
+                    worst = max(enumerate(found), key=lambda pair: pair[1].excess)
+                    asked[evaluator.name] = _Opinion(results, *worst)
 
         for evaluator in self.evaluators:
             ask(evaluator)
-        off = [name for name, each in asked.items() if each.is_off]
+        off = [name for name, each in asked.items() if each.excess > 1]
         if not off:
             return None
         others = self.readers - {evaluators.INTERPRETER}
         if REFERENCE not in off and others.intersection(off):
             ask(evaluators.HLO_FORM)
         suspects = _suspects(asked, self.readers)
-        _, output, found = max((asked[name] for name in off), key=_excess)
+        _, output, found = max((asked[name] for name in off), key=lambda each: each.excess)
         truth = measured.truth[measured.graph.outputs[output]]
         values = {"in double": rounding.shown_element(truth, found.worst)}
         for name, each in asked.items():
@@ -157,24 +158,15 @@ class _Opinion(NamedTuple):
     output: int
     comparison: Comparison
 
-    @classmethod
-    def of(cls, results: list[np.ndarray], measured: Measured) -> _Opinion:
-        pairs = zip(measured.graph.outputs, results, strict=True)
-        found = [cls(results, i, measured.compared(*pair)) for i, pair in enumerate(pairs)]
-        return max(found, key=_excess)
-
     @property
-    def is_off(self) -> bool:
-        return self.comparison.excess > 1
+    def excess(self) -> float:
+        return self.comparison.excess
 
     def agrees(self, other: _Opinion) -> bool:
         """Whether two that are off are much nearer to each other than to the truth."""
         ours, theirs = self.results[self.output], other.results[self.output]
         apart = rounding.compared(ours, rounding.wide(theirs), np.ones(ours.shape)).error
         return apart <= self.comparison.error / 8
-
-
-_excess = operator.attrgetter("comparison.excess")
 
 
 def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:
@@ -193,9 +185,9 @@ def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str,
 
 def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str]]:
     """Who agrees with whom; the first are those who are near the truth."""
-    camps = [[name for name, each in asked.items() if not each.is_off]]
+    camps = [[name for name, each in asked.items() if each.excess <= 1]]
     for name, each in asked.items():
-        if each.is_off:
+        if each.excess > 1:
             own = readers if name in readers else frozenset()
             friends = (c for c in camps[1:] if each.agrees(asked[c[0]]) or own.intersection(c))
             camp = next(friends, None)
