@@ -43,10 +43,8 @@ def _explained(error: Exception) -> Exception | None:
         return None
     problem = f"XLA has no code for the target {match[1]!r}"
     problem += f" on the platform {match[2]}" if match[2] else ""
-    advice = (
-        "Load the library that has it and register it with jax.ffi.register_ffi_target, or say "
-        "what it computes: minixla_ops.register_custom_call(target_name, function)."
-    )
+    advice = "Load the library that has it and register it with jax.ffi.register_ffi_target, or "
+    advice += "say what it computes: minixla_ops.register_custom_call(target_name, function)."
     source = _CALLED[match[1]]
     return explain(TransformError, "custom_call", problem, advice=advice, source=source)
 

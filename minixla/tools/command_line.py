@@ -148,20 +148,16 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
 def _words_of_several() -> list[Parser]:
     """Words that name a program, say where arguments come from, and how it is evaluated."""
     program, given, evaluation = parsers = [Parser(add_help=False) for _ in range(3)]
-    what = (
-        "a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
-        "serialized) or an HLO program (text); - reads standard input"
-    )
+    what = "a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
+    what += "serialized) or an HLO program (text); - reads standard input"
     program.add_argument("program", help=what)
     what = "the function of the module; default: main"
     program.add_argument("--function", metavar="NAME", help=what)
     what = "read a program for several devices without what it says of their shares"
     program.add_argument("--drop-shardings", action="store_true", help=what)
     program.add_argument("--json", action="store_true", help="print JSON")
-    what = (
-        "files of arguments in order: .npy of one, .npz of several (in the order of the file); "
-        "those that are missing are generated"
-    )
+    what = "files of arguments in order: .npy of one, .npz of several (in the order of the file); "
+    what += "those that are missing are generated"
     # A default, else usage errors would ask for one.
     given.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
     what = "of generated arguments: floats are normal, integers 0 to 7 (default 0)"

@@ -53,9 +53,6 @@ _SHOWN = {".mlir": "stablehlo", ".hlo": "hlo", ".txt": "hlo", ".dot": "dot", ".g
 _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": "exported"}
 
 
-# The program of a file, and its arguments.
-
-
 def execute(options: argparse.Namespace) -> int:
     """Runs a command on the program of the file that options name, which keeps its 64-bit types."""
     with jax.enable_x64(True):
@@ -133,9 +130,8 @@ def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.nda
     if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
         array = array.view(shape.dtype)
     if array.dtype != shape.dtype or array.shape != shape.dimensions:
-        given = f"{array.dtype}{list(array.shape)}"
-        wanted = f"{shape.dtype}{list(shape.dimensions)}"
-        raise BadInput(f"argument {index} from {origin} is {given}, the program takes {wanted}")
+        given = f"argument {index} from {origin} is {array.dtype}{list(array.shape)}"
+        raise BadInput(f"{given}, the program takes {shape.dtype}{list(shape.dimensions)}")
     return array
 
 
@@ -157,9 +153,6 @@ def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
 def _print_json(value: Any) -> None:
     """Prints JSON; numbers that it lacks become strings."""
     print(json.dumps(plain(value), indent=1, allow_nan=False))
-
-
-# run, grad, vmap and check.
 
 
 def _run(options: argparse.Namespace, program: ImportedProgram) -> None:
@@ -270,9 +263,6 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
             print(f"argument {index}: {origin}", file=sys.stderr)
         print(report)
     return 0 if report.ok else 1
-
-
-# show, convert and cost.
 
 
 def _show(options: argparse.Namespace, program: ImportedProgram) -> None:

@@ -280,10 +280,8 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], graph: Graph)
         return None
     mode, _, shape, agreement = wrong
     suspect = _declared_by(step) or "derivative rule"
-    text = (
-        f"the {mode} derivative of {step.op.builder_name} differs from finite differences by "
-        f"{agreement.relative:.1e} of its size{_REASONS[suspect]}"
-    )
+    text = f"the {mode} derivative of {step.op.builder_name} differs from finite differences "
+    text += f"by {agreement.relative:.1e} of its size{_REASONS[suspect]}"
     where, values = None, {}
     if mode == "forward":
         where = tuple(map(int, np.unravel_index(agreement.element, shape.dimensions)))

@@ -62,11 +62,6 @@ class Space:
         """A number for each array, as one for each element."""
         return np.repeat(np.asarray(numbers, float), self._sizes)
 
-    @property
-    def precision(self) -> np.ndarray:
-        """The precision of each element's type."""
-        return self.spread([precision_of(leaf.shape.element_type) for leaf in self.leaves])
-
     def random(self, generator: np.random.Generator) -> np.ndarray:
         """A vector of which no element is small."""
         return self.vector([random_direction(generator, leaf.shape) for leaf in self.leaves])
@@ -197,7 +192,9 @@ class Point:
             allowed = self.tolerance(middle)
             if self.roundings:
                 largest = np.maximum(np.abs(high), np.abs(low))
-                allowed = allowed + self.roundings * self.outputs.precision * largest / step
+                leaves = self.outputs.leaves
+                units = self.outputs.spread([precision_of(x.shape.element_type) for x in leaves])
+                allowed = allowed + self.roundings * units * largest / step
             corners = np.zeros(len(middle))
             if not self.is_smooth:
                 corners = 2 * np.abs(high - 2 * self.results + low) / step

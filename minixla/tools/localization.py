@@ -57,10 +57,8 @@ def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> lis
         return results
     problem = f"evaluator {evaluator.name!r} gives other results than the graph has"
     shapes = ", ".join(map(str, graph.output_shapes))
-    advice = (
-        "It returns an array for each output, of its type and shape; where it cannot, it raises "
-        "NotImplementedError."
-    )
+    advice = "It returns an array for each output, of its type and shape; where it cannot, it "
+    advice += "raises NotImplementedError."
     given = [f"evaluator: {', '.join(given)}", f"graph: {shapes}"]
     raise explain(TransformError, "cross_check", problem, given, advice)
 

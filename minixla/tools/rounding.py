@@ -188,9 +188,6 @@ def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.n
     return ~(is_known | np.isfinite(given) & (np.round(given) == given))
 
 
-# An array against the same in double.
-
-
 class Comparison(NamedTuple):
     """How far an array is from what it should be."""
 

@@ -323,9 +323,6 @@ def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
     return found
 
 
-# What translations ask of instructions.
-
-
 def _lists(data: bytes, *numbers: int) -> list[list[int]]:
     """The numbers in each of several fields."""
     found = _message(data)
