@@ -35,18 +35,13 @@ _NO_KEYS = {
 
 @tree_util.register_pytree_node_class
 class RandomKey:
-    """A random key, or an array of keys, whose numbers are traced: a pytree of them.
-
-    Attributes:
-        data: the numbers, those of each key along the last dimensions.
-        dtype: JAX's type of the key, such as `key<fry>`.
-    """
+    """A random key, or an array of keys, whose numbers are traced: a pytree of them."""
 
     __slots__ = ("__weakref__", "data", "dtype")
 
     def __init__(self, data: Any, dtype: Any) -> None:
-        self.data = data
-        self.dtype = dtype
+        self.data = data  # the numbers, those of each key along the last dimensions
+        self.dtype = dtype  # JAX's type of the key, such as `key<fry>`
 
     @classmethod
     def of(cls, key: Any) -> RandomKey:

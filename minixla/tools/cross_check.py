@@ -179,9 +179,8 @@ class _Checked(Search):
 
     def _gap(self, value: Value, evaluator: str) -> str | None:
         """Why an evaluator may be wrong about what a value is computed from."""
-        steps = needed_for(value, self.graph)
         asked = [each for each in self.opinions.evaluators if each.name == evaluator]
-        reasons = (each.gap(step) for each in asked for step in steps)
+        reasons = (each.gap(step) for each in asked for step in needed_for(value, self.graph))
         return next((why for why in reasons if why is not None), None)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
@@ -194,8 +193,8 @@ class _Checked(Search):
         worst, error = comparison.relative, comparison.error
         if precision == _DOUBLE:
             # Where double is all that there is, disturbances show what rounding does.
-            truth, spread = self.measured.truth[value], self.measured.spread[value]
-            worst = max(worst, relative_error(spread, truth))
+            spread = self.measured.spread[value]
+            worst = max(worst, relative_error(spread, self.measured.truth[value]))
             error = max(error, float(spread.max(initial=0.0)))
         # XLA:CPU takes numbers below the smallest normal one for zero.
         tiny = float(rounding.real_part_info(kind.dtype).smallest_normal)

@@ -91,7 +91,6 @@ def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
 
 # Names in reports that are no registered evaluator's.
 _RESERVED = (DIFFERENCES, JAX, "HLO form", "all")
-_NAMED = re.compile(r"[\w.]+:\w+")
 
 
 def _checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> Evaluator:
@@ -116,7 +115,8 @@ def _checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None
 
 
 def _is_function(function: Any) -> bool:
-    return bool(_NAMED.fullmatch(function)) if isinstance(function, str) else callable(function)
+    is_name = isinstance(function, str) and re.fullmatch(r"[\w.]+:\w+", function) is not None
+    return is_name or callable(function)
 
 
 def _origin(function: Any) -> Any:

@@ -95,7 +95,7 @@ def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[An
     """An instruction as a program that gives arrays, and its inputs; None where it gives none."""
     graph, inputs = alone(step)
     known = dict(zip(step.operands, operands, strict=True))
-    arrays = [value for value in graph.outputs if is_array(value)]
+    arrays = list(filter(is_array, graph.outputs))
     return (showing(graph, arrays), [known[value] for value in inputs]) if arrays else None
 
 

@@ -202,9 +202,8 @@ class CrossCheckReport(Report):
         return [number for number, each in verdicts if each in ("parts", "inaccurate")]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        cells = [
-            [*row[:3], *map(shown_number, row[3:6]), row.verdict, row.note] for row in self.rows
-        ]
+        numbers = [[*map(shown_number, row[3:6])] for row in self.rows]
+        cells = [[*x[:3], *n, x.verdict, x.note] for x, n in zip(self.rows, numbers, strict=True)]
         bad, asked = self._bad(), sum(row.verdict != "not evaluated" for row in self.rows)
         outcome = f"{len(bad)} of {asked} comparisons fail" if bad else "ok"
         table = Table(_COLUMNS, cells, bad)
