@@ -121,9 +121,9 @@ class _Checked(Search):
         operands, what = self.measured.operands, f"the {KINDS[self.kind]}"
         given = {REFERENCE: own, **self.opinions.everywhere(self.graph, operands, what)}
         given |= {} if theirs is None else {JAX: theirs}
-        known = {name: each for name, each in given.items() if not isinstance(each, str)}
+        answers = {name: each for name, each in given.items() if not isinstance(each, str)}
         compare = functools.partial(map, self.measured.compared, self.graph.outputs)
-        comparisons = {name: list(compare(results)) for name, results in known.items()}
+        comparisons = {name: list(compare(results)) for name, results in answers.items()}
         if any(each.excess > 1 for row in comparisons.values() for each in row):
             known = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
             self._is_wrong = self._found(known or wrong_step(self))
