@@ -109,6 +109,8 @@ class Operation(Record):
     missing_rules: ClassVar[dict[str, str]] = {}
     # By platform (tpu, cuda) the element types for which XLA has no code: "s64 u64", or "any".
     lacking: ClassVar[dict[str, str]] = {}
+    # The same where there are several arrays, as in a sort by keys.
+    lacking_together: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
     dynamic_operands: ClassVar[Sequence[int]] = ()

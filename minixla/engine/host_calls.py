@@ -19,15 +19,12 @@ from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
 from minixla.engine.foreign_code import prepare_target
 
-_TARGETS = {
-    "cpu": "xla_ffi_python_cpu_callback",
-    "cuda": "xla_ffi_python_gpu_callback",
-    "rocm": "xla_ffi_python_gpu_callback",
-}
+_TARGETS = {"cpu": "xla_ffi_python_cpu_callback"}
+_TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
 
 
 #: Element types for which XLA has no code at all on a platform.
-_LACKING = {"tpu": ("c128",)}
+_LACKING = {"tpu": "c128"}
 
 
 class SideEffect(effects.Effect):
@@ -49,13 +46,10 @@ SIDE_EFFECT = SideEffect()
 #: Programs with this one in any order, on any number of devices.
 SHOWN = Shown()
 effects.ordered_effects.add_type(SideEffect)
-for _known in (
-    effects.lowerable_effects,
-    effects.control_flow_allowed_effects,
-    effects.custom_derivatives_allowed_effects,
-):
-    _known.add_type(SideEffect)
-    _known.add_type(Shown)
+for _known in (SideEffect, Shown):
+    effects.lowerable_effects.add_type(_known)
+    effects.control_flow_allowed_effects.add_type(_known)
+    effects.custom_derivatives_allowed_effects.add_type(_known)
 effects.remat_allowed_effects.add_type(Shown)
 effects.partial_eval_kept_effects.add_type(Shown)
 
@@ -70,31 +64,23 @@ def effect_of(graph: Graph) -> effects.Effect | None:
 @inner_first
 def _is_ordered(graph: Graph) -> bool:
     """Whether a side effect must come in order with those of other programs."""
-    return any(
-        any(map(_is_ordered, step.op.computations))
-        if step.op.computations
-        else step.has_side_effect and getattr(step.op, "ordered", True)
-        for step in graph.instructions
-    )
+    plain = [step for step in graph.instructions if not step.op.computations]
+    is_own = any(step.has_side_effect and getattr(step.op, "ordered", True) for step in plain)
+    return is_own or any(map(_is_ordered, graph.computations))
 
 
-_ON_FIRST_DEVICE = SdyArrayList(
-    (SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,)),)
-)
+_ON_FIRST = SdyArrayList((SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,)),))
 
 
 def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
-    """Says where a program that XLA splits over devices calls the host: once, whole, on the first.
-
-    The host calls in `function` give nothing but a token.
-    """
+    """Says where a program that XLA splits over devices calls the host: once, on the first."""
     if not isinstance(module_context.axis_context, ShardingContext):
         return
 
-    def place(operation: Any) -> ir.WalkResult:
+    def place(operation: Any) -> ir.WalkResult:  # of calls that give nothing but a token
         target = operation.attributes.get("call_target_name")
         if target is not None and ir.StringAttr(target).value in _TARGETS.values():
-            set_sharding(module_context, operation, _ON_FIRST_DEVICE)
+            set_sharding(module_context, operation, _ON_FIRST)
         return ir.WalkResult.ADVANCE
 
     function.walk(place)
@@ -108,11 +94,10 @@ class HostEmitter(Emitter):
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
         """Starts a module to be moved into that of `module_context`."""
         self.threads_main = threads_main
-        platforms = module_context.platforms
-        super().__init__(
-            locations=True, prefix=prefix, platform=platforms[0] if len(platforms) == 1 else None
-        )
         self._context: mlir.ModuleContext = module_context
+        platforms = module_context.platforms
+        platform = platforms[0] if len(platforms) == 1 else None
+        super().__init__(locations=True, prefix=prefix, platform=platform)
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         if self.platform not in (None, "cpu"):
@@ -125,7 +110,8 @@ class HostEmitter(Emitter):
         name, platform = step.op.builder_name, self.platform or ""
         given = [operand.shape for operand in step.operands]
         kinds = {str(x.element_type) for x in (*given, *step.shapes) if isinstance(x, Shape)}
-        lacking = {*step.op.lacking.get(platform, "").split(), *_LACKING.get(platform, ())}
+        tables = [step.op.lacking, _LACKING, *[step.op.lacking_together] * (len(step.results) > 1)]
+        lacking = {kind for table in tables for kind in table.get(platform, "").split()}
         for kind in sorted((kinds | {"any"}) & lacking):
             problem = f"XLA has no code for {name} of {kind} on {platform}".replace(" of any", "")
             shown = [f"operands {', '.join(map(str, given))}"]

@@ -23,7 +23,7 @@ from minixla.engine.far import (
 )
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
-from minixla.tools.tables import Report, Table, shown_number
+from minixla.tools.reports import Report, Table, shown_number
 from minixla.transforms import jit, make_graph
 
 # The most instructions of a device that a report shows.
@@ -31,75 +31,45 @@ _SHOWN = 20
 
 
 class CostRow(NamedTuple):
-    """What all instructions of one operation cost.
+    """What all instructions of one operation cost."""
 
-    Attributes:
-        operation: its builder's name.
-        count: how many there are; what a loop runs is counted with the loop.
-        flops, transcendentals, bytes: see Cost.
-    """
-
-    operation: str
-    count: int
+    operation: str  # its builder's name
+    count: int  # what a loop runs is counted with the loop
     flops: int
     transcendentals: int
     bytes: int
 
 
 class DeviceRow(NamedTuple):
-    """An instruction that a device runs.
+    """An instruction that a device runs."""
 
-    Attributes:
-        instruction: its name in XLA's text.
-        opcode: of HLO; where it is in two parts, of the first.
-        shape: of its result.
-        cycles: of the device's clock, as XLA estimates; None where it does not.
-        source: the user's line.
-    """
-
-    instruction: str
-    opcode: str
-    shape: str
-    cycles: int | None
-    source: str
+    instruction: str  # its name in XLA's text
+    opcode: str  # of HLO; of what is in two parts the first's
+    shape: str  # of its result
+    cycles: int | None  # of the device's clock, where XLA estimates them
+    source: str  # the user's line
 
 
 @dataclass(repr=False, eq=False)
 class CostReport(Report):
-    """The costs of a program; printed, it is a table.
-
-    Attributes:
-        name: of the program.
-        rows: a CostRow for each operation, the most expensive first.
-        total: their sum.
-        memory: the bytes of `arguments` and of `results`, and at the `peak` the most bytes of
-            arguments, results and intermediate values that are needed at one time, where
-            instructions run in order and nothing is fused.
-        xla: XLA's own numbers by the same names, after its optimisation; `temporary` are its
-            bytes besides arguments and results, `seconds` its estimate of what a run takes,
-            `cycles` those of all instructions. Those of one device. Empty where it was not asked or
-            cannot say.
-        platform: what XLA compiled for, where that is not this machine.
-        device_rows: what one such device runs, by cycles where XLA estimates them.
-    """
+    """The costs of a program; printed, it is a table."""
 
     name: str
-    rows: list[CostRow]
+    rows: list[CostRow]  # one for each operation, the most expensive first
     total: Cost
+    #: The bytes of `arguments` and of `results`, and at the `peak`; see `peak_bytes`.
     memory: dict[str, int]
+    #: XLA's own numbers by the same names, after its optimisation, for one device; `temporary` are
+    #: bytes beside arguments and results, `seconds` its estimate of what a run takes, `cycles` of
+    #: all instructions. Empty where it was not asked or cannot say.
     xla: dict[str, float]
-    platform: str = ""
-    device_rows: Sequence[DeviceRow] = ()
+    platform: str = ""  # what XLA compiled for, where that is not this machine
+    device_rows: Sequence[DeviceRow] = ()  # by cycles, where XLA estimates them
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        total = self.total._asdict()
-        is_bound = total.pop("is_bound")
-        sums = [
-            [name, f"{value:,}", shown_number(self.xla.get(name))]
-            for name, value in {**total, **self.memory}.items()
-        ]
-        title = f"cost of {self.name}"
-        tables = [Table(("in total", "ours", "XLA's"), sums)]
+        total = dict(zip(Cost._fields, self.total[:3], strict=False)) | self.memory
+        sums = [[name, f"{n:,}", shown_number(self.xla.get(name))] for name, n in total.items()]
+        title, tables = f"cost of {self.name}", [Table(("in total", "ours", "XLA's"), sums)]
         if self.rows:
             cells = [[row.operation, *[f"{each:,}" for each in row[1:]]] for row in self.rows]
             tables.insert(0, Table(CostRow._fields, cells))
@@ -110,7 +80,7 @@ class CostReport(Report):
             shown = [[*row[:3], shown_number(row.cycles), row.source] for row in longest]
             tables.append(Table(DeviceRow._fields, shown))
         note = "A loop's number of iterations is not known: its body is counted once."
-        return title, tables, [] if is_bound else [note]
+        return title, tables, [] if self.total.is_bound else [note]
 
 
 # What only a compiled program has.
@@ -202,21 +172,14 @@ def _report(
     rows: Sequence[DeviceRow] = (),
 ) -> CostReport:
     graph = inlined(graph).pruned()
-    memory = {
-        "arguments": byte_count(graph.input_shapes),
-        "results": byte_count(graph.output_shapes),
-        "peak": peak_bytes(graph),
-    }
-    total = graph_cost(graph)
-    return CostReport(graph.name, _rows(graph), total, memory, xla or {}, platform, rows)
-
-
-def _rows(graph: Graph) -> list[CostRow]:
+    given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
+    memory = {"arguments": given, "results": made, "peak": peak_bytes(graph)}
     costs: dict[str, list[Cost]] = {}
     for step in graph.instructions:
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
-    rows = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
-    return sorted(rows, key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
+    own = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
+    own.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
+    return CostReport(graph.name, own, graph_cost(graph), memory, xla or {}, platform, rows)
 
 
 _INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\(")

@@ -10,30 +10,24 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minixla.core.graph import Graph, Instruction, Value, remembered
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape
 from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.vocabulary.tuple_operations import leaf_shapes
 
 
 class Cost(NamedTuple):
-    """What running something costs.
+    """What running something costs."""
 
-    Attributes:
-        flops: arithmetic operations of numbers of any type, comparisons included.
-        transcendentals: elementary functions.
-        bytes: read and written, if nothing stays in caches.
-        is_bound: False where a loop's number of iterations is not known: it was counted once.
-    """
-
-    flops: int = 0
-    transcendentals: int = 0
-    bytes: int = 0
-    is_bound: bool = True
+    flops: int = 0  # arithmetic operations of numbers of any type, comparisons included
+    transcendentals: int = 0  # elementary functions
+    bytes: int = 0  # read and written, if nothing stays in caches
+    is_bound: bool = True  # False: a loop of an unknown number of iterations was counted once
 
     def plus(self, other: Cost) -> Cost:
         """The cost of both."""
@@ -47,21 +41,18 @@ class Cost(NamedTuple):
 
 def element_count(shapes: Sequence[AnyShape]) -> int:
     """The number of elements of arrays, at the bounds of dynamic sizes."""
-    return sum(math.prod(shape.dimensions) for shape in _arrays(shapes))
+    return sum(shape.size for shape in _arrays(shapes))
 
 
 def byte_count(shapes: Sequence[AnyShape]) -> int:
     """The bytes of arrays in memory; elements of less than a byte are packed."""
-    pairs = [(math.prod(shape.dimensions), shape.element_type.bits) for shape in _arrays(shapes)]
+    pairs = [(shape.size, shape.element_type.bits) for shape in _arrays(shapes)]
     return sum(-(-count * (8 if bits == 1 else bits) // 8) for count, bits in pairs)
 
 
 def _arrays(shapes: Sequence[AnyShape]) -> Iterator[Shape]:
-    for shape in shapes:
-        if isinstance(shape, TupleShape):
-            yield from _arrays(shape.elements)
-        elif isinstance(shape, Shape):
-            yield shape
+    leaves = (leaf for shape in shapes for leaf in leaf_shapes(shape))
+    return (leaf for leaf in leaves if isinstance(leaf, Shape))
 
 
 def summed(costs: Iterable[Cost]) -> Cost:
@@ -82,11 +73,9 @@ def instruction_cost(step: Instruction) -> Cost:
         return rule(step)
     if isinstance(step.op, Composed):
         return graph_cost(composed_program(step.op, tuple(_shapes(step.operands))))
-    if isinstance(step.op, FloatUnary):
-        return _function(step)
     if isinstance(step.op, Elementwise):
-        return Cost(element_count(step.shapes), 0, _traffic(step))
-    return summed(map(graph_cost, step.op.computations)) if step.op.computations else _moved(step)
+        return _functions(step) if isinstance(step.op, FloatUnary) else _flops(step, 1)
+    return summed(map(graph_cost, step.op.computations)) if step.op.computations else _cost(step)
 
 
 def operations_per_element(step: Instruction) -> float:
@@ -99,39 +88,36 @@ def _shapes(values: Sequence[Value]) -> list[AnyShape]:
     return [value.shape for value in values]
 
 
-def _sizes(value: Value) -> tuple[int, ...]:
-    assert isinstance(value.shape, Shape)
+def _sizes(value: Any) -> tuple[int, ...]:
     return value.shape.dimensions
 
 
-def _traffic(step: Instruction) -> int:
-    return byte_count(_shapes(step.operands)) + byte_count(step.shapes)
+def _cost(step: Instruction, flops: int = 0, transcendentals: int = 0) -> Cost:
+    """That of an instruction which reads all of its operands and writes its results."""
+    moved = byte_count(_shapes(step.operands)) + byte_count(step.shapes)
+    return Cost(flops, transcendentals, moved)
 
 
-def _moved(step: Instruction) -> Cost:
-    return Cost(0, 0, _traffic(step))
+def _functions(step: Instruction) -> Cost:
+    return _cost(step, 0, element_count(step.shapes))
 
 
-def _function(step: Instruction) -> Cost:
-    return Cost(0, element_count(step.shapes), _traffic(step))
+def _flops(step: Instruction, each: int, over: int = 1) -> Cost:
+    """So many arithmetic operations, over a number, for each result."""
+    return _cost(step, each * element_count(step.shapes) // over)
 
 
-def _flops(each: Callable[[Instruction], int], over: int = 1) -> Callable[[Instruction], Cost]:
-    """The rule of what needs so many arithmetic operations, over a number, for each result."""
-    return lambda step: Cost(each(step) * element_count(step.shapes) // over, 0, _traffic(step))
-
-
-def _dot(step: Instruction) -> int:
+def _dot(step: Instruction) -> Cost:
     sizes = _sizes(step.operands[0])
     contracted = step.op.dimension_numbers.lhs_contracting_dimensions
-    return 2 * math.prod(sizes[each] for each in contracted)
+    return _flops(step, 2 * math.prod(sizes[each] for each in contracted))
 
 
-def _convolution(step: Instruction) -> int:
+def _convolution(step: Instruction) -> Cost:
     # The kernel's input features are those of one group.
     feature = step.op.dimension_numbers.kernel_output_feature_dimension
     sizes = enumerate(_sizes(step.operands[1]))
-    return 2 * math.prod(size for number, size in sizes if number != feature)
+    return _flops(step, 2 * math.prod(size for number, size in sizes if number != feature))
 
 
 def _reduce(step: Instruction) -> Cost:
@@ -157,8 +143,8 @@ def _scatter(step: Instruction) -> Cost:
 def _select_and_scatter(step: Instruction) -> Cost:
     sources = element_count([step.operands[1].shape])
     compared = sources * max(math.prod(step.op.window_dimensions) - 1, 0)
-    scattered = graph_cost(step.op.scatter).times(sources)
-    return _folded(step, step.op.select, compared).plus(scattered)._replace(bytes=_traffic(step))
+    scattered = graph_cost(step.op.scatter).times(sources)._replace(bytes=0)
+    return _folded(step, step.op.select, compared).plus(scattered)
 
 
 def _sort(step: Instruction) -> Cost:
@@ -169,7 +155,7 @@ def _sort(step: Instruction) -> Cost:
 
 def _folded(step: Instruction, computation: Graph, count: int) -> Cost:
     """`count` runs of a computation of scalars, which stay in registers."""
-    return graph_cost(computation).times(count)._replace(bytes=_traffic(step))
+    return graph_cost(computation).times(count)._replace(bytes=_cost(step).bytes)
 
 
 def _logarithm(count: int) -> int:
@@ -180,55 +166,45 @@ def _fft(step: Instruction) -> Cost:
     count = max(element_count(_shapes(step.operands)), element_count(step.shapes))
     # The usual count of the radix-2 algorithm, 5 n log2 n; half of it for real ends.
     factor = 5 if step.op.fft_type in ("FFT", "IFFT") else 2
-    return Cost(factor * count * _logarithm(math.prod(step.op.fft_length)), 0, _traffic(step))
-
-
-def _branches(step: Instruction) -> Cost:
-    """That of the branch that costs most."""
-    return max(map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes))
+    return _cost(step, factor * count * _logarithm(math.prod(step.op.fft_length)))
 
 
 def _loop(step: Instruction) -> Cost:
     condition, body = step.op.condition, step.op.body
-    trips = known_trips(condition, body, list(map(_number, step.operands)))
+    trips = known_trips(condition, body, step.operands)
     once = graph_cost(condition).plus(graph_cost(body))
     return once._replace(is_bound=False) if trips is None else once.times(trips.count)
-
-
-def _number(value: Value) -> int | None:
-    """An integer that the program holds."""
-    literal = value.literal
-    if literal is None or literal.shape.rank or not literal.shape.element_type.is_integer:
-        return None
-    return int(literal.scalar)
 
 
 _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "Parameter Constant Tuple GetTupleElement AddDependency Bitcast OptimizationBarrier AfterAll "
     "Domain AllReduceDone StopGradient ReplicaId PartitionID GetDimensionSize": lambda step: Cost(),
-    "Real Imag Complex ConvertElementType Copy": _moved,
+    "Real Imag Complex ConvertElementType Copy": _cost,
     # They read as much of their operands as they write.
     "Slice DynamicSlice Gather Iota Broadcast BroadcastInDim": lambda step: Cost(
         bytes=2 * byte_count(step.shapes)
     ),
     # It writes its update into the operand's own memory, as XLA does where nobody else reads it.
     "DynamicUpdateSlice": lambda step: Cost(bytes=2 * byte_count([step.operands[1].shape])),
-    "Pow Atan2": _function,
-    "DotGeneral": _flops(_dot),
-    "ConvGeneralDilated": _flops(_convolution),
+    "Pow Atan2": _functions,
+    "DotGeneral": _dot,
+    "ConvGeneralDilated": _convolution,
     "Reduce": _reduce,
     "ReduceWindow": _reduce_window,
     "Scatter": _scatter,
     "SelectAndScatter": _select_and_scatter,
     "Sort": _sort,
     "Fft": _fft,
-    "Cholesky": _flops(lambda step: _sizes(step.operands[0])[-1], over=3),
-    "TriangularSolve": _flops(lambda step: _sizes(step.operands[0])[-1]),
+    "Cholesky": lambda step: _flops(step, _sizes(step.operands[0])[-1], over=3),
+    "TriangularSolve": lambda step: _flops(step, _sizes(step.operands[0])[-1]),
     # Threefry: 20 rounds of three operations and five key injections, for two words.
     "RngBitGenerator RngUniform RngNormal": lambda step: Cost(
         36 * element_count(step.shapes), 0, byte_count(step.shapes)
     ),
-    "Conditional": _branches,
+    # That of the branch that costs most.
+    "Conditional": lambda step: max(
+        map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes)
+    ),
     "While": _loop,
 }
 _RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()}
@@ -238,8 +214,8 @@ _RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()
 def peak_bytes(graph: Graph) -> int:
     """The most bytes of values that are needed at one time, arguments and results included.
 
-    Values live from the instruction that makes them to the last that reads them; arguments always.
-    Programs that an instruction runs need theirs besides.
+    Instructions run in order, nothing is fused, and values live from the instruction that makes
+    them to the last that reads them; arguments always. Programs that one runs need theirs besides.
     """
     steps = graph.pruned().instructions
     last = {value: number for number, step in enumerate(steps) for value in step.operands}

@@ -75,6 +75,7 @@ class Scan(RunsPrograms, Composed):
     """
 
     operands = ("inputs and inits...",)
+    lacking = {"cuda": "s4 u4"}
     to_apply: Graph = attribute(Instance(Graph))
     carries: int = attribute(Integer(0), hlo="num_carries")
     length: int = attribute(Integer(0), hlo=None)

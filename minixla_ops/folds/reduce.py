@@ -54,6 +54,7 @@ class Reduce(Fold):
     """
 
     stablehlo_name = "reduce"
+    lacking_together = {"cuda": "s4 u4"}
     dynamic_operands = EVERY_OPERAND
     dimensions_to_reduce: tuple[int, ...] = attribute(
         Integers(), stablehlo="dimensions", hlo="dimensions"

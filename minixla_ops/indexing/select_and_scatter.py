@@ -122,8 +122,10 @@ class SelectAndScatter(sliding_windows.Windowed):
         return result.reshape(operand.shape)
 
     def stablehlo(self, emit, operands, shapes, results):
-        is_large = self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS
-        if is_large or (emit.platform == "tpu" and self._fits_tpus(shapes[0])):
+        is_native = self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS
+        if emit.platform == "tpu":
+            is_native = self._fits_tpus(shapes[0])
+        if is_native:
             return super().stablehlo(emit, operands, shapes, results)
         program = self.program(tuple(shapes))
         return Call(program).stablehlo(emit, operands, shapes, results)

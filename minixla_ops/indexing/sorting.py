@@ -63,6 +63,7 @@ class Sort(Operation):
 
     stablehlo_name = "sort"
     lacking = {"cuda": "f4e2m1fn"}
+    lacking_together = {"cuda": "s4 u4"}
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
     comparator: Graph = attribute(Instance(Graph), hlo="to_apply")
