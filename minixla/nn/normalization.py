@@ -102,12 +102,11 @@ def layer_norm(
 
 
 def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:
-    """A parameter of the normalised dimensions, with size 1 in all others."""
+    """A parameter of the normalised dimensions, repeated along all others."""
     own = operand_shape(parameter, "layer_norm").dimensions
     if own != tuple([sizes[axis] for axis in axes]):
         problem = f"{name} does not fit the normalised dimensions"
         given = [f"{name} has dimensions {own}", f"inputs have dimensions {sizes}"]
         advice = f"Give {name} the sizes of the dimensions that are normalised over."
         raise explain(ShapeError, "layer_norm", problem, [*given, f"axis = {axes}"], advice)
-    others = [axis - axes[0] for axis in range(axes[0], len(sizes)) if axis not in axes]
-    return np.expand_dims(parameter, tuple(others)) if others else parameter
+    return operands.keep_weak(ops.broadcast_in_dim(parameter, sizes, axes), parameter)

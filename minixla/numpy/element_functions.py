@@ -23,10 +23,10 @@ Parameters = ParamSpec("Parameters")
 Row = TypeVar("Row")
 
 
-def named(function: Function, name: str, text: str) -> Any:
+def named(function: Function, name: str, text: str, module: str = "minixla.numpy") -> Any:
     """`function` as a public one of this name and docstring, for those that tables make."""
     function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = "minixla.numpy", text
+    function.__module__, function.__doc__ = module, text
     return function
 
 
