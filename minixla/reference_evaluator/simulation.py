@@ -59,11 +59,9 @@ class _Transfer:
 
     process: Process
     channel: int
+    is_send: bool
     value: Any = None
     is_done: bool = False
-
-
-_Queue = dict[int, deque[_Transfer]]  # by channel
 
 
 class _Simulated(Process):
@@ -73,7 +71,8 @@ class _Simulated(Process):
         self, simulation: Simulation, number: int, program: Program, infeed: Sequence[Any]
     ) -> None:
         partitions = simulation.partition_count
-        super().__init__(*divmod(number, partitions), simulation.count // partitions, partitions)
+        counts = simulation.count // partitions, partitions
+        super().__init__(*divmod(number, partitions), *counts, deque(infeed))
         self.simulation = simulation
         self.program = program
         self.turn = threading.Semaphore(0)
@@ -82,9 +81,7 @@ class _Simulated(Process):
         self.is_done = False
         self.result: Any = None
         self.error: BaseException | None = None
-        self.infeed = infeed
-        self.items_read = 0
-        self.outfeed: list[Any] = []
+        self.item_count = len(infeed)
 
     @property
     def name(self) -> str:
@@ -150,67 +147,51 @@ class _Simulated(Process):
         return gathering.result
 
     def start_send(self, channel: int, value: Any, to_host: bool) -> int:
-        transfer = _Transfer(self, channel, value)
         if to_host:
             self.simulation.host.setdefault(channel, []).append(value)
-            transfer.is_done = True
-        else:
-            receive = self._other_half(transfer, self.simulation.sends, self.simulation.receives)
-            if receive is not None:
-                receive.value = value
-        return self._request(transfer)
+        return self._started(_Transfer(self, channel, True, value, to_host), to_host)
 
     def start_receive(self, channel: int, from_host: bool) -> int:
-        transfer = _Transfer(self, channel)
-        if from_host:
-            held = self.simulation.host.get(channel)
-            if held:
-                transfer.value, transfer.is_done = held.pop(0), True
-        else:
-            send = self._other_half(transfer, self.simulation.receives, self.simulation.sends)
-            if send is not None:
-                transfer.value = send.value
-        return self._request(transfer)
+        held = from_host and self.simulation.host.get(channel)
+        given = (held.pop(0), True) if held else ()
+        return self._started(_Transfer(self, channel, False, *given), from_host)
 
-    def _other_half(self, transfer: _Transfer, own: _Queue, others: _Queue) -> _Transfer | None:
-        """The oldest of another process, with which it is done; without one it is queued."""
-        queue = others[transfer.channel]
-        found = next((each for each in queue if each.process is not self), None)
-        if found is None:
-            own[transfer.channel].append(transfer)
-        else:
-            queue.remove(found)
+    def _started(self, transfer: _Transfer, with_host: bool) -> int:
+        """The number by which a transfer is finished; not 0, which is that of none.
+
+        It is done when it meets its other half, the oldest of another process.
+        """
+        halves, channel = self.simulation.halves, transfer.channel
+        others = () if with_host else halves[channel, not transfer.is_send]
+        found = next((each for each in others if each.process is not self), None)
+        if found is not None:
+            halves[channel, found.is_send].remove(found)
+            transfer.value = found.value = transfer.value if transfer.is_send else found.value
             transfer.is_done = found.is_done = True
-        return found
-
-    def _request(self, transfer: _Transfer) -> int:
-        """The number by which a transfer is finished; not 0, which is that of none."""
+        elif not with_host:
+            halves[channel, transfer.is_send].append(transfer)
         number = next(self.simulation.numbers)
         self.simulation.transfers[number] = transfer
         return number
 
     def finish_send(self, request: int) -> None:
-        self._finish(request, "send", "for a recv on channel {channel}")
+        self._finish(request, "send", "for a recv on channel")
 
     def finish_receive(self, request: int) -> Any:
-        return self._finish(request, "recv", "for a value on channel {channel}").value
+        return self._finish(request, "recv", "for a value on channel").value
 
     def _finish(self, request: int, subject: str, awaited: str) -> _Transfer:
         transfer = self.simulation.transfers.pop(request)
         if not transfer.is_done:
             # Who is meant to be at the other end, nobody has said.
-            self.wait(lambda: transfer.is_done, subject, awaited.format(channel=transfer.channel))
+            self.wait(lambda: transfer.is_done, subject, f"{awaited} {transfer.channel}")
         return transfer
 
     def next_infeed(self) -> Any:
-        if self.items_read == len(self.infeed):
-            awaited = f"for an item of its infeed, whose {self.items_read} items have been read"
+        if not self.infeed:
+            awaited = f"for an item of its infeed, whose {self.item_count} items have been read"
             self.wait(lambda: False, "infeed", awaited)
-        self.items_read += 1
-        return self.infeed[self.items_read - 1]
-
-    def put_outfeed(self, value: Any) -> None:
-        self.outfeed.append(value)
+        return super().next_infeed()
 
 
 def _raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
@@ -247,8 +228,8 @@ class Simulation:
         #: Released by the running process when it waits or has ended.
         self.idle = threading.Semaphore(0)
         self.gatherings: dict[Hashable, _Gathering] = {}
-        self.sends: _Queue = defaultdict(deque)
-        self.receives: _Queue = defaultdict(deque)
+        #: By channel, and whether they are sends: halves that have not met another.
+        self.halves: dict[tuple[int, bool], list[_Transfer]] = defaultdict(list)
         self.transfers: dict[int, _Transfer] = {}
         self.numbers = count(1)
         pairs = zip(chain.from_iterable(programs), infeeds, strict=True)
@@ -257,7 +238,7 @@ class Simulation:
     @property
     def outfeeds(self) -> list[list[Any]]:
         """What each process wrote."""
-        return [process.outfeed for process in self._processes]
+        return [list(process.outfeed) for process in self._processes]
 
     def run(self) -> list[Any]:
         """The results of all processes, partitions innermost, or the first error of one."""
