@@ -27,7 +27,7 @@ from minixla.numpy.padding import *
 from minixla.numpy.reductions import *
 from minixla.numpy.taking import *
 
-_HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
+_HELPERS = ("complex_functions", "element_functions", "index_parsing", "indexing")
 _array_methods.install_on(Tracer)
 __all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
 

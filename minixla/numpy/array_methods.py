@@ -16,8 +16,7 @@ from minixla.core.expressions import running_expression, text_of
 from minixla.core.source import Source, find_source
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
-from minixla.numpy.index_updates import IndexUpdates
-from minixla.numpy.indexing import getitem
+from minixla.numpy.indexing import IndexUpdates, getitem
 
 
 def _members(self: Tracer) -> Iterator[Any]:

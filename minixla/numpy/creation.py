@@ -16,6 +16,7 @@ from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, host_array, not_a_value
 from minixla.numpy import operands
+from minixla.numpy.element_functions import named
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -40,16 +41,12 @@ def array(
     """
     kind = None if dtype is None else requested_type(dtype, "array")
     is_number = isinstance(object, (int, float, complex)) and not isinstance(object, np.generic)
-    result = object
     if isinstance(object, (list, tuple)):
-        result = _from_members(object, kind)
+        object = _from_members(object, kind)
     elif kind is not None and is_number:
-        result = _host_array(object, [object], kind)
-    rank = operand_shape(result, "array").rank
-    source = lifted(result)
-    if kind is not None:
-        is_pred = kind.kind == "pred"
-        source = mnp.astype(source, kind) if is_pred else lifted(convert(source, kind))
+        object = _host_array(object, [object], kind)
+    rank = operand_shape(object, "array").rank
+    source = lifted(object) if kind is None else mnp.astype(object, kind)
     return mnp.expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
 
 
@@ -99,24 +96,17 @@ def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_v
         raise
 
 
-def _of_number(name: str, number: int, shape: Any, dtype: Any) -> Any:
-    kind = requested_type(dtype, name, operands.default_float())
-    return _filled(number, Shape(kind, static_sizes(shape, name)))
+def _of_number(name: str, number: int, text: str) -> Any:
+    def made(shape: Any, dtype: Any = None) -> Any:
+        kind = requested_type(dtype, name, operands.default_float())
+        return _filled(number, Shape(kind, static_sizes(shape, name)))
+
+    return named(made, name, text)
 
 
-def zeros(shape: Any, dtype: Any = None) -> Any:
-    """Zeros of a shape: a size, or a sequence of them."""
-    return _of_number("zeros", 0, shape, dtype)
-
-
-def ones(shape: Any, dtype: Any = None) -> Any:
-    """Ones of a shape: a size, or a sequence of them."""
-    return _of_number("ones", 1, shape, dtype)
-
-
-def empty(shape: Any, dtype: Any = None) -> Any:
-    """An array of a shape, of zeros."""
-    return _of_number("empty", 0, shape, dtype)
+zeros = _of_number("zeros", 0, "Zeros of a shape: a size, or a sequence of them.")
+ones = _of_number("ones", 1, "Ones of a shape: a size, or a sequence of them.")
+empty = _of_number("empty", 0, "An array of a shape, of zeros.")
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
@@ -324,9 +314,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
     """A vector along dimension `place` of an array of `sizes`."""
-    sizes = list(sizes)
-    sizes[place] = operand_shape(vector, "meshgrid").size
-    return ops.broadcast_in_dim(vector, sizes, [place])
+    return ops.broadcast_in_dim(vector, operands.resized(sizes, place, vector.size), [place])
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
@@ -340,10 +328,8 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     kind = requested_type(dtype, "indices", operands.default_int())
     if sparse:
         return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
-    places = range(len(sizes))
-    return (
-        mnp.stack([ops.iota(Shape(kind, sizes), at) for at in places]) if sizes else zeros(0, kind)
-    )
+    found = [ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))]
+    return mnp.stack(found) if found else zeros(0, kind)
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:

@@ -18,17 +18,8 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions, operands
-from minixla.numpy.element_functions import (
-    by_parts,
-    in_f32,
-    named,
-    of_inexact,
-    of_one,
-    of_promoted,
-    of_two,
-    refuse_complex,
-    with_derivatives,
-)
+from minixla.numpy import element_functions as elements
+from minixla.numpy.element_functions import by_parts, in_f32, of_inexact, of_one, of_two
 from minixla.numpy.operands import default_float, inexact_operand, keep_weak, kind_of, lifted
 from minixla_ops.elementwise import binary, operators
 from minixla_ops.elementwise.operators import convert
@@ -70,7 +61,7 @@ bitwise_not = invert = bitwise_invert = of_one(
 )
 
 
-@of_promoted(numeric_type)
+@elements.of_promoted(numeric_type)
 def fmod(x1: Any, x2: Any, /) -> Any:
     """What division rounded toward zero leaves, with the sign of x1; 0 of an integer by 0."""
     if kind_of(x2).is_integer:
@@ -78,35 +69,31 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return ops.rem(x1, x2)
 
 
-@of_promoted(inexact_type)
-def float_power(x1: Any, x2: Any, /) -> Any:
-    """x1 to the power of x2, as floats."""
-    return ops.pow(x1, x2)
+def _of_promoted(name: str, function: elements.Function, text: str, adjust: Any = None) -> Any:
+    public = elements.named(lambda x1, x2, /: function(x1, x2), name, text)
+    return elements.of_promoted(adjust)(public)
 
 
-@of_promoted(inexact_type)
-def arctan2(x1: Any, x2: Any, /) -> Any:
-    """The angle of the point (x2, x1), in (-pi, pi]."""
-    return ops.atan2(x1, x2)
-
-
-atan2 = arctan2
-
-
-@of_promoted(None)
-def fmax(x1: Any, x2: Any, /) -> Any:
-    """The greater; of a NaN and a number, the number."""
-    return ops.select((x1 > x2) | (x2 != x2), x1, x2)
-
-
-@of_promoted(None)
-def fmin(x1: Any, x2: Any, /) -> Any:
-    """The smaller; of a NaN and a number, the number."""
-    return ops.select((x1 < x2) | (x2 != x2), x1, x2)
+float_power = _of_promoted(
+    "float_power", ops.pow, "x1 to the power of x2, as floats.", inexact_type
+)
+arctan2 = atan2 = _of_promoted(
+    "arctan2", ops.atan2, "The angle of the point (x2, x1), in (-pi, pi].", inexact_type
+)
+fmax = _of_promoted(
+    "fmax",
+    lambda x1, x2: ops.select((x1 > x2) | (x2 != x2), x1, x2),
+    "The greater; of a NaN and a number, the number.",
+)
+fmin = _of_promoted(
+    "fmin",
+    lambda x1, x2: ops.select((x1 < x2) | (x2 != x2), x1, x2),
+    "The smaller; of a NaN and a number, the number.",
+)
 
 
 @one_program()
-@of_promoted(inexact_type, is_real=True)
+@elements.of_promoted(inexact_type, is_real=True)
 def hypot(x1: Any, x2: Any, /) -> Any:
     """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
 
@@ -133,12 +120,12 @@ def _share(x: Any, result: Any) -> Any:
 
 
 # The scale has corners, where second derivatives of the formula are wrong.
-_hypot = with_derivatives(
+_hypot = elements.with_derivatives(
     _root_of_squares, lambda result, x, y: _share(x, result), lambda result, x, y: _share(y, result)
 )
 
 
-@of_promoted(inexact_type)
+@elements.of_promoted(inexact_type)
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, x2 where it is 0, 1 where it is greater."""
     at_zero = ops.select(x1 != x1, x1, x2)
@@ -146,7 +133,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     return ops.select(x1 < 0, shorthand.full_like(x1, 0), above)
 
 
-@of_promoted(inexact_type, is_real=True)
+@elements.of_promoted(inexact_type, is_real=True)
 def copysign(x1: Any, x2: Any, /) -> Any:
     """x1 with the sign of x2.
 
@@ -192,10 +179,12 @@ def _scaled_log(x: Any, factor: float) -> Any:
 log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
 log10 = of_inexact("log10", lambda x: _scaled_log(x, 1 / math.log(10)), "The logarithm to base 10.")
 
-_complex_exp2 = with_derivatives(
+_complex_exp2 = elements.with_derivatives(
     complex_functions.exp2, lambda result, z: complex_functions.scaled(result, math.log(2))
 )
-_complex_square = one_program()(with_derivatives(complex_functions.square, lambda result, z: z + z))
+_complex_square = one_program()(
+    elements.with_derivatives(complex_functions.square, lambda result, z: z + z)
+)
 
 
 exp2 = of_inexact(
@@ -218,7 +207,7 @@ def fabs(x: Any, /) -> Any:
     Raises:
         ShapeError: x is complex.
     """
-    refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
+    elements.refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
     return keep_weak(ops.abs(inexact_operand(x, "fabs")), x)
 
 
@@ -236,7 +225,7 @@ def _rounding(name: str, operation: Callable[[Any], Any], text: str) -> Any:
         is_inexact, x = kind_of(x, name).is_inexact, lifted(x)
         return keep_weak(operation(x), x) if is_inexact else x
 
-    return named(public, name, text)
+    return elements.named(public, name, text)
 
 
 floor = _rounding("floor", ops.floor, "The nearest integer that is not greater.")
@@ -340,9 +329,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     Raises:
         ShapeError: an argument is complex.
     """
-    advice = "Clip the real and the imaginary part."
+    refusal = "complex numbers have no order", "Clip the real and the imaginary part."
     for each in [each for each in (arr, min, max) if each is not None]:
-        refuse_complex("clip", kind_of(each, "clip"), "complex numbers have no order", advice)
+        elements.refuse_complex("clip", kind_of(each, "clip"), *refusal)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
 

@@ -13,7 +13,7 @@ from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
-from minixla.numpy.index_updates import IndexUpdate
+from minixla.numpy.indexing import IndexUpdate
 from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
