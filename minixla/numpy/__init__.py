@@ -14,7 +14,6 @@ from minixla.numpy.creation import *
 from minixla.numpy.differences import *
 from minixla.numpy.dtypes import *
 from minixla.numpy.dtypes import bool_ as bool
-from minixla.numpy.einsum import *
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
 from minixla.numpy.inverses import *

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -221,8 +221,6 @@ nanargmin = _index(
 
 #: Running results of an array along an axis.
 Run = Callable[[Any, int], Any]
-# Up to this size the doubling scan passes over the whole array; longer axes are cut into blocks.
-_BLOCK = 256
 
 
 def _window(x: Any, axis: int, monoid: str) -> Any:
@@ -233,40 +231,6 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
     padding = [(size - 1, 0) if at == axis else (0, 0) for at in range(shape.rank)]
     start = operands.neutral(monoid, shape.element_type)
     return ops.reduce_window([x], [start], _COMPUTATIONS[monoid], window, [1] * shape.rank, padding)
-
-
-def _scan(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
-    """Running results of an associative function, by doubling; differentiable step by step."""
-    sizes = operand_shape(x, "scan").dimensions
-    if sizes[axis] > _BLOCK:
-        return _scan_blocks(x, axis, combine, start)
-    distance = 1
-    while distance < sizes[axis]:
-        x = combine(_moved(x, axis, distance, start), x)
-        distance *= 2
-    return x
-
-
-def _moved(x: Any, axis: int, distance: int, start: Any) -> Any:
-    """`x` moved along an axis, with `start` where nothing comes in."""
-    rank = operand_shape(x, "scan").rank
-    padding = [(distance, -distance, 0) if at == axis else (0, 0, 0) for at in range(rank)]
-    return ops.pad(x, start, padding)
-
-
-def _scan_blocks(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
-    """The scan of blocks, each combined with the scan of the blocks before it."""
-    sizes = operand_shape(x, "scan").dimensions
-    size, rank = sizes[axis], len(sizes)
-    count = -(-size // _BLOCK)
-    padding = [(0, count * _BLOCK - size if at == axis else 0, 0) for at in range(rank)]
-    blocks = operands.resized(sizes, axis, count, _BLOCK)
-    inner = _scan(ops.reshape(ops.pad(x, start, padding), blocks), axis + 1, combine, start)
-    totals = ops.slice_in_dim(inner, _BLOCK - 1, _BLOCK, axis + 1)
-    before = _moved(_scan(totals, axis, combine, start), axis, 1, start)
-    spread = ops.broadcast_in_dim(before, blocks, range(rank + 1))
-    joined = operands.resized(sizes, axis, count * _BLOCK)
-    return ops.slice_in_dim(ops.reshape(combine(spread, inner), joined), 0, size, axis)
 
 
 def _cumulative(
@@ -292,9 +256,8 @@ def _sum(x: Any, axis: int) -> Any:
 
 
 def _product(x: Any, axis: int) -> Any:
-    if not kind_of(x).is_inexact:
-        return _window(x, axis, "mul")
-    return _differentiable_product()(x, axis)
+    is_inexact = kind_of(x).is_inexact
+    return _differentiable_product()(x, axis) if is_inexact else _window(x, axis, "mul")
 
 
 @cache
@@ -303,9 +266,8 @@ def _differentiable_product() -> Any:
 
     @custom.defjvp
     def _(axis: int, primals: Any, tangents: Any) -> Any:
-        start = operands.neutral("mul", kind_of(primals[0]))
-        moved = transforms().jvp(lambda x: _scan(x, axis, _factors, start), primals, tangents)[1]
-        return _product(primals[0], axis), moved
+        scan = partial(transforms().associative_scan, _factors, axis=axis)
+        return _product(primals[0], axis), transforms().jvp(scan, primals, tangents)[1]
 
     return custom
 
@@ -360,7 +322,7 @@ nancumprod = _running("nancumprod", (_product, 1), "The running product of what 
 @family("a", **_RUNNING)
 def _running_extreme(name: str, monoid: str, a: Any, axis: int | None = None) -> Any:
     def run(x: Any, axis: int) -> Any:
-        return _scan(x, axis, _COMPUTATIONS[monoid], operands.neutral(monoid, kind_of(x)))
+        return transforms().associative_scan(_COMPUTATIONS[monoid], x, axis=axis)
 
     return _cumulative(name, a, axis, None, run)
 
