@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands as parameters
 from minixla.numpy.operands import common_type, kind_of, lifted, listed, marked, operand_shape
@@ -70,65 +69,24 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     left, right = operand_shape(a, "matmul"), operand_shape(b, "matmul")
     if left.rank == right.rank == 2:
         return _product("matmul", a, b, _MATRICES, precision, preferred_element_type)
+    problem = advice = ""
+    leading = zip(left.dimensions[-3::-1], right.dimensions[-3::-1], strict=False)
     if not left.rank or not right.rank:
-        problem = "an operand is a scalar"
-        raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], "Use multiply.")
-    plan = _batch_plan(left, right)
-    lhs, rhs = mnp.reshape(a, plan.a_sizes), mnp.reshape(b, plan.b_sizes)
-    product = _product("matmul", lhs, rhs, plan.numbers, precision, preferred_element_type)
-    return product if plan.order is None else mnp.transpose(product, plan.order)
-
-
-class _BatchPlan(NamedTuple):
-    """How the leading axes of matmul's operands become batch and free axes of a DotGeneral.
-
-    Axes that only one operand has, or has in full, are free axes of that operand: nothing is
-    repeated in memory.
-    """
-
-    a_sizes: tuple[int, ...]
-    b_sizes: tuple[int, ...]
-    numbers: ops.DotDimensionNumbers
-    order: Sequence[int] | None
-
-
-@lru_cache(maxsize=1024)
-def _batch_plan(left: Shape, right: Shape) -> _BatchPlan:
-    a_outer, b_outer = left.dimensions[:-2], right.dimensions[:-2]
-    rank = max(len(a_outer), len(b_outer))
-    # The places, counted in the result, of axes that both have, and of those of one alone.
-    batch: list[int] = []
-    a_free: list[int] = []
-    b_free: list[int] = []
-    # -1 where there is no axis.
-    sizes = [(*[-1] * (rank - len(each)), *each) for each in (a_outer, b_outer)]
-    for at, (a_size, b_size) in enumerate(zip(*sizes, strict=True)):
-        if a_size == b_size:
-            batch.append(at)
-        elif b_size in (-1, 1):
-            a_free.append(at)
-        elif a_size in (-1, 1):
-            b_free.append(at)
-        else:
-            problem = "the leading axes do not broadcast together"
-            given = [f"a {left}", f"b {right}"]
-            advice = "Aligned from the right, all but the last two sizes must be equal or one of "
-            raise explain(ShapeError, "matmul", problem, given, f"{advice}them 1.")
-    a_kept, b_kept = sorted([*batch, *a_free]), sorted([*batch, *b_free])
-    a_sizes = (*[sizes[0][at] for at in a_kept], *left.dimensions[-2:])
-    b_sizes = (*[sizes[1][at] for at in b_kept], *right.dimensions[-2:])
-    # DotGeneral gives batch axes, then the free ones of a, then those of b.
-    made = [*batch, *a_free, *([rank] if left.rank > 1 else [])]
-    made += [*b_free, *([rank + 1] if right.rank > 1 else [])]
-    order = sorted(range(len(made)), key=lambda place: made[place])
-    numbers = ops.DotDimensionNumbers(
-        (len(a_sizes) - 1,),
-        # b's contracted axis is its last but one, or its only one.
-        (len(b_sizes) - (2 if right.rank > 1 else 1),),
-        tuple([a_kept.index(at) for at in batch]),
-        tuple([b_kept.index(at) for at in batch]),
-    )
-    return _BatchPlan(a_sizes, b_sizes, numbers, None if order == sorted(order) else order)
+        problem, advice = "an operand is a scalar", "Use multiply."
+    elif any(one != other and 1 not in (one, other) for one, other in leading):
+        problem = "the leading axes do not broadcast together"
+        advice = "Aligned from the right, all sizes but the last two must be equal, or one is 1."
+    elif left.dimensions[-1] != right.dimensions[-2:][0]:
+        problem = "contracting dimensions differ in size"
+        advice = "The last of a must be as large as the last but one, or only one, of b."
+    if problem:
+        raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], advice)
+    rank = max(left.rank, right.rank, 2) - 2
+    outer = "".join(map(chr, range(ord("a"), ord("a") + rank)))
+    lhs = lifted(a), outer[rank + 2 - left.rank :] + "MK"[-left.rank :]
+    rhs = lifted(b), outer[rank + 2 - right.rank :] + "KN"[: right.rank]
+    output = outer + "M" * (left.rank > 1) + "N" * (right.rank > 1)
+    return _pair("matmul", lhs, rhs, output, {"K"}, precision, preferred_element_type)
 
 
 @one_program("a", "b")
@@ -306,13 +264,15 @@ def einsum(
     values = [lifted(convert(each, kind)) for each in arrays]
     for places, summed, step in _steps(text, shapes, _path(optimize, len(shapes))):
         inputs, output = step.split("->")
-        taken = [values.pop(place) for place in places]
-        if len(taken) == 1:
-            x, name = _without_repeats(taken[0], inputs)
-            x, name = _summed(x, name, set(name) - set(output))
-            values.append(_arranged(x, name, output))
+        pairs = zip(places, inputs.split(","), strict=True)
+        named = [_without_repeats(values.pop(place), names) for place, names in pairs]
+        if len(named) == 1:
+            (x, names), *_ = named
+            x, names = _summed(x, names, {*names} - {*output})
+            values.append(_arranged(x, names, output))
         else:
-            values.append(_pair(taken, inputs.split(","), output, summed, precision, wanted))
+            lhs, rhs = named
+            values.append(_pair("einsum", lhs, rhs, output, summed, precision, wanted))
     return marked(lifted(convert(values[0], wanted)), weak)
 
 
@@ -411,22 +371,29 @@ def _arranged(x: Any, names: str, output: str) -> Any:
 
 def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:
     """`x` without axes of size 1 that the other operand has in full."""
-    kept = [at for at, name in enumerate(names) if x.shape[at] != 1 or sizes.get(name, 1) == 1]
+    own = x.shape
+    kept = [at for at, name in enumerate(names) if own[at] != 1 or sizes.get(name, 1) == 1]
     if len(kept) == len(names):
         return x, names
-    return mnp.reshape(x, [x.shape[at] for at in kept]), "".join([names[at] for at in kept])
+    return mnp.reshape(x, [own[at] for at in kept]), "".join([names[at] for at in kept])
+
+
+#: An array, and a letter for each of its axes.
+Named = tuple[Any, str]
 
 
 def _pair(
-    operands: Sequence[Any], names: Any, output: str, summed: Any, precision: Any, wanted: Any
+    subject: str, lhs: Named, rhs: Named, output: str, summed: Collection[str], *how: Any
 ) -> Any:
-    (lhs, lhs_names), (rhs, rhs_names) = map(_without_repeats, operands, names)
-    lhs_sizes = dict(zip(lhs_names, lhs.shape, strict=True))
-    rhs_sizes = dict(zip(rhs_names, rhs.shape, strict=True))
-    lhs, lhs_names = _stretched_away(lhs, lhs_names, rhs_sizes)
-    rhs, rhs_names = _stretched_away(rhs, rhs_names, lhs_sizes)
-    lhs, lhs_names = _summed(lhs, lhs_names, summed - set(rhs_names))
-    rhs, rhs_names = _summed(rhs, rhs_names, summed - set(lhs_names))
+    """The product of two arrays; `how` is the precision and the preferred type.
+
+    An axis that only one operand has, or has in full, is a free one of DotGeneral: nothing is
+    repeated in memory.
+    """
+    sizes = [dict(zip(names, x.shape, strict=True)) for x, names in (lhs, rhs)]
+    lhs, rhs = _stretched_away(*lhs, sizes[1]), _stretched_away(*rhs, sizes[0])
+    lhs, lhs_names = _summed(*lhs, {*summed} - {*rhs[1]})
+    rhs, rhs_names = _summed(*rhs, {*summed} - {*lhs_names})
     contracting = [name for name in lhs_names if name in summed]
     batch = [name for name in output if name in lhs_names and name in rhs_names]
     taken = {*contracting, *batch}
@@ -439,7 +406,5 @@ def _pair(
         for chosen in (contracting, batch)
         for each in (lhs_names, rhs_names)
     ]
-    own = common_type("einsum", lhs, rhs)
-    lhs, rhs, kind = convert(lhs, own), convert(rhs, own), None if wanted is own else wanted
-    product = ops.dot_general(lhs, rhs, ops.DotDimensionNumbers(*numbers), precision, kind)
+    product = _product(subject, lhs, rhs, ops.DotDimensionNumbers(*numbers), *how)
     return _arranged(product, "".join(batch) + "".join(free), output)
