@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -75,17 +76,6 @@ def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[Element
     return widened(kind), kind
 
 
-def _correction(ddof: Any, correction: Any, subject: str) -> Any:
-    if correction is None:
-        return ddof
-    if ddof:
-        problem = "ddof and correction are both given"
-        given = [f"ddof = {ddof}", f"correction = {correction}"]
-        advice = "They are two names of one number."
-        raise explain(AttributeValueError, subject, problem, given, advice)
-    return correction
-
-
 @family(
     "a",
     "where",
@@ -113,33 +103,26 @@ def _spread(
     refuse_out(name, out)
     axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
     mask = _present(a, where, name, skips_nan)
-    correction = _correction(ddof, correction, name)
     work, kind = _computation_types(kind_of(a, name), dtype, name)
     # A number in place of NaN, so that no NaN comes back through the derivative.
     x = lifted(convert(operands.without_nan(a, name, 0 if skips_nan else None), work))
     if mean is None:
         mean = mnp.mean(x, axis, work, None, True, mask)
-    squares = _squared(operators.subtract(x, convert(mean, work)))
-    work = work.real
-    count = _count(a, axis, keepdims, mask, work) - correction
-    total = mnp.sum(squares, axis, work, None, keepdims, None, mask)
-    return finish(_where_positive(count, total, kind))
-
-
-def _squared(x: Any) -> Any:
-    if not kind_of(x).is_complex:
-        return x * x
-    parts = ops.real(x), ops.imag(x)
-    return parts[0] * parts[0] + parts[1] * parts[1]
-
-
-def _where_positive(count: Any, total: Any, kind: ElementType) -> Any:
-    """`total` divided by the count, NaN where that is not positive."""
-    if isinstance(count, (int, float)):
-        count = count if count > 0 else math.nan
-        return lifted(convert(operators.divide(total, count), kind))
+    apart = operators.subtract(x, convert(mean, work))
+    parts = [ops.real(apart), ops.imag(apart)] if work.is_complex else [apart]
+    squares = functools.reduce(operators.add, [part * part for part in parts])
+    if correction is not None and ddof:
+        problem = "ddof and correction are both given"
+        given = [f"ddof = {ddof}", f"correction = {correction}"]
+        advice = "They are two names of one number."
+        raise explain(AttributeValueError, name, problem, given, advice)
+    less = ddof if correction is None else correction
+    count = _count(a, axis, keepdims, mask, work.real) - less
+    total = mnp.sum(squares, axis, work.real, None, keepdims, None, mask)
     result = convert(operators.divide(total, count), kind)
-    return mnp.where(count > 0, result, shorthand.full_like(result, math.nan))
+    if (is_positive := count > 0) is not True:
+        result = mnp.where(is_positive, result, shorthand.full_like(result, math.nan))
+    return finish(lifted(result))
 
 
 var = _spread("var", (lifted, False), "The mean over axes of |a - mean|**2, a real number.")
