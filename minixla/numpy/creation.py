@@ -10,11 +10,11 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.element_types import ElementType, element_type
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.element_types import element_type
+from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer, host_array, not_a_value
+from minixla.core.tracing import host_array, not_a_value
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
@@ -42,9 +42,9 @@ def array(
     kind = None if dtype is None else requested_type(dtype, "array")
     is_number = isinstance(object, (int, float, complex)) and not isinstance(object, np.generic)
     if isinstance(object, (list, tuple)):
-        object = _from_members(object, kind)
+        object = operands.from_members(object, kind)
     elif kind is not None and is_number:
-        object = _host_array(object, [object], kind)
+        object = operands.of_host(object, [object], kind)
     rank = operand_shape(object, "array").rank
     source = lifted(object) if kind is None else mnp.astype(object, kind)
     return mnp.expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
@@ -55,37 +55,6 @@ def asarray(
 ) -> Any:
     """An array made of an array, a number, or nested lists of these; see `array`."""
     return array(a, dtype)
-
-
-def _from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
-    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
-    leaves: list[Any] = []
-    waiting = [members]
-    while waiting:
-        each = waiting.pop()
-        found = waiting if isinstance(each, (list, tuple)) else leaves
-        found.extend(each if found is waiting else [each])
-    if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
-        return _host_array(members, leaves, kind)
-    kind = common_type("array", *leaves) if kind is None else kind
-    return mnp.stack([array(each, kind) for each in members])
-
-
-def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
-    if kind is None and leaves:
-        kind = common_type("array", *leaves)
-    kind = kind or operands.default_float()
-    try:
-        return np.asarray(members, dtype=kind.dtype)
-    except OverflowError:
-        for leaf in leaves:
-            number = leaf.item() if isinstance(leaf, np.generic) else leaf
-            host_array(number, Shape(kind, ()), "array", "a member")
-        raise
-    except (ValueError, TypeError) as error:
-        problem = "no array can be made of this"
-        advice = f"Give numbers that {kind} has; lists of one level must be equally long."
-        raise explain(ShapeError, "array", problem, [str(error)], advice) from error
 
 
 def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_value") -> Any:

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import minixla.numpy as mnp
 from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer
-from minixla.numpy.operands import concrete, operand_shape
+from minixla.numpy.operands import concrete, from_members, operand_shape
 
 WHOLE = (None, None, None)
 
@@ -220,16 +218,8 @@ def _as_array(member: Any) -> Any:
     """A list as an array; an empty one as an array of integers."""
     if not isinstance(member, (list, tuple)):
         return member
-    if _holds_values(member):
-        return mnp.array(member)
-    made = np.asarray(member)
+    made = from_members(member, None)
     return made if made.size else made.astype(np.int32)
-
-
-def _holds_values(members: Any) -> bool:
-    if isinstance(members, (list, tuple)):
-        return any(map(_holds_values, members))
-    return isinstance(members, Tracer) or hasattr(members, "aval")
 
 
 def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:

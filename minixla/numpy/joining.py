@@ -113,9 +113,8 @@ def column_stack(tup: Any) -> Any:
     members = _members(tup, "column_stack")
     ranks = [operand_shape(each, "column_stack").rank for each in members]
     pairs = zip(members, ranks, strict=True)
-    return concatenate(
-        [each if rank > 1 else mnp.reshape(each, (-1, 1)) for each, rank in pairs], 1
-    )
+    columns = [each if rank > 1 else mnp.reshape(each, (-1, 1)) for each, rank in pairs]
+    return concatenate(columns, 1)
 
 
 def block(arrays: Any) -> Any:

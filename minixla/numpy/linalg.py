@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import minixla.numpy as mnp
-import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
@@ -85,12 +84,8 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         raise _no_norm(ord, "matrices")
     summed, compared = axes if ord in (1, -1) else axes[::-1]
     sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
-    function = mnp.max if ord > 0 else mnp.min
-    extreme = function(sums, compared, None, True)
-    if keepdims:
-        return extreme
-    kept = [size for at, size in enumerate(extreme.shape) if at not in axes]
-    return ops.reshape(extreme, kept)
+    extreme = (mnp.max if ord > 0 else mnp.min)(sums, compared, None, True)
+    return extreme if keepdims else mnp.squeeze(extreme, axes)
 
 
 def vector_norm(
@@ -131,11 +126,10 @@ def matrix_power(a: Any, n: int) -> Any:
             result = square if result is None else matmul(result, square)
         exponent >>= 1
         square = matmul(square, square) if exponent else square
-    if result is not None:
-        return result
-    return mnp.broadcast_to(
-        mnp.identity(shape.dimensions[-1], shape.element_type), shape.dimensions
-    )
+    if result is None:
+        one = mnp.identity(shape.dimensions[-1], shape.element_type)
+        result = mnp.broadcast_to(one, shape.dimensions)
+    return result
 
 
 def multi_dot(arrays: Sequence[Any]) -> Any:
@@ -153,5 +147,4 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     terms = ",".join([one + other for one, other in pairwise(letters)])
     path = f"{terms}->{letters[0]}{letters[-1]}"
     product = mnp.einsum(path, first, *middle, last, optimize="optimal")
-    kept = [size for size, rank in zip(product.shape, ranks, strict=True) if rank == 2]
-    return ops.reshape(product, kept)
+    return mnp.squeeze(product, [at for at, rank in enumerate(ranks) if rank == 1])

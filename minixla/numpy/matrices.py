@@ -13,6 +13,7 @@ from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
+from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate
 from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.elementwise.operators import convert
@@ -53,24 +54,19 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     return _compared("tri", ops.ge, (N, M), k, operands.requested_type(dtype, "tri", F32))
 
 
-def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
-    advice = "It must have two dimensions or more."
-    shape = shape_of_rank(m, range(2, 1 << 16), subject, advice)
-    mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
-    mask = mnp.broadcast_to(mask, shape.dimensions)
-    m = lifted(m)
-    kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
-    return keep_weak(ops.select(mask, *kept), m)
+def _triangle(name: str, is_lower: bool, text: str) -> Any:
+    def triangle(m: Any, k: int = 0) -> Any:
+        advice = "It must have two dimensions or more."
+        shape = shape_of_rank(m, range(2, 1 << 16), name, advice)
+        mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
+        kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
+        return keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
+
+    return named(triangle, name, text)
 
 
-def tril(m: Any, k: int = 0) -> Any:
-    """Matrices with zeros above the diagonal `k` above the main one."""
-    return _triangle(m, k, "tril", True)
-
-
-def triu(m: Any, k: int = 0) -> Any:
-    """Matrices with zeros below the diagonal `k` above the main one."""
-    return _triangle(m, k, "triu", False)
+tril = _triangle("tril", True, "Matrices with zeros above the diagonal `k` above the main one.")
+triu = _triangle("triu", False, "Matrices with zeros below the diagonal `k` above the main one.")
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
