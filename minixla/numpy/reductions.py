@@ -185,11 +185,9 @@ def _index(
     monoid, in_place_of_nan = row
     refuse_out(name, out)
     shape = operand_shape(a, name)
-    x = transforms().stop_gradient(lifted(operands.without_nan(a, name, in_place_of_nan)))
-    place = 0 if axis is None else operands.axis_of(axis, shape.rank, name)
+    x = operands.without_nan(a, name, in_place_of_nan)
+    x, sizes, place = operands.along(transforms().stop_gradient(lifted(x)), axis, name)
     dropped = range(shape.rank) if axis is None else (place,)
-    x = x if axis is not None else ops.reshape(x, (shape.size,))
-    sizes = operand_shape(x, name).dimensions
     if sizes[place] == 0:
         problem, given = "there is no element", [f"the array has shape {shape.dimensions}"]
         raise explain(AttributeValueError, name, problem, given, "Check for size 0 first.")
@@ -236,23 +234,18 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
 def _cumulative(
     name: str, a: Any, axis: int | None, dtype: Any, run: Run, promote_integers: bool = False
 ) -> Any:
-    shape = operand_shape(a, name)
-    if axis is None or not shape.rank:
-        # A scalar is a vector of one element.
-        a, shape = mnp.ravel(a), shape.with_dimensions((shape.size,))
-    place = operands.axis_of(0 if axis is None else axis, shape.rank, name)
-    own = shape.element_type
+    own = kind_of(a, name)
+    a, sizes, place = operands.along(mnp.atleast_1d(a), axis, name)
     default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
     kind = work = operands.requested_type(dtype, name, default)
     if kind.kind == "pred":
         a, work = as_bool(a, name), operands.sum_type(kind)
     a = lifted(convert(a, work))
-    result = run(a, place) if shape.size else a
+    result = a if 0 in sizes else run(a, place)
     return lifted(as_bool(result, name) if kind.kind == "pred" else convert(result, kind))
 
 
-def _sum(x: Any, axis: int) -> Any:
-    return _window(x, axis, "add")
+_sum = partial(_window, monoid="add")
 
 
 def _product(x: Any, axis: int) -> Any:
@@ -262,13 +255,12 @@ def _product(x: Any, axis: int) -> Any:
 
 @cache
 def _differentiable_product() -> Any:
-    custom = transforms().custom_jvp(_products, nondiff_argnums=(1,))
-
-    @custom.defjvp
-    def _(axis: int, primals: Any, tangents: Any) -> Any:
+    def rule(axis: int, primals: Any, tangents: Any) -> Any:
         scan = partial(transforms().associative_scan, _factors, axis=axis)
         return _product(primals[0], axis), transforms().jvp(scan, primals, tangents)[1]
 
+    custom = transforms().custom_jvp(_products, nondiff_argnums=(1,))
+    custom.defjvp(rule)
     return custom
 
 
@@ -321,10 +313,8 @@ nancumprod = _running("nancumprod", (_product, 1), "The running product of what 
 
 @family("a", **_RUNNING)
 def _running_extreme(name: str, monoid: str, a: Any, axis: int | None = None) -> Any:
-    def run(x: Any, axis: int) -> Any:
-        return transforms().associative_scan(_COMPUTATIONS[monoid], x, axis=axis)
-
-    return _cumulative(name, a, axis, None, run)
+    run = partial(transforms().associative_scan, _COMPUTATIONS[monoid])
+    return _cumulative(name, a, axis, None, lambda x, axis: run(x, axis=axis))
 
 
 cummax = _running_extreme("cummax", "max", "The greatest element so far along an axis.")
@@ -355,11 +345,12 @@ def _running_from(
         problem = f"axis is not given for an array of {rank} dimensions"
         advice = "Only for a vector may it be left out."
         raise explain(AttributeValueError, name, problem, advice=advice)
-    place = operands.axis_of(0 if axis is None else axis, rank, name)
-    result = _cumulative(name, x, place, dtype, run, promote_integers=initial == 0)
-    padding = [(int(include_initial and at == place), 0, 0) for at in range(rank)]
-    first = shorthand.splat(initial, Shape(kind_of(result)))
-    return ops.pad(result, first, padding) if include_initial else result
+    result = _cumulative(name, x, axis, dtype, run, promote_integers=initial == 0)
+    if include_initial:
+        _, sizes, place = operands.along(result, axis, name)
+        first = mnp.full(operands.resized(sizes, place, 1), initial, result.dtype)
+        result = mnp.concatenate([first, result], place)
+    return result
 
 
 cumulative_sum = _running_from("cumulative_sum", (_sum, 0), "The array API's name of cumsum.")
