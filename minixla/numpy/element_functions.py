@@ -15,6 +15,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
+from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
@@ -106,8 +107,12 @@ def offered(
     return found
 
 
-def of_one(name: str, function: Callable[[Any], Any], text: str) -> Any:
-    """The function of an array that gives any array or number to `function`."""
+# Where rows of tables name no function, theirs is the operator or operation of that name.
+
+
+def of_one(name: str, text: str) -> Any:
+    """The function of any array or number that an operator is."""
+    function = getattr(operators, name)
 
     def public(x: Any, /) -> Any:
         operand_shape(x, name)
@@ -116,8 +121,9 @@ def of_one(name: str, function: Callable[[Any], Any], text: str) -> Any:
     return named(public, name, text)
 
 
-def of_two(name: str, function: Callable[[Any, Any], Any], text: str) -> Any:
+def of_two(name: str, text: str, function: Any = None) -> Any:
     """The function of two operands that an operator is."""
+    function = function or getattr(operators, name)
 
     def public(x1: Any, x2: Any, /) -> Any:
         try:
@@ -159,8 +165,9 @@ def refuse_complex(
         raise explain(ShapeError, name, problem, advice=advice)
 
 
-def of_inexact(name: str, function: Callable[[Any], Any], text: str) -> Any:
+def of_inexact(name: str, text: str, function: Any = None) -> Any:
     """The function of an array that converts integers and booleans to floats for `function`."""
+    function = function or getattr(ops, name)
 
     def of_one(x: Any, /) -> Any:
         if isinstance(x, Tracer):

@@ -7,7 +7,6 @@ functions whose results are booleans in `logic`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -27,38 +26,28 @@ from minixla_ops.vocabulary import shorthand
 
 # Operators.
 
-add = of_two("add", operators.add, "The sum; of booleans, their or.")
-subtract = of_two("subtract", operators.subtract, "The difference.")
-multiply = of_two("multiply", operators.multiply, "The product; of booleans, their and.")
-divide = true_divide = of_two("divide", operators.divide, "The quotient; of integers a float.")
-floor_divide = of_two("floor_divide", operators.floor_divide, "The quotient rounded down.")
-remainder = mod = of_two(
-    "remainder", operators.remainder, "What floor_divide leaves, with the sign of x2."
-)
-power = pow = of_two(
-    "power", operators.power, "x1 to the power of x2; a known integer x2 means repeated products."
-)
-bitwise_and = of_two("bitwise_and", operators.bitwise_and, "The and of each bit.")
-bitwise_or = of_two("bitwise_or", operators.bitwise_or, "The or of each bit.")
-bitwise_xor = of_two("bitwise_xor", operators.bitwise_xor, "The exclusive or of each bit.")
-left_shift = bitwise_left_shift = of_two(
-    "left_shift", operators.left_shift, "The bits of x1 moved up by x2 places."
-)
+add = of_two("add", "The sum; of booleans, their or.")
+subtract = of_two("subtract", "The difference.")
+multiply = of_two("multiply", "The product; of booleans, their and.")
+divide = true_divide = of_two("divide", "The quotient; of integers a float.")
+floor_divide = of_two("floor_divide", "The quotient rounded down.")
+remainder = mod = of_two("remainder", "What floor_divide leaves, with the sign of x2.")
+power = pow = of_two("power", "x1 to the power of x2; a known integer x2 means repeated products.")
+bitwise_and = of_two("bitwise_and", "The and of each bit.")
+bitwise_or = of_two("bitwise_or", "The or of each bit.")
+bitwise_xor = of_two("bitwise_xor", "The exclusive or of each bit.")
+left_shift = bitwise_left_shift = of_two("left_shift", "The bits of x1 moved up by x2 places.")
 right_shift = bitwise_right_shift = of_two(
-    "right_shift", operators.right_shift, "The bits of x1 moved down by x2 places; the sign stays."
+    "right_shift", "The bits of x1 moved down by x2 places; the sign stays."
 )
-maximum = of_two("maximum", operators.promoting(binary.Max()), "The greater; NaN wins.")
-minimum = of_two("minimum", operators.promoting(binary.Min()), "The smaller; NaN wins.")
-divmod = of_two("divmod", operators.divmod, "The pair of `floor_divide` and `remainder`.")
+maximum = of_two("maximum", "The greater; NaN wins.", operators.promoting(binary.Max()))
+minimum = of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min()))
+divmod = of_two("divmod", "The pair of `floor_divide` and `remainder`.")
 
-negative = of_one("negative", operators.negative, "The number with the other sign.")
-positive = of_one("positive", operators.positive, "The number itself.")
-absolute = abs = of_one(
-    "absolute", operators.absolute, "The absolute value, of complex numbers too."
-)
-bitwise_not = invert = bitwise_invert = of_one(
-    "bitwise_not", operators.bitwise_not, "Each bit the other way."
-)
+negative = of_one("negative", "The number with the other sign.")
+positive = of_one("positive", "The number itself.")
+absolute = abs = of_one("absolute", "The absolute value, of complex numbers too.")
+bitwise_not = invert = bitwise_invert = of_one("bitwise_not", "Each bit the other way.")
 
 
 @elements.of_promoted(numeric_type)
@@ -69,26 +58,26 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return ops.rem(x1, x2)
 
 
-def _of_promoted(name: str, function: elements.Function, text: str, adjust: Any = None) -> Any:
+def _of_promoted(name: str, text: str, function: Any, adjust: Any = None) -> Any:
     public = elements.named(lambda x1, x2, /: function(x1, x2), name, text)
     return elements.of_promoted(adjust)(public)
 
 
 float_power = _of_promoted(
-    "float_power", ops.pow, "x1 to the power of x2, as floats.", inexact_type
+    "float_power", "x1 to the power of x2, as floats.", ops.pow, inexact_type
 )
 arctan2 = atan2 = _of_promoted(
-    "arctan2", ops.atan2, "The angle of the point (x2, x1), in (-pi, pi].", inexact_type
+    "arctan2", "The angle of the point (x2, x1), in (-pi, pi].", ops.atan2, inexact_type
 )
 fmax = _of_promoted(
     "fmax",
-    lambda x1, x2: ops.select((x1 > x2) | (x2 != x2), x1, x2),
     "The greater; of a NaN and a number, the number.",
+    lambda x1, x2: ops.select((x1 > x2) | (x2 != x2), x1, x2),
 )
 fmin = _of_promoted(
     "fmin",
-    lambda x1, x2: ops.select((x1 < x2) | (x2 != x2), x1, x2),
     "The smaller; of a NaN and a number, the number.",
+    lambda x1, x2: ops.select((x1 < x2) | (x2 != x2), x1, x2),
 )
 
 
@@ -150,23 +139,23 @@ def bitwise_count(x: Any, /) -> Any:
     return ops.convert_element_type(ops.population_count(absolute(number)), "u8")
 
 
-exp = of_inexact("exp", ops.exp, "e to the power of x.")
-expm1 = of_inexact("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
-log = of_inexact("log", ops.log, "The natural logarithm.")
-log1p = of_inexact("log1p", ops.log1p, "log(1 + x), exact near 0.")
-sin = of_inexact("sin", ops.sin, "The sine of an angle in radians.")
-cos = of_inexact("cos", ops.cos, "The cosine of an angle in radians.")
-tan = of_inexact("tan", ops.tan, "The tangent of an angle in radians.")
-tanh = of_inexact("tanh", ops.tanh, "The hyperbolic tangent.")
-cosh = of_inexact("cosh", ops.cosh, "The hyperbolic cosine.")
-sqrt = of_inexact("sqrt", ops.sqrt, "The square root; NaN of negative numbers.")
-cbrt = of_inexact("cbrt", ops.cbrt, "The cube root.")
-reciprocal = of_inexact("reciprocal", lambda x: 1 / x, "1 / x.")
+exp = of_inexact("exp", "e to the power of x.")
+expm1 = of_inexact("expm1", "exp(x) - 1, exact near 0.")
+log = of_inexact("log", "The natural logarithm.")
+log1p = of_inexact("log1p", "log(1 + x), exact near 0.")
+sin = of_inexact("sin", "The sine of an angle in radians.")
+cos = of_inexact("cos", "The cosine of an angle in radians.")
+tan = of_inexact("tan", "The tangent of an angle in radians.")
+tanh = of_inexact("tanh", "The hyperbolic tangent.")
+cosh = of_inexact("cosh", "The hyperbolic cosine.")
+sqrt = of_inexact("sqrt", "The square root; NaN of negative numbers.")
+cbrt = of_inexact("cbrt", "The cube root.")
+reciprocal = of_inexact("reciprocal", "1 / x.", lambda x: 1 / x)
 deg2rad = radians = of_inexact(
-    "deg2rad", lambda x: x * (math.pi / 180), "An angle given in degrees, in radians."
+    "deg2rad", "An angle given in degrees, in radians.", lambda x: x * (math.pi / 180)
 )
 rad2deg = degrees = of_inexact(
-    "rad2deg", lambda x: x * (180 / math.pi), "An angle given in radians, in degrees."
+    "rad2deg", "An angle given in radians, in degrees.", lambda x: x * (180 / math.pi)
 )
 
 
@@ -176,8 +165,8 @@ def _scaled_log(x: Any, factor: float) -> Any:
     return in_f32(lambda x: scaled(ops.log(x), factor), x)
 
 
-log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
-log10 = of_inexact("log10", lambda x: _scaled_log(x, 1 / math.log(10)), "The logarithm to base 10.")
+log2 = of_inexact("log2", "The logarithm to base 2.", lambda x: _scaled_log(x, 1 / math.log(2)))
+log10 = of_inexact("log10", "The logarithm to base 10.", lambda x: _scaled_log(x, 1 / math.log(10)))
 
 _complex_exp2 = elements.with_derivatives(
     complex_functions.exp2, lambda result, z: complex_functions.scaled(result, math.log(2))
@@ -189,8 +178,8 @@ _complex_square = one_program()(
 
 exp2 = of_inexact(
     "exp2",
-    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
     "2 to the power of x.",
+    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
 )
 
 
@@ -218,22 +207,23 @@ def sign(x: Any, /) -> Any:
     return keep_weak(ops.sign(lifted(x)), x)
 
 
-def _rounding(name: str, operation: Callable[[Any], Any], text: str) -> Any:
+def _rounding(name: str, text: str, function: Any = None) -> Any:
     """A function that leaves integers and booleans as they are."""
+    function = function or getattr(ops, name)
 
     def public(x: Any, /) -> Any:
         is_inexact, x = kind_of(x, name).is_inexact, lifted(x)
-        return keep_weak(operation(x), x) if is_inexact else x
+        return keep_weak(function(x), x) if is_inexact else x
 
     return elements.named(public, name, text)
 
 
-floor = _rounding("floor", ops.floor, "The nearest integer that is not greater.")
-ceil = _rounding("ceil", ops.ceil, "The nearest integer that is not less.")
+floor = _rounding("floor", "The nearest integer that is not greater.")
+ceil = _rounding("ceil", "The nearest integer that is not less.")
 trunc = fix = _rounding(
     "trunc",
-    lambda x: ops.select(x < 0, ops.ceil(x), ops.floor(x)),
     "The nearest integer that is not farther from 0.",
+    lambda x: ops.select(x < 0, ops.ceil(x), ops.floor(x)),
 )
 
 

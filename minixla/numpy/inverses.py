@@ -45,7 +45,7 @@ def _own(
         def own(x: Any) -> Any:
             return complex_function(x) if kind_of(x).is_complex else in_f32(of_floats, x)
 
-        return of_inexact(function.__name__, own, function.__doc__ or "")
+        return of_inexact(function.__name__, function.__doc__ or "", own)
 
     return made
 
@@ -173,7 +173,7 @@ def _sine_of_half_turns(x: Any) -> Any:
     return ops.select(is_odd, -sine, sine)
 
 
-sinc = of_inexact("sinc", lambda x: in_f32(_sinc, x), "sin(pi x) / (pi x), 1 at 0.")
+sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc, x))
 
 
 def _of_two_logarithms(name: str, base: float, text: str) -> Any:

@@ -19,30 +19,26 @@ from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
-equal = of_two("equal", operators.equal, "Whether x1 == x2.")
-not_equal = of_two("not_equal", operators.not_equal, "Whether x1 != x2.")
-greater = of_two("greater", operators.greater, "Whether x1 > x2; complex by real part first.")
-greater_equal = of_two(
-    "greater_equal", operators.greater_equal, "Whether x1 >= x2; complex by real part first."
-)
-less = of_two("less", operators.less, "Whether x1 < x2; complex by real part first.")
-less_equal = of_two(
-    "less_equal", operators.less_equal, "Whether x1 <= x2; complex by real part first."
-)
+equal = of_two("equal", "Whether x1 == x2.")
+not_equal = of_two("not_equal", "Whether x1 != x2.")
+greater = of_two("greater", "Whether x1 > x2; complex by real part first.")
+greater_equal = of_two("greater_equal", "Whether x1 >= x2; complex by real part first.")
+less = of_two("less", "Whether x1 < x2; complex by real part first.")
+less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.")
 
 
-def _logical(name: str, operation: Function, text: str) -> Any:
+def _logical(name: str, text: str, operation: Function) -> Any:
     def both(x1: Any, x2: Any) -> Any:
         shapes = [operand_shape(x, name).dimensions for x in (x1, x2)]
         sizes = operators.broadcast_shapes(shapes, name)
         return operation(*[operators.broadcast_to(as_bool(x, name), sizes) for x in (x1, x2)])
 
-    return of_two(name, both, text)
+    return of_two(name, text, both)
 
 
-logical_and = _logical("logical_and", ops.and_, "Whether both are not zero.")
-logical_or = _logical("logical_or", ops.or_, "Whether at least one is not zero.")
-logical_xor = _logical("logical_xor", ops.xor, "Whether just one is not zero.")
+logical_and = _logical("logical_and", "Whether both are not zero.", ops.and_)
+logical_or = _logical("logical_or", "Whether at least one is not zero.", ops.or_)
+logical_xor = _logical("logical_xor", "Whether just one is not zero.", ops.xor)
 
 
 def logical_not(x: Any, /) -> Any:
