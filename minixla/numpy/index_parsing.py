@@ -154,11 +154,6 @@ class Parsed(NamedTuple):
     #: Whether no slice, None or ... is between integers and arrays.
     is_contiguous: bool
 
-    @property
-    def has_arrays(self) -> bool:
-        """Whether a member has dimensions of its own."""
-        return any(entry.kind == "array" for entry in self.entries)
-
 
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
     """The members of an index, one for each axis; masks become arrays of indices."""

@@ -44,7 +44,7 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
     cut, parsed = lifted(array), _leading(index, sizes)
     if parsed is None:
         cut, parsed = _without_slices(cut, parse_index(index, sizes))
-    if mode != "fill" and not parsed.has_arrays:
+    if mode != "fill" and all(entry.kind != "array" for entry in parsed.entries):
         return keep_weak(_dynamic(cut, parsed), array)
     return keep_weak(_gathered(cut, parsed, mode, fill_value), array)
 
@@ -115,30 +115,23 @@ def _dynamic(array: Any, parsed: Parsed) -> Any:
     return ops.reshape(ops.dynamic_slice(array, starts, counts), result)
 
 
-#: What `mode` may be: clip indices, fill or drop what is out of bounds, or promise that none is.
-MODES = (None, "clip", "fill", "promise_in_bounds")
-
-
 def checked_mode(mode: Any) -> str | None:
-    """One of MODES, by its name; members of JAX's GatherScatterMode are taken too."""
+    """None, "clip", "fill" (or drop what is out of bounds) or "promise_in_bounds" (that none is).
+
+    Members of JAX's GatherScatterMode are taken too.
+    """
     name = getattr(mode, "name", mode)
     name = name.lower() if isinstance(name, str) else name
     name = "fill" if name in ("drop", "fill_or_drop") else name
-    if name not in MODES:
+    if name not in (None, "clip", "fill", "promise_in_bounds"):
         advice = "Give clip, fill, drop or promise_in_bounds."
         raise explain(AttributeValueError, "indexing", f"mode {mode!r} is unknown", advice=advice)
     return name
 
 
-class _Column(NamedTuple):
-    """One component of the index vectors."""
-
-    #: Indices, a host array or a value.
-    value: Any
-    #: Which of the outer dimensions is its first.
-    place: int
-    #: The operand's axis that it is for.
-    axis: int
+#: A component of the index vectors: its indices (a host array or a value), which of the outer
+#: dimensions is their first, and the operand's axis that it is for.
+_Column = tuple[Any, int, int]
 
 
 class Plan(NamedTuple):
@@ -168,18 +161,17 @@ def plan_of(parsed: Parsed) -> Plan:
     result: list[int] = []
     # All arrays and scalars, broadcast together; their dimensions come at one place.
     block = [entry for entry in parsed.entries if entry.kind in ("array", "scalar")]
-    values = [wrapped(entry.value, parsed.sizes, entry.axis) for entry in block]
-    common = broadcast_shapes([value.shape for value in values], "indexing")
-    together: list[tuple[Any, int]] = []
-    for value, entry in zip(values, block, strict=True):
-        is_host = isinstance(value, np.ndarray)
-        spread = np.broadcast_to(value, common) if is_host else broadcast_to(value, common)
-        together.append((spread, entry.axis))
+    pairs = [(wrapped(entry.value, parsed.sizes, entry.axis), entry.axis) for entry in block]
+    common = broadcast_shapes([value.shape for value, _ in pairs], "indexing")
+    together = [
+        ((np.broadcast_to if isinstance(value, np.ndarray) else broadcast_to)(value, common), axis)
+        for value, axis in pairs
+    ]
 
     def add_columns(added: Sequence[tuple[Any, int]], dimensions: Sequence[int]) -> None:
         """Indices, of `dimensions`, of axes that the result does not have."""
         for value, axis in added:
-            columns.append(_Column(value, len(outer), axis))
+            columns.append((value, len(outer), axis))
             collapsed.append(axis)
             window[axis] = 1
         for collected in (outer, sizes, result):
@@ -202,13 +194,13 @@ def plan_of(parsed: Parsed) -> Plan:
             continue
         if count != parsed.sizes[axis]:
             start = np.asarray(positions[0] if positions else 0, dtype)
-            columns.append(_Column(start, len(outer), axis))
+            columns.append((start, len(outer), axis))
             window[axis] = count
         offset_dims.append(len(sizes))
         sizes.append(count)
         result.append(count)
     indices, vector_dim = _joined(columns, outer, dtype)
-    axes = tuple([column.axis for column in columns])
+    axes = tuple([axis for _, _, axis in columns])
     numbers = GatherDimensionNumbers(tuple(offset_dims), tuple(sorted(collapsed)), axes, vector_dim)
     limits = tuple([parsed.sizes[axis] - window[axis] for axis in axes])
     return Plan(indices, numbers, tuple(window), tuple(sizes), tuple(result), limits)
@@ -218,8 +210,8 @@ def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tup
     """The components as one array of index vectors, and the dimension that holds the vectors."""
     if not columns:
         return np.zeros((*outer, 0), dtype), len(outer)
-    if len(columns) == 1 and len(columns[0].value.shape) == len(outer):
-        return columns[0].value, len(outer)
+    if len(columns) == 1 and len(columns[0][0].shape) == len(outer):
+        return columns[0][0], len(outer)
     sizes = (*outer, 1)
     spread = []
     for value, place, _ in columns:
