@@ -76,17 +76,14 @@ class _Simulated(Process):
         self.simulation = simulation
         self.program = program
         self.turn = threading.Semaphore(0)
-        self.thread: threading.Thread | None = None
+        self.name = f"replica {self.replica}, partition {self.partition}"
+        thread_name = f"minixla process {self.id}"
+        self.thread = threading.Thread(target=self.run, name=thread_name, daemon=True)
         self.waiting: _Waiting | None = None
         self.is_done = False
         self.result: Any = None
         self.error: BaseException | None = None
         self.item_count = len(infeed)
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return f"replica {self.replica}, partition {self.partition}"
 
     @property
     def can_run(self) -> bool:
@@ -194,12 +191,6 @@ class _Simulated(Process):
         return super().next_infeed()
 
 
-def _raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
-    """Raises an error in another thread, when it next runs Python."""
-    number = ctypes.c_ulong(thread.ident or 0)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(error))
-
-
 def _here() -> Source | None:
     return state.source or find_source(2)
 
@@ -244,7 +235,13 @@ class Simulation:
         """The results of all processes, partitions innermost, or the first error of one."""
         try:
             while ready := next((each for each in self._processes if each.can_run), None):
-                self._let_run(ready)
+                if not ready.thread.ident:
+                    ready.thread.start()
+                ready.turn.release()
+                self.idle.acquire()
+                if ready.error is not None:
+                    ready.error.add_note(f"raised by {ready.name} of mx.simulate")
+                    raise ready.error
             if any(not process.is_done for process in self._processes):
                 raise self._deadlock()
         except KeyboardInterrupt as interrupt:
@@ -254,23 +251,11 @@ class Simulation:
             self._end_threads()
         return [process.result for process in self._processes]
 
-    def _let_run(self, process: _Simulated) -> None:
-        if process.thread is None:
-            name = f"minixla process {process.id}"
-            process.thread = threading.Thread(target=process.run, name=name, daemon=True)
-            process.thread.start()
-        process.turn.release()
-        self.idle.acquire()
-        if process.error is not None:
-            process.error.add_note(f"raised by {process.name} of mx.simulate")
-            raise process.error
-
     def _end_threads(self) -> None:
         """Ends the processes that wait; the others of a simulation have ended."""
         self.is_cancelled = True
         try:
             for process in self._running():
-                assert process.thread is not None
                 while process.thread.is_alive():  # it may catch what ends it, and wait again
                     process.turn.release()
                     process.thread.join(0.05)
@@ -284,8 +269,9 @@ class Simulation:
         until = time.monotonic() + _SECONDS
         while (running := self._running()) and time.monotonic() < until:
             for process in running:
-                assert process.thread is not None
-                _raise_in(process.thread, _Cancelled)
+                # In its thread it is raised when that next runs Python.
+                number = ctypes.c_ulong(process.thread.ident or 0)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(_Cancelled))
                 process.turn.release()
                 process.thread.join(0.01)
         # They end as soon as they return to Python, and until then keep nobody from leaving it.
@@ -294,28 +280,29 @@ class Simulation:
             interrupt.add_note(f"{process.name} of mx.simulate is in a function that is not Python")
 
     def _running(self) -> list[_Simulated]:
-        return [each for each in self._processes if each.thread and each.thread.is_alive()]
+        return [each for each in self._processes if each.thread.is_alive()]
 
     def _deadlock(self) -> DeadlockError:
-        given = [self._described(process) for process in self._processes if not process.is_done]
+        given = []
+        for process in self._processes:
+            waiting = process.waiting
+            if process.is_done or waiting is None:
+                continue
+            missing = [
+                self._processes[replica * self.partition_count + partition]
+                for replica, partition in waiting.missing()
+            ]
+            awaited = [
+                f"{each.name}, which "
+                + (f"waits in {each.waiting.subject}" if each.waiting else "has returned")
+                for each in missing
+            ]
+            text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"
+            text += f" for {'; '.join(awaited)}" if awaited else ""
+            given.append(f"{text}; called at {waiting.source}")
         problem = f"{len(given)} of {self.count} processes wait for ever"
         advice = (
             "All members of a group must make the same collective calls, in the same order, as "
             "often as each other; each recv needs a send of another process on its channel."
         )
         return explain(DeadlockError, "simulate", problem, given, advice)
-
-    def _described(self, process: _Simulated) -> str:
-        waiting = process.waiting
-        assert waiting is not None
-        text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"
-        missing = [self._state_of(each) for each in waiting.missing()]
-        if missing:
-            text += f" for {'; '.join(missing)}"
-        return f"{text}; called at {waiting.source}"
-
-    def _state_of(self, id: ProcessId) -> str:
-        process = self._processes[id[0] * self.partition_count + id[1]]
-        waiting = process.waiting
-        doing = "has returned" if waiting is None else f"waits in {waiting.subject}"
-        return f"{process.name}, which {doing}"
