@@ -119,21 +119,17 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return full(own.dimensions, fill_value, own.element_type)
 
 
-def _numbers(subject: str, *bounds: Any) -> list[Any]:
-    """Arguments that must be known, as Python or NumPy scalars."""
-    found = []
+def _number(bound: Any) -> Any:
+    """A bound, which must be known, as a Python or NumPy scalar."""
+    if bound is None or isinstance(bound, (int, float)):
+        return bound
+    operand_shape(bound, "arange")
     advice = "Its bounds decide about its size: give Python numbers."
-    for bound in bounds:
-        if bound is None or isinstance(bound, (int, float)):
-            found.append(bound)
-            continue
-        operand_shape(bound, subject)
-        value = operands.concrete(bound, subject, advice)
-        if value.ndim or np.iscomplexobj(value):
-            problem, given = "a bound is not a real number", [f"given {bound!r}"]
-            raise explain(AttributeValueError, subject, problem, given, "Give real scalars.")
-        found.append(value[()])
-    return found
+    value = operands.concrete(bound, "arange", advice)
+    if value.ndim or np.iscomplexobj(value):
+        problem, given = "a bound is not a real number", [f"given {bound!r}"]
+        raise explain(AttributeValueError, "arange", problem, given, "Give real scalars.")
+    return value[()]
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
@@ -148,10 +144,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if not given:
         raise not_a_value(start, "arange", "start")
     kind = common_type("arange", *given) if dtype is None else requested_type(dtype, "arange")
-    start, stop, step = _numbers("arange", start, stop, step)
+    start, stop, step = map(_number, (start, stop, 1 if step is None else step))
     if stop is None:
         start, stop = 0, start
-    step = 1 if step is None else step
     if step == 0:
         raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
     size = _steps(start, stop, step)

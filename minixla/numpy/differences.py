@@ -102,9 +102,8 @@ def gradient(
         given += [f"edge_order {edge_order}"]
         advice = "Axes need two elements or more; give one distance, or one for each axis."
         raise explain(AttributeValueError, "gradient", problem, given, advice)
-    pairs = zip(axes, distances, strict=True)
     found = []
-    for each, distance in pairs:
+    for each, distance in zip(axes, distances, strict=True):
         steps = diff(values, axis=each)
         first, last = _span(steps, each, 0, 1), _span(steps, each, -1, None)
         inside = (_span(values, each, 2, None) - _span(values, each, None, -2)) * 0.5

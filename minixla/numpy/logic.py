@@ -29,9 +29,8 @@ less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.
 
 def _logical(name: str, text: str, operation: Function) -> Any:
     def both(x1: Any, x2: Any) -> Any:
-        shapes = [operand_shape(x, name).dimensions for x in (x1, x2)]
-        sizes = operators.broadcast_shapes(shapes, name)
-        return operation(*[operators.broadcast_to(as_bool(x, name), sizes) for x in (x1, x2)])
+        found, _ = operators.promote(name, as_bool(x1, name), as_bool(x2, name))
+        return operation(*found)
 
     return of_two(name, text, both)
 

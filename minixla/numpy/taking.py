@@ -263,10 +263,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     rest, found = lifted(_integers(indices, "unravel_index")), []
     for size in reversed(sizes):
         host_array(size, Shape(default_int()), "unravel_index", "a size")
-        found.append((size, rest % size))
-        rest = rest // size
+        rest, index = mnp.divmod(rest, size)
+        found.insert(0, index)
     beyond, before = rest > 0, rest < -1
-    inside = [(size, mnp.where(before, 0, index)) for size, index in reversed(found)]
+    inside = zip(sizes, [mnp.where(before, 0, index) for index in found], strict=True)
     return tuple([mnp.where(beyond, size - 1, index) for size, index in inside])
 
 
