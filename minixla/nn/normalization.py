@@ -34,7 +34,8 @@ def batch_norm(
         AttributeValueError: the axis is out of range.
         ShapeError: see `minixla_ops.batch_norm_training`.
     """
-    given, feature = _batches("batch_norm", axis, inputs, scale, offset)
+    feature = axis_of(axis, operand_shape(inputs, "batch_norm").rank, "batch_norm")
+    given = convert_all("batch_norm", [inputs, scale, offset])
     return ops.batch_norm_training(*given, epsilon=epsilon, feature_index=feature)
 
 
@@ -49,14 +50,10 @@ def batch_norm_inference(
     axis: int = -1,
 ) -> Any:
     """Normalisation with given moments (XLA: BatchNormInference); see `batch_norm`."""
-    given, feature = _batches("batch_norm_inference", axis, inputs, scale, offset, mean, variance)
+    subject = "batch_norm_inference"
+    feature = axis_of(axis, operand_shape(inputs, subject).rank, subject)
+    given = convert_all(subject, [inputs, scale, offset, mean, variance])
     return ops.batch_norm_inference(*given, epsilon=epsilon, feature_index=feature)
-
-
-def _batches(subject: str, axis: int, *given: Any) -> tuple[list[Any], int]:
-    """What was given in its common type, and the axis of the features."""
-    rank = operand_shape(given[0], subject).rank
-    return convert_all(subject, given), axis_of(axis, rank, subject)
 
 
 @one_program("inputs", "scale", "offset")

@@ -215,9 +215,10 @@ def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
 
 
 _SAME_AS_FUNCTIONS = (
-    "mean std var clip conj conjugate round repeat dot copy ravel squeeze swapaxes diagonal trace "
-    "all any argmax argmin cumprod cumsum max min prod ptp sum choose nonzero searchsorted take"
+    "mean std var clip conj conjugate round repeat dot copy ravel squeeze swapaxes "
 )
+_SAME_AS_FUNCTIONS += "diagonal trace all any argmax argmin cumprod cumsum max min prod ptp sum "
+_SAME_AS_FUNCTIONS += "choose nonzero searchsorted take"
 
 
 def install_on(kind: type[Tracer]) -> None:

@@ -60,8 +60,8 @@ def _bound(value: Any) -> int | None:
         problem = "a bound of a slice is not an integer that is known when the function is traced"
         advice = (
             "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box of a "
-            "fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
         )
+        advice += "fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
         given = [f"given {value!r}"]
         raise explain(ConcretizationError, "indexing", problem, given, advice) from None
 

@@ -123,10 +123,8 @@ class _Simulated(Process):
         elif gathering.signature != signature:
             problem = "processes that meet have different operands or attributes"
             given = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
-            advice = (
-                "The n-th use by each member of a group is one collective: all must make the same "
-                "calls in the same order; give unrelated ones different channels."
-            )
+            advice = "The n-th use by each member of a group is one collective: all must make the "
+            advice += "same calls in the same order; give unrelated ones different channels."
             raise explain(ShapeError, subject, problem, given, advice)
         values = gathering.values
         values[self.id] = value
@@ -288,21 +286,17 @@ class Simulation:
             waiting = process.waiting
             if process.is_done or waiting is None:
                 continue
-            missing = [
-                self._processes[replica * self.partition_count + partition]
-                for replica, partition in waiting.missing()
-            ]
-            awaited = [
-                f"{each.name}, which "
-                + (f"waits in {each.waiting.subject}" if each.waiting else "has returned")
-                for each in missing
-            ]
+            awaited = []
+            for replica, partition in waiting.missing():
+                other = self._processes[replica * self.partition_count + partition]
+                doing = f"waits in {other.waiting.subject}" if other.waiting else "has returned"
+                awaited.append(f"{other.name}, which {doing}")
             text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"
             text += f" for {'; '.join(awaited)}" if awaited else ""
             given.append(f"{text}; called at {waiting.source}")
         problem = f"{len(given)} of {self.count} processes wait for ever"
         advice = (
             "All members of a group must make the same collective calls, in the same order, as "
-            "often as each other; each recv needs a send of another process on its channel."
         )
+        advice += "often as each other; each recv needs a send of another process on its channel."
         return explain(DeadlockError, "simulate", problem, given, advice)
