@@ -289,7 +289,7 @@ def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequenc
     try:
         text, arrays = convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
-        problem = "the subscripts are neither text nor operands and lists of axes in turn"
+        problem = "the subscripts are no text, nor operands and lists of axes in turn"
         given = [f"subscripts of type {type(subscripts).__name__}", str(error)]
         advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
         raise explain(AttributeValueError, "einsum", problem, given, advice) from error
