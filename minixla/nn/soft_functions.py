@@ -179,11 +179,9 @@ def _check(shapes: list[Shape]) -> None:
         names = ("query", "key", "value")
         problem = "query, key and value do not fit each other"
         given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
-        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key heads, "
-        advice += (
-            "size] and value [batch..., positions, key heads, value size], where the key heads "
-        )
-        advice += "divide the heads."
+        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
+        advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
+        advice += "key heads divide the heads."
         raise explain(ShapeError, "dot_product_attention", problem, given, advice)
 
 

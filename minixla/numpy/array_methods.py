@@ -214,11 +214,9 @@ def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
     return mnp
 
 
-_SAME_AS_FUNCTIONS = (
-    "mean std var clip conj conjugate round repeat dot copy ravel squeeze swapaxes "
-)
-_SAME_AS_FUNCTIONS += "diagonal trace all any argmax argmin cumprod cumsum max min prod ptp sum "
-_SAME_AS_FUNCTIONS += "choose nonzero searchsorted take"
+_SAME_AS_FUNCTIONS = "mean std var clip conj conjugate round repeat dot copy ravel squeeze "
+_SAME_AS_FUNCTIONS += "swapaxes diagonal trace all any argmax argmin cumprod cumsum max min prod "
+_SAME_AS_FUNCTIONS += "ptp sum choose nonzero searchsorted take"
 
 
 def install_on(kind: type[Tracer]) -> None:

@@ -295,8 +295,7 @@ class Simulation:
             text += f" for {'; '.join(awaited)}" if awaited else ""
             given.append(f"{text}; called at {waiting.source}")
         problem = f"{len(given)} of {self.count} processes wait for ever"
-        advice = (
-            "All members of a group must make the same collective calls, in the same order, as "
-        )
-        advice += "often as each other; each recv needs a send of another process on its channel."
+        advice = "All members of a group must make the same collective calls, in the same order, "
+        advice += "as often as each other; each recv needs a send of another process on its "
+        advice += "channel."
         return explain(DeadlockError, "simulate", problem, given, advice)
