@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import minixla.numpy as mnp
@@ -14,7 +13,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
-from minixla.numpy.element_functions import family, root
+from minixla.numpy.element_functions import Row, family, root
 from minixla.numpy.operands import Axis, axes_of, checked_mask, kind_of, lifted, refuse_out, widened
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -41,8 +40,7 @@ def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> 
 
 @family("a", "where", dtype="the type to sum in and return; default: that of `a`, at least float.")
 def _mean(
-    name: str,
-    skips_nan: bool,
+    row: Row,
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -50,17 +48,18 @@ def _mean(
     keepdims: bool = False,
     where: Any = None,
 ) -> Any:
+    name, _, filling = row
     refuse_out(name, out)
     kind = operands.requested_type(dtype, name, inexact_type(kind_of(a, name)))
     work = widened(kind) if dtype is None else kind
-    mask = _present(a, where, name, skips_nan)
+    mask = _present(a, where, name, filling is not None)
     count = _count(a, axis, keepdims, mask, work)
     total = mnp.sum(a, axis, work, None, keepdims, None, mask)
     return lifted(convert(operators.divide(total, count), kind))
 
 
-mean = _mean("mean", False, "The mean over axes.")
-nanmean = _mean("nanmean", True, "The mean over axes of what is not NaN.")
+mean = _mean("mean", "The mean over axes.")
+nanmean = _mean("nanmean", "The mean over axes of what is not NaN.", None, 0)
 
 
 def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[ElementType, ElementType]:
@@ -87,8 +86,7 @@ def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[Element
     correction="another name of `ddof`.",
 )
 def _spread(
-    name: str,
-    row: tuple[Callable[[Any], Any], bool],
+    row: Row,
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -99,13 +97,13 @@ def _spread(
     mean: Any = None,
     correction: int | float | None = None,
 ) -> Any:
-    finish, skips_nan = row
+    name, finish, filling = row
     refuse_out(name, out)
     axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
-    mask = _present(a, where, name, skips_nan)
+    mask = _present(a, where, name, filling is not None)
     work, kind = _computation_types(kind_of(a, name), dtype, name)
     # A number in place of NaN, so that no NaN comes back through the derivative.
-    x = lifted(convert(operands.without_nan(a, name, 0 if skips_nan else None), work))
+    x = lifted(convert(operands.without_nan(a, name, filling), work))
     if mean is None:
         mean = mnp.mean(x, axis, work, None, True, mask)
     apart = operators.subtract(x, convert(mean, work))
@@ -125,10 +123,10 @@ def _spread(
     return finish(lifted(result))
 
 
-var = _spread("var", (lifted, False), "The mean over axes of |a - mean|**2, a real number.")
-std = _spread("std", (root, False), "The square root of `var`; its derivative at 0 is 0.")
-nanvar = _spread("nanvar", (lifted, True), "The variance over axes of what is not NaN.")
-nanstd = _spread("nanstd", (root, True), "The square root of `nanvar`; its derivative at 0 is 0.")
+var = _spread("var", "The mean over axes of |a - mean|**2, a real number.", lifted)
+std = _spread("std", "The square root of `var`; its derivative at 0 is 0.", root)
+nanvar = _spread("nanvar", "The variance over axes of what is not NaN.", lifted, 0)
+nanstd = _spread("nanstd", "The square root of `nanvar`; its derivative at 0 is 0.", root, 0)
 
 
 def average(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial, wraps
 from inspect import signature
 from types import FunctionType, ModuleType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
@@ -21,7 +21,6 @@ from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 Function = Callable[..., Any]
 Parameters = ParamSpec("Parameters")
-Row = TypeVar("Row")
 
 
 def named(function: Function, name: str, text: str, module: str = "minixla.numpy") -> Any:
@@ -44,16 +43,29 @@ PARAMETERS = {
 }
 
 
+class Row(NamedTuple):
+    """What a function of a family has of its own.
+
+    Attributes:
+        name: its public name.
+        fold: the monoid, or the function, that its result is made by.
+        filling: what stands in place of NaN; None where NaN counts.
+    """
+
+    name: str
+    fold: Any = None
+    filling: float | None = None
+
+
 def family(
     *operands: str, raises: str = "", **meanings: str
 ) -> Callable[
-    [Callable[Concatenate[str, Row, Parameters], Any]],
-    Callable[[str, Row, str], Callable[Parameters, Any]],
+    [Callable[Concatenate[Row, Parameters], Any]], Callable[..., Callable[Parameters, Any]]
 ]:
-    """Makes functions that are rows of a table: of a function of a name, a row and their arguments.
+    """Makes functions that are rows of a table: of a function of a row and their arguments.
 
-    What it decorates becomes a function of the name, the row and the docstring's first line; this
-    gives the public function, whose parameters the docstring lists.
+    What it decorates becomes a function of the name, the docstring's first line and the rest of the
+    row; this gives the public function, whose parameters the docstring lists.
 
     Args:
         operands: see `one_program`.
@@ -63,17 +75,17 @@ def family(
     known = {**PARAMETERS, **meanings}
 
     def maker(function: Any) -> Any:
-        parameters = list(signature(function).parameters)[2:]
+        parameters = list(signature(function).parameters)[1:]
         lines = ["Args:", *[f"    {each}: {known[each]}" for each in parameters]]
         sections = ["\n".join(lines), *([f"Raises:\n    {raises}"] if raises else [])]
 
-        def made(name: str, row: Row, text: str) -> Any:
+        def made(name: str, text: str, *rest: Any) -> Any:
             # A function of the public name, which Python's errors about calls say.
             own = FunctionType(function.__code__, function.__globals__, name, function.__defaults__)
             own.__kwdefaults__ = function.__kwdefaults__
             own.__qualname__ = name
             # Unlike a function within a function it adds no frame, which looking for users' would.
-            public = partial(own, name, row)
+            public = partial(own, Row(name, *rest))
             return one_program(*operands)(named(public, name, "\n\n".join([text, *sections])))
 
         return made

@@ -17,27 +17,20 @@ from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import family, transforms
+from minixla.numpy.element_functions import Row, family, transforms
 from minixla.numpy.operands import Axis, as_bool, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
 _COMPUTATIONS |= {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
-#: Of functions that are rows: the monoid, and what stands in place of NaN, if anything.
-Row = tuple[str, float | None]
 
 
 def _folded(
-    name: str,
-    monoid: str,
-    a: Any,
-    axis: Axis,
-    keepdims: Any,
-    initial: Any = None,
-    where: Any = None,
+    row: Row, a: Any, axis: Axis, keepdims: Any, initial: Any = None, where: Any = None
 ) -> Any:
     """`a` folded by a monoid; `a` has the type to fold in."""
+    name, monoid, _ = row
     shape = operand_shape(a, name)
     kind = shape.element_type
     axes = operands.axes_of(axis, shape.rank, name)
@@ -63,7 +56,6 @@ def _folded(
     initial="a number to begin with.",
 )
 def _total(
-    name: str,
     row: Row,
     a: Any,
     axis: Axis = None,
@@ -74,7 +66,7 @@ def _total(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    monoid, in_place_of_nan = row
+    name, monoid, filling = row
     refuse_out(name, out)
     own = numeric_type(kind_of(a, name))
     kind = operands.sum_type(own) if promote_integers else own
@@ -83,15 +75,15 @@ def _total(
     if dtype is not None:
         kind = work = operands.requested_type(dtype, name)
         monoid = {"add": "or", "mul": "and"}[monoid] if kind.kind == "pred" else monoid
-    x = operands.without_nan(a, name, in_place_of_nan)
-    converted = as_bool(x, name) if kind.kind == "pred" else convert(x, work)
-    return lifted(convert(_folded(name, monoid, converted, axis, keepdims, initial, where), kind))
+    x = operands.without_nan(a, name, filling)
+    x = as_bool(x, name) if kind.kind == "pred" else convert(x, work)
+    return lifted(convert(_folded(Row(name, monoid), x, axis, keepdims, initial, where), kind))
 
 
-sum = _total("sum", ("add", None), "The sum over axes.")
-prod = _total("prod", ("mul", None), "The product over axes.")
-nansum = _total("nansum", ("add", 0), "The sum over axes of what is not NaN.")
-nanprod = _total("nanprod", ("mul", 1), "The product over axes of what is not NaN.")
+sum = _total("sum", "The sum over axes.", "add")
+prod = _total("prod", "The product over axes.", "mul")
+nansum = _total("nansum", "The sum over axes of what is not NaN.", "add", 0)
+nanprod = _total("nanprod", "The product over axes of what is not NaN.", "mul", 1)
 
 
 @family(
@@ -101,7 +93,6 @@ nanprod = _total("nanprod", ("mul", 1), "The product over axes of what is not Na
     where="booleans that broadcast with `a`: which elements count; needs `initial`.",
 )
 def _extreme(
-    name: str,
     row: Row,
     a: Any,
     axis: Axis = None,
@@ -110,7 +101,7 @@ def _extreme(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    monoid, in_place_of_nan = row
+    name, _, filling = row
     refuse_out(name, out)
     sizes = operand_shape(a, name).dimensions
     is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
@@ -119,18 +110,18 @@ def _extreme(
         given = [f"the array has shape {sizes}", f"axis = {axis}"]
         advice = "Give initial, the result where there is none."
         raise explain(AttributeValueError, name, problem, given, advice)
-    x = lifted(operands.without_nan(a, name, in_place_of_nan))
-    found = _folded(name, monoid, x, axis, keepdims, initial, where)
-    if in_place_of_nan is None or initial is not None or not kind_of(a).is_inexact:
+    x = lifted(operands.without_nan(a, name, filling))
+    found = _folded(row, x, axis, keepdims, initial, where)
+    if filling is None or initial is not None or not kind_of(a).is_inexact:
         return found
     is_missing = all(mnp.isnan(a), axis, None, keepdims)
     return mnp.where(is_missing, shorthand.full_like(found, math.nan), found)
 
 
-max = amax = _extreme("max", ("max", None), "The greatest element over axes, or NaN.")
-min = amin = _extreme("min", ("min", None), "The least element over axes, or NaN.")
-nanmax = _extreme("nanmax", ("max", -math.inf), "The greatest number over axes, else NaN.")
-nanmin = _extreme("nanmin", ("min", math.inf), "The least number over axes, else NaN.")
+max = amax = _extreme("max", "The greatest element over axes, or NaN.", "max")
+min = amin = _extreme("min", "The least element over axes, or NaN.", "min")
+nanmax = _extreme("nanmax", "The greatest number over axes, else NaN.", "max", -math.inf)
+nanmin = _extreme("nanmin", "The least number over axes, else NaN.", "min", math.inf)
 
 
 @one_program("a")
@@ -142,8 +133,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
 
 @family("a", "where")
 def _truth(
-    name: str,
-    monoid: str,
+    row: Row,
     a: Any,
     axis: Axis = None,
     out: None = None,
@@ -151,12 +141,12 @@ def _truth(
     *,
     where: Any = None,
 ) -> Any:
-    refuse_out(name, out)
-    return _folded(name, monoid, as_bool(a, name), axis, keepdims, where=where)
+    refuse_out(row.name, out)
+    return _folded(row, as_bool(a, row.name), axis, keepdims, where=where)
 
 
-all = _truth("all", "and", "Whether all elements over axes are not zero.")
-any = _truth("any", "or", "Whether any element over axes is not zero.")
+all = _truth("all", "Whether all elements over axes are not zero.", "and")
+any = _truth("any", "Whether any element over axes is not zero.", "or")
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -171,27 +161,22 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     keepdims="whether the axis stays, with size 1.",
 )
 def _index(
-    name: str,
-    row: Row,
-    a: Any,
-    axis: int | None = None,
-    out: None = None,
-    keepdims: bool | None = None,
+    row: Row, a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Any:
     """The first index of the extreme element, NaN being more extreme than all numbers.
 
     Two passes of vectorised reductions; XLA:CPU runs a Reduce of pairs element by element.
     """
-    monoid, in_place_of_nan = row
+    name, _, filling = row
     refuse_out(name, out)
     shape = operand_shape(a, name)
-    x = operands.without_nan(a, name, in_place_of_nan)
+    x = operands.without_nan(a, name, filling)
     x, sizes, place = operands.along(transforms().stop_gradient(lifted(x)), axis, name)
     dropped = range(shape.rank) if axis is None else (place,)
     if sizes[place] == 0:
         problem, given = "there is no element", [f"the array has shape {shape.dimensions}"]
         raise explain(AttributeValueError, name, problem, given, "Check for size 0 first.")
-    best = _folded(name, monoid, x, place, True)
+    best = _folded(row, x, place, True)
     is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
         is_best = ops.or_(is_best, ops.ne(x, x))
@@ -199,26 +184,23 @@ def _index(
     found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
     found = ops.reduce(found, operands.neutral("min", operands.default_int()), ops.min, [place])
     found = mnp.expand_dims(found, dropped) if keepdims else found
-    if in_place_of_nan is None or not shape.element_type.is_inexact:
+    if filling is None or not shape.element_type.is_inexact:
         return found
     is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
     return mnp.where(is_missing, shorthand.full_like(found, -1), found)
 
 
-argmax = _index("argmax", ("max", None), "The first index of the greatest element, or of NaN.")
-argmin = _index("argmin", ("min", None), "The first index of the least element, or of NaN.")
+argmax = _index("argmax", "The first index of the greatest element, or of NaN.", "max")
+argmin = _index("argmin", "The first index of the least element, or of NaN.", "min")
 nanargmax = _index(
-    "nanargmax", ("max", -math.inf), "The first index of the greatest number; -1 if all are NaN."
+    "nanargmax", "The first index of the greatest number; -1 if all are NaN.", "max", -math.inf
 )
 nanargmin = _index(
-    "nanargmin", ("min", math.inf), "The first index of the least number; -1 if all are NaN."
+    "nanargmin", "The first index of the least number; -1 if all are NaN.", "min", math.inf
 )
 
 
 # Running along an axis.
-
-#: Running results of an array along an axis.
-Run = Callable[[Any, int], Any]
 
 
 def _window(x: Any, axis: int, monoid: str) -> Any:
@@ -232,8 +214,10 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
 
 
 def _cumulative(
-    name: str, a: Any, axis: int | None, dtype: Any, run: Run, promote_integers: bool = False
+    row: Row, a: Any, axis: int | None, dtype: Any, promote_integers: bool = False
 ) -> Any:
+    """Running results; `row.fold` makes them of an array and its axis."""
+    name, run, _ = row
     own = kind_of(a, name)
     a, sizes, place = operands.along(mnp.atleast_1d(a), axis, name)
     default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
@@ -292,33 +276,25 @@ _RUNNING = {
 
 
 @family("a", **_RUNNING)
-def _running(
-    name: str,
-    row: tuple[Run, int | None],
-    a: Any,
-    axis: int | None = None,
-    dtype: Any = None,
-    out: None = None,
-) -> Any:
-    refuse_out(name, out)
-    run, in_place_of_nan = row
-    return _cumulative(name, operands.without_nan(a, name, in_place_of_nan), axis, dtype, run)
+def _running(row: Row, a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    refuse_out(row.name, out)
+    return _cumulative(row, operands.without_nan(a, row.name, row.filling), axis, dtype)
 
 
-cumsum = _running("cumsum", (_sum, None), "The running sum along an axis.")
-cumprod = _running("cumprod", (_product, None), "The running product along an axis.")
-nancumsum = _running("nancumsum", (_sum, 0), "The running sum of what is not NaN.")
-nancumprod = _running("nancumprod", (_product, 1), "The running product of what is not NaN.")
+cumsum = _running("cumsum", "The running sum along an axis.", _sum)
+cumprod = _running("cumprod", "The running product along an axis.", _product)
+nancumsum = _running("nancumsum", "The running sum of what is not NaN.", _sum, 0)
+nancumprod = _running("nancumprod", "The running product of what is not NaN.", _product, 1)
 
 
 @family("a", **_RUNNING)
-def _running_extreme(name: str, monoid: str, a: Any, axis: int | None = None) -> Any:
-    run = partial(transforms().associative_scan, _COMPUTATIONS[monoid])
-    return _cumulative(name, a, axis, None, lambda x, axis: run(x, axis=axis))
+def _running_extreme(row: Row, a: Any, axis: int | None = None) -> Any:
+    run = partial(transforms().associative_scan, _COMPUTATIONS[row.fold])
+    return _cumulative(Row(row.name, lambda x, axis: run(x, axis=axis)), a, axis, None)
 
 
-cummax = _running_extreme("cummax", "max", "The greatest element so far along an axis.")
-cummin = _running_extreme("cummin", "min", "The least element so far along an axis.")
+cummax = _running_extreme("cummax", "The greatest element so far along an axis.", "max")
+cummin = _running_extreme("cummin", "The least element so far along an axis.", "min")
 
 
 @family(
@@ -330,8 +306,7 @@ cummin = _running_extreme("cummin", "min", "The least element so far along an ax
     include_initial="whether the result of nothing comes first.",
 )
 def _running_from(
-    name: str,
-    row: tuple[Run, int],
+    row: Row,
     x: Any,
     /,
     *,
@@ -339,13 +314,13 @@ def _running_from(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    run, initial = row
+    name, _, initial = row
     rank = operand_shape(x, name).rank
     if rank == 0 or (axis is None and rank > 1):
         problem = f"axis is not given for an array of {rank} dimensions"
         advice = "Only for a vector may it be left out."
         raise explain(AttributeValueError, name, problem, advice=advice)
-    result = _cumulative(name, x, axis, dtype, run, promote_integers=initial == 0)
+    result = _cumulative(row, x, axis, dtype, promote_integers=initial == 0)
     if include_initial:
         _, sizes, place = operands.along(result, axis, name)
         first = mnp.full(operands.resized(sizes, place, 1), initial, result.dtype)
@@ -353,5 +328,5 @@ def _running_from(
     return result
 
 
-cumulative_sum = _running_from("cumulative_sum", (_sum, 0), "The array API's name of cumsum.")
-cumulative_prod = _running_from("cumulative_prod", (_product, 1), "The array API's cumprod.")
+cumulative_sum = _running_from("cumulative_sum", "The array API's name of cumsum.", _sum, 0)
+cumulative_prod = _running_from("cumulative_prod", "The array API's cumprod.", _product, 1)
