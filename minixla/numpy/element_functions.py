@@ -65,12 +65,7 @@ def family(
     """Makes functions that are rows of a table: of a function of a row and their arguments.
 
     What it decorates becomes a function of the name, the docstring's first line and the rest of the
-    row; this gives the public function, whose parameters the docstring lists.
-
-    Args:
-        operands: see `one_program`.
-        raises: what the docstrings say of errors.
-        meanings: of parameters, where they are not those of PARAMETERS.
+    row. The docstring goes on with `meanings` of parameters, or those of PARAMETERS, and `raises`.
     """
     known = {**PARAMETERS, **meanings}
 
@@ -98,9 +93,8 @@ def offered(
 ) -> list[str]:
     """The names that a package offers, which stars have imported from its modules, and `also`.
 
-    They begin with no underscore, and name what the modules define themselves (but the `hidden`
-    ones, which hold nothing for users), numbers, None or dtypes. What the modules have imported is
-    taken out of the namespace.
+    They name what the modules define themselves (but the `hidden` ones, which hold nothing for
+    users), numbers, None or dtypes. What the modules have imported leaves the namespace.
     """
     package = namespace["__name__"]
     helpers = [f"{package}.{each}" for each in hidden]

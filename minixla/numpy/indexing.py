@@ -28,15 +28,7 @@ from minixla_ops.vocabulary.shorthand import full_like, splat, zeros
 
 
 def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) -> Any:
-    """`array[index]`, as NumPy indexes.
-
-    Args:
-        array: an array.
-        index: integers, slices, None, ..., and arrays of integers or of known booleans.
-        mode: what indices out of bounds give: None or "clip" the nearest element, "fill" what
-            `fill_value` says (default: NaN, or an integer type's extreme value).
-        fill_value: a number.
-    """
+    """`array[index]`, as NumPy indexes; out of bounds is the nearest element, or see `get`."""
     sizes = operand_shape(array, "indexing").dimensions
     key = static_key(index)
     if key is not None and mode != "fill":
@@ -314,7 +306,10 @@ class IndexUpdate:
         mode: Any = None,
         fill_value: Any = None,
     ) -> Any:
-        """array[index]; mode "fill" gives `fill_value` (default NaN) for what is out of bounds."""
+        """array[index]; mode "fill" gives `fill_value` for what is out of bounds.
+
+        Its default is NaN, or an integer type's extreme value.
+        """
         return getitem(self.array, self.index, checked_mode(mode), fill_value)
 
     set = _method("set", _replace, "The array with `values`, which broadcast, at the index.")

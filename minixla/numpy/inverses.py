@@ -30,13 +30,7 @@ from minixla_ops.vocabulary import shorthand
 def _own(
     slope: Function, of_complex: Function, complex_slope: Function
 ) -> Callable[[Function], Any]:
-    """Makes a function of floats that of any numbers, with derivatives of its own.
-
-    Args:
-        slope: the derivative.
-        of_complex: the function of complex numbers.
-        complex_slope: its derivative.
-    """
+    """Makes a function of floats one of any numbers; slopes are the derivatives of both."""
     complex_function = with_derivatives(of_complex, lambda result, z: complex_slope(z))
 
     def made(function: Function) -> Any:

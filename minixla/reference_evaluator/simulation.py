@@ -199,12 +199,9 @@ def _listed(members: Sequence[ProcessId]) -> str:
 
 
 class Simulation:
-    """Processes that run together.
+    """Processes that run together: programs by replica and partition, and infeeds by process.
 
-    Args:
-        programs: for each replica and partition a function of nothing.
-        infeeds: for each process, partitions innermost, the items of its infeed.
-        host: what the host holds for each channel: to be received from it, or sent to it.
+    `host` is what the host holds for each channel: to be received from it, or sent to it.
     """
 
     def __init__(
