@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import minixla.numpy as np
@@ -10,7 +9,7 @@ import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.operands import axes_of, axis_of, convert_all, operand_shape, spread, widened
+from minixla.numpy.operands import Axis, axes_of, axis_of, convert_all, operand_shape, spread
 from minixla_ops.elementwise.operators import convert
 
 
@@ -58,11 +57,7 @@ def batch_norm_inference(
 
 @one_program("inputs", "scale", "offset")
 def layer_norm(
-    inputs: Any,
-    scale: Any = None,
-    offset: Any = None,
-    epsilon: float = 1e-5,
-    axis: int | Sequence[int] = -1,
+    inputs: Any, scale: Any = None, offset: Any = None, epsilon: float = 1e-5, axis: Axis = -1
 ) -> Any:
     """Normalisation of each example, then scaled and shifted.
 
@@ -87,7 +82,7 @@ def layer_norm(
     shape = operand_shape(inputs, "layer_norm")
     axes = tuple(sorted(axes_of(axis, shape.rank, "layer_norm")))
     given = [each for each in (inputs, scale, offset) if each is not None]
-    wide = convert(inputs, widened(shape.element_type))
+    wide = convert(inputs, operands.widened(shape.element_type))
     centred = wide - spread(np.mean(wide, axes), axes, wide)
     variance = np.mean(centred * centred, axes)
     result = centred * spread(ops.rsqrt(variance + epsilon), axes, wide)

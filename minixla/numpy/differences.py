@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import minixla.numpy as mnp
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.numpy import operands
 from minixla.numpy.indexing import getitem
-from minixla.numpy.operands import axis_of, convert_all, inexact_operand, lifted, operand_shape
+from minixla.numpy.operands import Axis, convert_all, inexact_operand, lifted, operand_shape
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
@@ -35,7 +34,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """
     shape = operand_shape(a, "diff")
     times = operands.static_size(n, "diff", "n")
-    place = axis_of(axis, shape.rank, "diff")
+    place = operands.axis_of(axis, shape.rank, "diff")
     edge = operands.resized(shape.dimensions, place, 1)
     parts = [
         mnp.broadcast_to(part, edge) if operand_shape(part, "diff").rank == 0 else part
@@ -74,9 +73,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return mnp.sum(widths * pairs, -1) * 0.5
 
 
-def gradient(
-    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
-) -> Any:
+def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Any:
     """Central differences along axes, one-sided at the ends.
 
     Args:
@@ -155,7 +152,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     Integers with a whole period stay integers.
     """
     angles, period = map(lifted, convert_all("unwrap", [p, period]))
-    place = axis_of(axis, angles.ndim, "unwrap")
+    place = operands.axis_of(axis, angles.ndim, "unwrap")
     step = diff(angles, axis=place)
     half = period / 2 if operands.kind_of(angles).is_inexact else period // 2
     small = mnp.mod(step + half, period) - half

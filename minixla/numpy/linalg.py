@@ -12,15 +12,13 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
-from minixla.numpy.operands import axes_of, inexact_operand, listed, operand_shape, static_int
+from minixla.numpy.operands import Axis, axes_of, inexact_operand, listed, operand_shape, static_int
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 
 
-def norm(
-    x: Any, ord: Any = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
-) -> Any:
+def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another.
 
     Others are inf, -inf, 0 or a number p for vectors, and "fro", 1, -1, inf or -inf for matrices.
@@ -88,9 +86,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     return extreme if keepdims else mnp.squeeze(extreme, axes)
 
 
-def vector_norm(
-    x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: Any = 2
-) -> Any:
+def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors, whose components may be along several axes; see `norm`."""
     x = inexact_operand(x, "vector_norm")
     return _vector_norm(x, ord, axes_of(axis, x.ndim, "vector_norm"), keepdims)

@@ -147,26 +147,23 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape.dimensions[0], shape.rank)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The row and column indices of the lower triangle of an n by m matrix."""
-    return operands.host_indices(np.tril_indices(n, k, m))
+def _triangle_indices(name: str, find: Any, which: str) -> tuple[Any, Any]:
+    """The functions of sizes, and of an array, that find a triangle."""
+
+    def of_sizes(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+        return operands.host_indices(find(n, k, m))
+
+    def of_array(arr: Any, k: int = 0) -> tuple[Any, Any]:
+        shape = shape_of_rank(arr, (2,), f"{name}_from", "Give a matrix.")
+        return of_sizes(shape.dimensions[0], k, shape.dimensions[1])
+
+    text = f"The row and column indices of the {which} triangle of"
+    named(of_array, f"{name}_from", f"{text} a matrix.")
+    return named(of_sizes, name, f"{text} an n by m matrix."), of_array
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The row and column indices of the upper triangle of an n by m matrix."""
-    return operands.host_indices(np.triu_indices(n, k, m))
-
-
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """The row and column indices of the lower triangle of a matrix."""
-    rows, columns = shape_of_rank(arr, (2,), "tril_indices_from", "Give a matrix.").dimensions
-    return tril_indices(rows, k, columns)
-
-
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """The row and column indices of the upper triangle of a matrix."""
-    rows, columns = shape_of_rank(arr, (2,), "triu_indices_from", "Give a matrix.").dimensions
-    return triu_indices(rows, k, columns)
+tril_indices, tril_indices_from = _triangle_indices("tril_indices", np.tril_indices, "lower")
+triu_indices, triu_indices_from = _triangle_indices("triu_indices", np.triu_indices, "upper")
 
 
 def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0) -> tuple[Any, ...]:
