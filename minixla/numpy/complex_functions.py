@@ -38,11 +38,6 @@ def minus_i_times(z: Any) -> Any:
     return ops.complex(ops.imag(z), -ops.real(z))
 
 
-def scaled(z: Any, factor: float) -> Any:
-    """The product of z and a real number, each part by itself."""
-    return ops.complex(ops.real(z) * factor, ops.imag(z) * factor)
-
-
 def square(z: Any) -> Any:
     """The square, whose real part neither cancels nor overflows early."""
     x, y = ops.real(z), ops.imag(z)

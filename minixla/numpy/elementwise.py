@@ -7,6 +7,7 @@ functions whose results are booleans in `logic`.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -159,17 +160,19 @@ rad2deg = degrees = of_inexact(
 )
 
 
-def _scaled_log(x: Any, factor: float) -> Any:
-    is_complex = kind_of(x).is_complex
-    scaled = complex_functions.scaled if is_complex else lambda x, factor: x * factor
-    return in_f32(lambda x: scaled(ops.log(x), factor), x)
+def _scaled(x: Any, factor: float) -> Any:
+    return by_parts(lambda part: part * factor, x)
 
 
-log2 = of_inexact("log2", "The logarithm to base 2.", lambda x: _scaled_log(x, 1 / math.log(2)))
-log10 = of_inexact("log10", "The logarithm to base 10.", lambda x: _scaled_log(x, 1 / math.log(10)))
+def _of_base(base: int, x: Any) -> Any:
+    return in_f32(lambda x: _scaled(ops.log(x), 1 / math.log(base)), x)
+
+
+log2 = of_inexact("log2", "The logarithm to base 2.", partial(_of_base, 2))
+log10 = of_inexact("log10", "The logarithm to base 10.", partial(_of_base, 10))
 
 _complex_exp2 = elements.with_derivatives(
-    complex_functions.exp2, lambda result, z: complex_functions.scaled(result, math.log(2))
+    complex_functions.exp2, lambda result, z: _scaled(result, math.log(2))
 )
 _complex_square = one_program()(
     elements.with_derivatives(complex_functions.square, lambda result, z: z + z)
