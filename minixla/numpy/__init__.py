@@ -9,9 +9,7 @@ nothing that is traced they compute at once and return JAX arrays (in `mx.refere
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import linalg
-from minixla.numpy.averages import *
 from minixla.numpy.creation import *
-from minixla.numpy.differences import *
 from minixla.numpy.dtypes import *
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered
@@ -24,6 +22,7 @@ from minixla.numpy.manipulation import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
 from minixla.numpy.reductions import *
+from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 
 _HELPERS = ("complex_functions", "element_functions", "index_parsing", "indexing")

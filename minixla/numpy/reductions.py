@@ -1,4 +1,4 @@
-"""Functions that fold an array along axes, or run along one; `averages` has means and variances."""
+"""Functions that fold an array along axes, or run along one; means are in `statistics`."""
 
 from __future__ import annotations
 
