@@ -149,7 +149,12 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         start, stop = 0, start
     if step == 0:
         raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
-    size = _steps(start, stop, step)
+    try:
+        size = max(0, math.ceil((stop - start) / step))
+    except (OverflowError, ValueError) as error:
+        problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
+        given = [f"start = {start}, stop = {stop}, step = {step}"]
+        raise explain(AttributeValueError, "arange", problem, given, advice) from error
     work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
     if kind.kind == "pred":
         return lifted(np.arange(start, stop, step).astype(np.bool_))
@@ -159,16 +164,6 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if start != 0:
         counted = counted + _filled(start, Shape(work), "arange", "start")
     return lifted(convert(counted, kind))
-
-
-def _steps(start: Any, stop: Any, step: Any) -> int:
-    """How many steps there are from `start` to before `stop`."""
-    try:
-        return max(0, math.ceil((stop - start) / step))
-    except (OverflowError, ValueError) as error:
-        problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
-        given = [f"start = {start}, stop = {stop}, step = {step}"]
-        raise explain(AttributeValueError, "arange", problem, given, advice) from error
 
 
 def linspace(

@@ -38,7 +38,12 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
         cut, parsed = _without_slices(cut, parse_index(index, sizes))
     if mode != "fill" and all(entry.kind != "array" for entry in parsed.entries):
         return keep_weak(_dynamic(cut, parsed), array)
-    return keep_weak(_gathered(cut, parsed, mode, fill_value), array)
+    plan = plan_of(parsed)
+    if 0 in plan.result:
+        return keep_weak(lifted(zeros(Shape(kind_of(cut), plan.result))), array)
+    found = ops.gather(cut, plan.indices, plan.numbers, plan.window)
+    found = _filled(found, plan, fill_value) if mode == "fill" else found
+    return keep_weak(found if plan.sizes == plan.result else ops.reshape(found, plan.result), array)
 
 
 def _apply_box(array: Any, sizes: tuple[int, ...], box: Box) -> Any:
@@ -216,16 +221,6 @@ def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tup
     if all(isinstance(each, np.ndarray) for each in spread):
         return np.concatenate(spread, -1), len(outer)
     return ops.concat_in_dim(spread, len(outer)), len(outer)
-
-
-def _gathered(array: Any, parsed: Parsed, mode: str | None, fill_value: Any) -> Any:
-    """The elements of an array, of the shape that `parsed` says, that an index names."""
-    plan = plan_of(parsed)
-    if 0 in plan.result:
-        return lifted(zeros(Shape(kind_of(array), plan.result)))
-    found = ops.gather(array, plan.indices, plan.numbers, plan.window)
-    found = _filled(found, plan, fill_value) if mode == "fill" else found
-    return found if plan.sizes == plan.result else ops.reshape(found, plan.result)
 
 
 def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
