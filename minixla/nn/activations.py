@@ -69,9 +69,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 hard_sigmoid = _row("hard_sigmoid", lambda x: relu6(x + 3) / 6, "relu6(x + 3) / 6")
-hard_silu = hard_swish = _row(
-    "hard_silu", lambda x: x * hard_sigmoid(x), "The product x * hard_sigmoid(x)"
-)
+hard_silu = hard_swish = _row("hard_silu", lambda x: x * hard_sigmoid(x), "x * hard_sigmoid(x)")
 
 
 @_of_floats

@@ -59,23 +59,21 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return ops.rem(x1, x2)
 
 
-def _of_promoted(name: str, text: str, function: Any, adjust: Any = None) -> Any:
+def _promoted(name: str, text: str, function: Any, adjust: Any = None) -> Any:
     public = elements.named(lambda x1, x2, /: function(x1, x2), name, text)
     return elements.of_promoted(adjust)(public)
 
 
-float_power = _of_promoted(
-    "float_power", "x1 to the power of x2, as floats.", ops.pow, inexact_type
-)
-arctan2 = atan2 = _of_promoted(
+float_power = _promoted("float_power", "x1 to the power of x2, as floats.", ops.pow, inexact_type)
+arctan2 = atan2 = _promoted(
     "arctan2", "The angle of the point (x2, x1), in (-pi, pi].", ops.atan2, inexact_type
 )
-fmax = _of_promoted(
+fmax = _promoted(
     "fmax",
     "The greater; of a NaN and a number, the number.",
     lambda x1, x2: ops.select((x1 > x2) | (x2 != x2), x1, x2),
 )
-fmin = _of_promoted(
+fmin = _promoted(
     "fmin",
     "The smaller; of a NaN and a number, the number.",
     lambda x1, x2: ops.select((x1 < x2) | (x2 != x2), x1, x2),

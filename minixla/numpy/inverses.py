@@ -159,8 +159,9 @@ def _sine_of_half_turns(x: Any) -> Any:
 sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc, x))
 
 
-def _of_two_logarithms(name: str, base: float, text: str) -> Any:
+def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
     """The logarithm of the sum of two powers of `base`."""
+    text = f"{formula} of reals, without overflow on the way."
     ratio = math.log(base)
 
     def value(x: Any, y: Any) -> Any:
@@ -185,9 +186,5 @@ def _of_two_logarithms(name: str, base: float, text: str) -> Any:
     return one_program()(of_promoted(inexact_type, is_real=True)(of_two))
 
 
-logaddexp = _of_two_logarithms(
-    "logaddexp", math.e, "log(exp(x1) + exp(x2)) of reals, without overflow on the way."
-)
-logaddexp2 = _of_two_logarithms(
-    "logaddexp2", 2, "log2(2**x1 + 2**x2) of reals, without overflow on the way."
-)
+logaddexp = _of_two_logarithms("logaddexp", math.e, "log(exp(x1) + exp(x2))")
+logaddexp2 = _of_two_logarithms("logaddexp2", 2, "log2(2**x1 + 2**x2)")

@@ -46,12 +46,9 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     return keep_weak(result, array)
 
 
-_KEYWORDS = {
-    "constant": "constant_values",
-    "reflect": "reflect_type",
-    "symmetric": "reflect_type",
-    **dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean")),
-}
+_KEYWORDS: dict[str, Any] = {"constant": "constant_values"}
+_KEYWORDS |= dict.fromkeys(("reflect", "symmetric"), "reflect_type")
+_KEYWORDS |= dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean"))
 
 
 def _widths(given: Any, rank: int) -> Widths:

@@ -192,12 +192,8 @@ def _index(
 
 argmax = _index("argmax", "The first index of the greatest element, or of NaN.", "max")
 argmin = _index("argmin", "The first index of the least element, or of NaN.", "min")
-nanargmax = _index(
-    "nanargmax", "The first index of the greatest number; -1 if all are NaN.", "max", -math.inf
-)
-nanargmin = _index(
-    "nanargmin", "The first index of the least number; -1 if all are NaN.", "min", math.inf
-)
+nanargmax = _index("nanargmax", "The first index of the greatest number, or -1.", "max", -math.inf)
+nanargmin = _index("nanargmin", "The first index of the least number, or -1.", "min", math.inf)
 
 
 # Running along an axis.

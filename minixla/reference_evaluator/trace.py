@@ -114,10 +114,8 @@ class ReferenceTrace(Trace):
             if self.widen:
                 data = self._convert(data, shape)
             elif data.dtype != shape.dtype or not _fits(data.shape, shape):
-                raise AssertionError(
-                    f"the reference rule of {operation.name} gave {data.dtype}{list(data.shape)} "
-                    f"where its shape rule says {shape}"
-                )
+                given = f"the reference rule of {operation.name} gave {data.dtype}{[*data.shape]}"
+                raise AssertionError(f"{given} where its shape rule says {shape}")
         return ReferenceTracer(self, data, shape)
 
 
@@ -183,9 +181,7 @@ def _wide_shape(shape: AnyShape) -> AnyShape:
 @remembered
 def _wide_graph(graph: Graph) -> Graph:
     """The program in double, for the reference rules of operations that run it."""
-    values = {
-        id(value): Value(_wide_shape(value.shape), None, value.index) for value in graph.inputs
-    }
+    values = {id(each): Value(_wide_shape(each.shape), None, each.index) for each in graph.inputs}
     instructions: list[Instruction] = []
     for step in graph.instructions:
         operands = tuple([values[id(value)] for value in step.operands])
