@@ -276,6 +276,12 @@ def einsum(
     return marked(lifted(convert(values[0], wanted)), weak)
 
 
+def _opt_einsum() -> Any:
+    import opt_einsum  # late: it takes some 30 ms
+
+    return opt_einsum
+
+
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if not operands:
         given = [f"subscripts {subscripts!r}"[:200]]
@@ -283,11 +289,8 @@ def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequenc
         raise explain(AttributeValueError, "einsum", "there are no operands", given, advice)
     if isinstance(subscripts, str):
         return subscripts, operands
-    # Late, for it takes some 30 ms to import.
-    from opt_einsum.parser import convert_interleaved_input
-
     try:
-        text, arrays = convert_interleaved_input([subscripts, *operands])
+        text, arrays = _opt_einsum().parser.convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
         problem = "the subscripts are no text, nor operands and lists of axes in turn"
         given = [f"subscripts of type {type(subscripts).__name__}", str(error)]
@@ -308,19 +311,16 @@ def _path(optimize: Any, count: int) -> Any:
 @lru_cache(maxsize=1024)
 def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[Step, ...]:
     """The steps in which a product is computed, each of one operand or two."""
-    # Late, for it takes some 30 ms to import.
-    from opt_einsum import contract_path
-
     how: Any = {"shapes": True, "optimize": optimize, "einsum_call": True}
     try:
-        _, found = contract_path(text, *shapes, **how)
+        _, found = _opt_einsum().contract_path(text, *shapes, **how)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         problem = "the subscripts do not fit the operands"
         operands = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
         given = [f"subscripts {text!r}", *operands, str(error)]
         advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
         raise explain(AttributeValueError, "einsum", problem, given, advice) from error
-    steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])  # type: ignore[misc]  # a list, as einsum_call is set
+    steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])
     if any(len(step[0]) > 2 for step in steps):
         problem = "the path takes three operands or more at once"
         advice = "Give a path of pairs."
@@ -332,12 +332,10 @@ def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[Collection[tuple[int, ...]], Any]:
     """The order in which `einsum` takes the operands, and a description of its cost."""
-    # Late, for it takes some 30 ms to import.
-    from opt_einsum import contract_path
-
     text, arrays = _spelled_out(subscripts, operands)
     shapes = [operand_shape(each, "einsum_path").dimensions for each in arrays]
-    path, cost = contract_path(text, *shapes, shapes=True, optimize=_path(optimize, len(shapes)))
+    how = {"shapes": True, "optimize": _path(optimize, len(shapes))}
+    path, cost = _opt_einsum().contract_path(text, *shapes, **how)
     return list(path), cost
 
 

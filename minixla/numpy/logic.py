@@ -70,9 +70,7 @@ _NO_SIGN = ("complex numbers have no sign", "Take the real part first.")
 isfinite = _test_of_parts(
     "isfinite", ops.is_finite, "Whether x is neither infinite nor NaN.", ops.and_, True
 )
-isinf = _test_of_parts(
-    "isinf", lambda part: operators.absolute(part) == math.inf, "Whether x is infinite."
-)
+isinf = _test_of_parts("isinf", lambda x: ops.abs(x) == math.inf, "Whether x is infinite.")
 isnan = _test_of_parts("isnan", lambda part: ops.ne(part, part), "Whether x is NaN.")
 isposinf = _test_of_parts("isposinf", lambda x: x == math.inf, "Whether a real x is inf.", None)
 isneginf = _test_of_parts("isneginf", lambda x: x == -math.inf, "Whether a real x is -inf.", None)
