@@ -194,8 +194,7 @@ def cov(
     kind = inexact_type(operands.common_type("cov", *given))
     rows = []
     for each in given:
-        problem = f"the array has {operands.operand_shape(each, 'cov').rank} dimensions"
-        shape = operands.shape_of_rank(each, range(3), "cov", "Give two or fewer.", problem)
+        shape = operands.shape_of_rank(each, range(3), "cov", "Give two dimensions or fewer.")
         is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
         x = mnp.atleast_2d(convert(each, kind))
         rows.append(mnp.transpose(x) if is_turned else x)
