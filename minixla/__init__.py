@@ -38,7 +38,7 @@ __all__ += ["value_and_grad", "vjp", "vmap", "while_loop"]
 
 __version__ = "0.1.0"
 
-# Where a name is looked for, cheapest first; other names are submodules.
+# Where a name is looked for, cheapest first.
 _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
 _TOOLS = {
     "check_grads": "minixla.tools.gradient_check",

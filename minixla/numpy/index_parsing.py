@@ -73,8 +73,7 @@ class Box(NamedTuple):
     strides: tuple[int, ...]
     reversed: tuple[int, ...]
     sizes: tuple[int, ...]
-    #: Whether an integer was out of bounds, and clamped.
-    is_clamped: bool
+    is_clamped: bool  # whether an integer was out of bounds
 
 
 @lru_cache(maxsize=8192)
@@ -135,23 +134,17 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
 class Entry(NamedTuple):
     """One member of an index."""
 
-    #: "new" (None), "slice", "scalar" (an integer, or a value without dimensions) or "array".
-    kind: str
-    #: (start, stop, step) of a slice, an int, or an array of integers.
-    value: Any
-    #: The operand's axis that it is for; -1 for "new".
-    axis: int
+    kind: str  # "new" (None), "slice", "scalar" (a value without dimensions, too) or "array"
+    value: Any  # (start, stop, step) of a slice, an int, or an array of integers
+    axis: int  # the operand's axis that it is for; -1 for "new"
 
 
 class Parsed(NamedTuple):
     """An index that holds values."""
 
-    #: The shape to give the operand first: True and False index an axis of size 1 in it.
-    sizes: tuple[int, ...]
-    #: One for each axis, and the new ones, in order.
-    entries: list[Entry]
-    #: Whether no slice, None or ... is between integers and arrays.
-    is_contiguous: bool
+    sizes: tuple[int, ...]  # to give the operand first: True and False index an axis of size 1 in it
+    entries: list[Entry]  # one for each axis, and the new ones, in order
+    is_contiguous: bool  # whether no slice, None or ... is between integers and arrays
 
 
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:

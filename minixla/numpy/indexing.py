@@ -134,18 +134,12 @@ _Column = tuple[Any, int, int]
 class Plan(NamedTuple):
     """How the elements that an index names are gathered."""
 
-    #: The index vectors.
-    indices: Any
-    #: The dimension numbers of Gather; those of Scatter, field by field.
-    numbers: GatherDimensionNumbers
-    #: The slice's size in each dimension of the operand.
-    window: tuple[int, ...]
-    #: The shape of the gathered array.
-    sizes: tuple[int, ...]
-    #: The same with the new axes of size 1.
-    result: tuple[int, ...]
-    #: For each component of the index vectors the largest start that is in bounds.
-    limits: tuple[int, ...]
+    indices: Any  # the index vectors
+    numbers: GatherDimensionNumbers  # those of Scatter, too, field by field
+    window: tuple[int, ...]  # the slice's size in each dimension of the operand
+    sizes: tuple[int, ...]  # the shape of the gathered array
+    result: tuple[int, ...]  # the same with the new axes of size 1
+    limits: tuple[int, ...]  # for each component of the vectors the largest start that is in bounds
 
 
 def plan_of(parsed: Parsed) -> Plan:

@@ -211,8 +211,7 @@ class Simulation:
         self.count = len(programs) * self.partition_count
         self.host = host
         self.is_cancelled = False
-        #: Released by the running process when it waits or has ended.
-        self.idle = threading.Semaphore(0)
+        self.idle = threading.Semaphore(0)  # the running process releases it, to wait or at its end
         self.gatherings: dict[Hashable, _Gathering] = {}
         #: By channel, and whether they are sends: halves that have not met another.
         self.halves: dict[tuple[int, bool], list[_Transfer]] = defaultdict(list)
