@@ -142,7 +142,7 @@ class Entry(NamedTuple):
 class Parsed(NamedTuple):
     """An index that holds values."""
 
-    sizes: tuple[int, ...]  # to give the operand first: True and False index an axis of size 1 in it
+    sizes: tuple[int, ...]  # to give the operand first: True and False index axes of size 1 in it
     entries: list[Entry]  # one for each axis, and the new ones, in order
     is_contiguous: bool  # whether no slice, None or ... is between integers and arrays
 
