@@ -13,14 +13,11 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.roles import fill_role
-from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import ALL, INEXACT, NUMERIC, REALS, Binary
+from minixla_ops.elementwise.families import ALL, INEXACT, NUMERIC, REALS, Binary, Expandable
 from minixla_ops.movement.broadcasting import broadcast_operands
-from minixla_ops.vocabulary.shorthand import full_like, ones_like, written
-
-_PRED = ELEMENT_TYPES["pred"]
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 
 @register
@@ -142,47 +139,15 @@ class Pow(Binary):
         return of_base, of_exponent
 
 
-def emit_compare(emit: Any, direction: str, how: str, operands: Sequence[str], shape: Shape) -> str:
-    """Writes a comparison of two operands of `shape`; returns the result's name."""
-    text = f"stablehlo.compare {direction}, {', '.join(operands)}, {how}"
-    types = f"({shape.stablehlo}, {shape.stablehlo}) -> {shape.with_element_type(_PRED).stablehlo}"
-    return written(emit, f"{text} : {types}")[0]
+class _Extremum(Expandable, Binary):
+    """Base class of Max and Min. Where the operands are equal, each has half of the derivative.
 
-
-def emit_lexicographic(emit: Any, direction: str, operands: Sequence[str], shape: Shape) -> str:
-    """Writes the ordered comparison of two complex operands of `shape`; returns the result's name.
-
-    StableHLO's own has this meaning, but XLA:CPU compares only the real parts.
+    StableHLO's of complex numbers are not used: XLA:CPU compares only the real parts.
     """
-    part = shape.with_element_type(shape.element_type.real)
-    pred = shape.with_element_type(_PRED)
-    real, imag = (
-        [emit.operation(f"stablehlo.{name}", [each], [shape], [part])[0] for each in operands]
-        for name in ("real", "imag")
-    )
-    is_tie = emit_compare(emit, "EQ", "FLOAT", real, part)
-    choices = [emit_compare(emit, direction, "FLOAT", each, part) for each in (imag, real)]
-    return emit.operation("stablehlo.select", [is_tie, *choices], [pred, pred, pred], [pred])[0]
-
-
-class _Extremum(Binary):
-    """Base class of Max and Min. Where the operands are equal, each has half of the derivative."""
 
     element_types = ALL
     #: How the operand that is chosen compares with the other.
     direction = ""
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return [self.emit(emit, operands, shapes[0])]
-
-    def emit(self, emit: Any, operands: Sequence[str], shape: Any) -> str:
-        """Writes the operation on two operands of `shape`; returns the result's name."""
-        if not shape.element_type.is_complex:
-            return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, shape)[0]
-        # XLA:CPU compares only the real parts.
-        is_first = emit_lexicographic(emit, self.direction, operands, shape)
-        types = [shape.with_element_type(_PRED), shape, shape]
-        return emit.operation("stablehlo.select", [is_first, *operands], types, [shape])[0]
 
     def derivatives(self, lhs, rhs, result):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
@@ -203,6 +168,7 @@ class Max(_Extremum):
     stablehlo_name = "maximum"
     direction = "GT"
     numpy = special.maximum
+    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.gt(lhs, rhs), lhs, rhs))
 
 
 @register
@@ -215,6 +181,7 @@ class Min(_Extremum):
     stablehlo_name = "minimum"
     direction = "LT"
     numpy = special.minimum
+    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.lt(lhs, rhs), lhs, rhs))
 
 
 @register

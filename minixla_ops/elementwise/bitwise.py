@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, element_type
-from minixla.core.operation import register
 from minixla_ops.elementwise.binary import binary_builder
-from minixla_ops.elementwise.families import INTEGERS, INTEGERS_AND_PRED, Binary
+from minixla_ops.elementwise.families import INTEGERS, INTEGERS_AND_PRED, Binary, named_row
 from minixla_ops.vocabulary.casting import cast
 
 
@@ -16,32 +17,6 @@ class _Bitwise(Binary):
 
     element_types = INTEGERS_AND_PRED
     zero_derivative = "integers have no derivative"
-
-
-@register
-class And(_Bitwise):
-    """The bits that lhs and rhs both have; of pred a logical and. XLA: And."""
-
-    stablehlo_name = "and"
-    builder_name = "and_"
-    numpy = np.bitwise_and
-
-
-@register
-class Or(_Bitwise):
-    """The bits that lhs or rhs has; of pred a logical or. XLA: Or."""
-
-    stablehlo_name = "or"
-    builder_name = "or_"
-    numpy = np.bitwise_or
-
-
-@register
-class Xor(_Bitwise):
-    """The bits that one of lhs and rhs has; of pred whether they differ. XLA: Xor."""
-
-    stablehlo_name = "xor"
-    numpy = np.bitwise_xor
 
 
 class _Shift(_Bitwise):
@@ -57,31 +32,22 @@ class _Shift(_Bitwise):
         return cast(super().reference(cast(lhs, seen), cast(rhs, seen)), kind)
 
 
-@register
-class ShiftLeft(_Shift):
-    """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft."""
-
-    stablehlo_name = "shift_left"
-    numpy = np.left_shift
-
-
-@register
-class ShiftRightArithmetic(_Shift):
-    """The bits of lhs moved right by rhs; its first bit is repeated. XLA: ShiftRightArithmetic."""
-
-    stablehlo_name = "shift_right_arithmetic"
-    seen_as = "s"
-    numpy = np.right_shift
-
-
-@register
-class ShiftRightLogical(_Shift):
-    """The bits of lhs moved right by rhs; zeros come in. XLA: ShiftRightLogical."""
-
-    stablehlo_name = "shift_right_logical"
-    numpy = np.right_shift
-
-
-and_, or_, xor, shift_left = map(binary_builder, (And, Or, Xor, ShiftLeft))
-shift_right_arithmetic = binary_builder(ShiftRightArithmetic)
-shift_right_logical = binary_builder(ShiftRightLogical)
+_row = partial(named_row, _Bitwise, build=binary_builder)
+_shift = partial(named_row, _Shift, build=binary_builder)
+and_ = _row("and", np.bitwise_and, "The bits that lhs and rhs both have; of pred a logical and.")
+or_ = _row("or", np.bitwise_or, "The bits that lhs or rhs has; of pred a logical or.")
+xor = _row(
+    "xor", np.bitwise_xor, "The bits that one of lhs and rhs has; of pred whether they differ."
+)
+shift_left = _shift(
+    "shift_left", np.left_shift, "The bits of lhs moved left by rhs; zeros come in."
+)
+shift_right_arithmetic = _shift(
+    "shift_right_arithmetic",
+    np.right_shift,
+    "The bits of lhs moved right by rhs; its first bit is repeated.",
+    seen_as="s",
+)
+shift_right_logical = _shift(
+    "shift_right_logical", np.right_shift, "The bits of lhs moved right by rhs; zeros come in."
+)

@@ -16,7 +16,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import F32, S64, ElementType, canonical_element_type
 from minixla.core.errors import IntegerRangeError, ShapeError, explain
-from minixla.core.operation import Operation
+from minixla.core.operation import REGISTRY, Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
@@ -214,18 +214,15 @@ def promoting(
     return function
 
 
-add = promoting(binary.Add())
-subtract = promoting(binary.Sub())
-multiply = promoting(binary.Mul())
-divide = promoting(binary.Div(), inexact_type, _INEXACT_KINDS)
-bitwise_and = promoting(bitwise.And())
-bitwise_or = promoting(bitwise.Or())
-bitwise_xor = promoting(bitwise.Xor())
-left_shift = promoting(bitwise.ShiftLeft(), numeric_type, _NUMERIC_KINDS)
+add, subtract, multiply, bitwise_and, bitwise_or, bitwise_xor = (
+    promoting(REGISTRY[name]()) for name in ("Add", "Sub", "Mul", "And", "Or", "Xor")
+)
 equal, not_equal, greater, greater_equal, less, less_equal = (
     promoting(comparisons.MEMBERS[direction, False]())
     for direction in ("EQ", "NE", "GT", "GE", "LT", "LE")
 )
+divide = promoting(binary.Div(), inexact_type, _INEXACT_KINDS)
+left_shift = promoting(REGISTRY["ShiftLeft"](), numeric_type, _NUMERIC_KINDS)
 _power = promoting(binary.Pow(), numeric_type, _NUMERIC_KINDS)
 
 
@@ -234,8 +231,8 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
-    operation = bitwise.ShiftRightLogical if unsigned else bitwise.ShiftRightArithmetic
-    return _marked(operation()(lhs, rhs), weak)
+    shift = bitwise.shift_right_logical if unsigned else bitwise.shift_right_arithmetic
+    return _marked(shift(lhs, rhs), weak)
 
 
 @one_program()

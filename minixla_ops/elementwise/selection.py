@@ -14,11 +14,10 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
-from minixla_ops.elementwise.binary import Max, Min
-from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.elementwise.families import Elementwise, Expandable
 from minixla_ops.elementwise.numpy_special import maximum, minimum
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, written, zeros_like
@@ -125,7 +124,7 @@ def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 
 @register
-class Clamp(Elementwise):
+class Clamp(Expandable):
     """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp.
 
     So NaN stays NaN, and max is the result where min is above it.
@@ -146,6 +145,7 @@ class Clamp(Elementwise):
     stablehlo_name = "clamp"
     operands = ("min", "operand", "max")
     numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
+    of_complex = staticmethod(lambda min, operand, max: ops.min(ops.max(operand, min), max))
 
     def shape(self, min, operand, max):
         shapes = min, operand, max = self.array_shapes([min, operand, max])
@@ -156,18 +156,6 @@ class Clamp(Elementwise):
                 advice = "It must be a scalar or have operand's dimensions; use broadcast_in_dim."
                 self.refuse("C2", f"{name} has other dimensions than operand", advice)
         return operand
-
-    def stablehlo(self, emit, operands, shapes, results):
-        if not shapes[1].element_type.is_complex:  # type: ignore[union-attr]  # an array
-            if shapes[0] is shapes[2] is shapes[1]:
-                return emit.same_shape("stablehlo.clamp", operands, results[0])
-            return emit.operation("stablehlo.clamp", operands, shapes, results)
-        low, operand, high = (
-            _emit_whole(emit, operand, shape, results[0])
-            for operand, shape in zip(operands, shapes, strict=True)
-        )
-        raised = Max().emit(emit, [operand, low], results[0])
-        return [Min().emit(emit, [raised, high], results[0])]
 
     def jvp(self, primals, tangents, results):
         low, operand, high = primals
@@ -191,14 +179,6 @@ class Clamp(Elementwise):
         operand = move_batch(operands[1], dimensions[1], at, size)
         low, high = (_beside(operands[i], dimensions[i], operand, at) for i in (0, 2))
         return self(low, operand, high), at
-
-
-def _emit_whole(emit: Any, operand: str, shape: AnyShape, whole: AnyShape) -> str:
-    """Writes the broadcast of an operand of Clamp to the result's shape, where it needs one."""
-    if shape is whole:
-        return operand
-    types = f"({shape.stablehlo}) -> {whole.stablehlo}"
-    return written(emit, f"stablehlo.broadcast_in_dim {operand}, dims = [] : {types}")[0]
 
 
 def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:

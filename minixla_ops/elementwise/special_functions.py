@@ -21,9 +21,9 @@ from minixla.core.operation import REGISTRY, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise import numpy_gamma
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import FLOATS, Binary, Unary, row
+from minixla_ops.elementwise.families import FLOATS, Binary, Expandable, Unary, in_f32, row
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.elementwise.transcendental import FloatUnary, Function, in_f32
+from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.casting import cast
@@ -33,10 +33,11 @@ from minixla_ops.vocabulary.shorthand import full_like, ones_like
 _BELL = 2 / math.sqrt(math.pi)
 
 
-class _Special(Function):
+class _Special(Expandable):
     """Base class: a function of floats with the name of its class in snake_case."""
 
     element_types = FLOATS
+    in_double = True
     least_bits = 16  # MLIR has no erfc of these
     spec_names = ()
 

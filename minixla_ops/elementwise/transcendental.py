@@ -4,74 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import attribute
 from minixla.core.builders import builder
-from minixla.core.element_types import F32
-from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph
 from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
-from minixla_ops.elementwise.families import INEXACT, Elementwise, Unary, row
-from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.elementwise.families import INEXACT, Expandable, Unary, in_f32, row
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
-class Function(Elementwise):
-    """Base class of functions whose text in StableHLO may be that of others."""
-
-    in_double = True
-    #: Types of fewer bits are computed in f32 in StableHLO.
-    least_bits = 0
-    #: The function of complex numbers in terms of others, where StableHLO's is not to be used.
-    of_complex: ClassVar[Callable[[Any], Any] | None] = None
-
-    def stablehlo(self, emit, operands, shapes, results):
-        (shape, *_) = self.array_shapes(shapes)
-        is_narrow = shape.element_type.bits < self.least_bits
-        function = self.expansion(shape) or (self if is_narrow else None)
-        if function is None:
-            return super().stablehlo(emit, operands, shapes, results)
-        graph = _expanded(function, shape, len(operands), is_narrow)
-        if graph.output_shapes[0] is not results[0]:
-            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {results[0]}"
-            advice = "Let them agree, or refuse operands of other element types (element_types)."
-            raise explain(TransformError, self.builder_name, problem, advice=advice)
-        return emit.expand(graph, operands)
-
-    def expansion(self, shape: Shape) -> Callable[..., Any] | None:
-        """The function in terms of others that stands for it in StableHLO; None where it need not.
-
-        An accuracy request is not passed on to them.
-        """
-        return self.of_complex if shape.element_type.is_complex else None
-
-
-@lru_cache(maxsize=1024)
-def _expanded(function: Callable[..., Any], shape: Shape, count: int, is_narrow: bool) -> Graph:
-    def whole(*operands: Any) -> Any:
-        return in_f32(function, *operands) if is_narrow else function(*operands)
-
-    return kept_program(whole, [shape] * count, "expansion")
-
-
-def in_f32(function: Callable[..., Any], *operands: Any) -> Any:
-    """function(*operands), computed in f32 for types narrower than that."""
-    kind = array_shape(operands[0]).element_type
-    if kind.bits >= 32:
-        return function(*operands)
-    return convert(function(*[convert(each, F32) for each in operands]), kind)
-
-
-class FloatUnary(Function, Unary):
+class FloatUnary(Expandable, Unary):
     """Base class of the functions that take an accuracy request (rule RA).
 
     Args:
@@ -84,6 +31,7 @@ class FloatUnary(Function, Unary):
     """
 
     element_types = INEXACT
+    in_double = True
     result_accuracy: ResultAccuracy | None = attribute(AccuracyAttribute(), default=None)
 
 

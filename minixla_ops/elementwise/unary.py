@@ -5,6 +5,7 @@ Functions that are rounded live in `transcendental`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -214,7 +215,7 @@ class Clz(_BitCount):
 
 
 @register
-class PopulationCount(_BitCount):
+class PopulationCount(families.Expandable, _BitCount):
     """The number of bits that are set. XLA: PopulationCount.
 
     XLA:CPU counts the bits of s4 after extending the sign, so that StableHLO counts those of u4.
@@ -225,14 +226,13 @@ class PopulationCount(_BitCount):
     def count(self, bits, width):
         return np.bitwise_count(bits)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(shapes)
-        if shape.element_type.name != "s4":
-            return emit.same_shape("stablehlo.popcnt", operands, shape)
-        unsigned = shape.with_element_type(ELEMENT_TYPES["u4"])
-        bits = emit.operation("stablehlo.bitcast_convert", operands, shapes, [unsigned])
-        count = emit.same_shape("stablehlo.popcnt", bits, unsigned)
-        return emit.operation("stablehlo.bitcast_convert", count, [unsigned], results)
+    def expansion(self, shape):
+        return _count_of_s4 if shape.element_type.name == "s4" else None
+
+
+def _count_of_s4(x: Any) -> Any:
+    count = population_count(ops.bitcast_convert_type(x, "u4"))
+    return ops.bitcast_convert_type(count, "s4")
 
 
 def _half_away_from_zero(x: np.ndarray) -> np.ndarray:
@@ -249,12 +249,7 @@ class _Rounding(Unary):
     zero_derivative = "it is piecewise constant"
 
 
-def _row(stablehlo_name: str, numpy: Any, meaning: str) -> Any:
-    name = stablehlo_name.title().replace("_", "")
-    meaning = f"{meaning} XLA: {name}."
-    return families.row(_Rounding, name, meaning, stablehlo_name=stablehlo_name, numpy=numpy)
-
-
+_row = partial(families.named_row, _Rounding)
 ceil = _row("ceil", np.ceil, "The smallest integral value not below x.")
 floor = _row("floor", np.floor, "The largest integral value not above x.")
 round_nearest_even = _row(
