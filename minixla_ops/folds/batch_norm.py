@@ -62,17 +62,6 @@ class Features:
         return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
-def _total(array: np.ndarray) -> np.ndarray:
-    """The sums along all dimensions but the last, of features, in NumPy; rounded once."""
-    return array.sum(tuple(range(array.ndim - 1)), dtype=np.float64).astype(array.dtype)
-
-
-def _mean(array: np.ndarray) -> np.ndarray:
-    """The mean of each feature's elements, as `_total` has their sum."""
-    total = array.sum(tuple(range(array.ndim - 1)), dtype=np.float64)
-    return np.divide(total, prod(array.shape[:-1])).astype(array.dtype)
-
-
 class Epsilon(Float):
     """A real number, rounded to f32."""
 
@@ -93,7 +82,7 @@ class BatchNorm(Composed):
         (C3) the vectors have one element for each feature, of operand's type.
         (C4) grad_output has the shape of operand.
 
-    Members give `formula` and `program`.
+    Members give `program`.
     """
 
     epsilon: float = attribute(Epsilon())
@@ -120,23 +109,9 @@ class BatchNorm(Composed):
                 self.refuse("C4" if index in self.whole else "C3", problem, advice)
         return as_results((operand, vector, vector)[: self.results])
 
-    def formula(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
-        """The results in NumPy, in the type to compute in; the last dimension numbers features."""
-        raise self.lacks("formula")
-
     def program(self, along: Features, *operands: Any) -> Sequence[Any]:
         """The results as values of operations, for operands in the type to compute in."""
         raise self.lacks("program")
-
-    def reference(self, *operands):
-        own, at = operands[0].dtype, self.feature_index
-        wide = np.dtype(np.float32) if own.itemsize < 4 else own
-        pairs = enumerate(operands)
-        given = [np.moveaxis(x, at, -1) if index in self.whole else x for index, x in pairs]
-        with np.errstate(all="ignore"):
-            whole, *vectors = self.formula(*[each.astype(wide) for each in given])
-            found = [np.moveaxis(whole, -1, at), *vectors]
-            return as_results([each.astype(own) for each in found])
 
     def composition(self, *operands):
         along = Features(operands[0], self.feature_index)
@@ -184,11 +159,6 @@ class BatchNormTraining(BatchNorm):
     """
 
     operands = "operand", "scale", "offset"
-
-    def formula(self, x, gamma, beta):
-        mean = _mean(x)
-        variance = _mean((x - mean) ** 2)
-        return gamma * ((x - mean) / np.sqrt(variance + self.epsilon)) + beta, mean, variance
 
     def program(self, along, x, gamma, beta):
         mean = along.mean(x)
@@ -248,9 +218,6 @@ class BatchNormInference(BatchNorm):
     operands = "operand", "scale", "offset", "mean", "variance"
     results = 1
 
-    def formula(self, x, gamma, beta, mu, sigma2):
-        return (gamma * ((x - mu) / np.sqrt(sigma2 + self.epsilon)) + beta,)
-
     def program(self, along, x, gamma, beta, mu, sigma2):
         factor = gamma * ops.rsqrt(sigma2 + self.epsilon)
         return ((x - along.spread(mu)) * along.spread(factor) + along.spread(beta),)
@@ -289,14 +256,6 @@ class BatchNormGrad(BatchNorm):
 
     operands = "operand", "scale", "batch_mean", "batch_var", "grad_output"
     whole = frozenset({0, 4})
-
-    def formula(self, x, gamma, mu, sigma2, gradient):
-        shifted = sigma2 + self.epsilon
-        c = _mean(gradient * (x - mu) / shifted)
-        d = _mean(gradient)
-        grad_operand = gamma / np.sqrt(shifted) * (gradient - d - c * (x - mu))
-        grad_scale = _total(gradient * ((x - mu) / np.sqrt(shifted)))
-        return grad_operand, grad_scale, _total(gradient)
 
     def program(self, along, x, gamma, mu, sigma2, gradient):
         inverse = ops.rsqrt(sigma2 + self.epsilon)
