@@ -1,10 +1,12 @@
 """XLA's operation set, and functions of chlo: builders, named as there, in snake_case.
 
-A registered operation's stands in the module of its class, under its `builder_name`.
+An operation's stands in the module of its class where it does more than the class says; else it is
+derived here.
 """
 
 import sys
 
+from minixla.core.builders import builder as _builder
 from minixla.core.registry import REGISTRY
 from minixla_ops.collectives import collective_joins, collective_passing, ragged_all_to_all
 from minixla_ops.collectives.collective_reductions import cross_replica_sum
@@ -13,7 +15,9 @@ from minixla_ops.dumps.async_pairs import BUILDERS as _BUILDERS
 from minixla_ops.dynamic_sizes import dimension_sizes, dynamic_reshape
 from minixla_ops.elementwise import conversion, operators, selection, special_functions
 from minixla_ops.elementwise.accuracy import ResultAccuracy
+from minixla_ops.elementwise.binary import binary_builder as _binary_builder
 from minixla_ops.elementwise.comparisons import compare
+from minixla_ops.elementwise.families import Binary as _Binary
 from minixla_ops.elementwise.unary import round
 from minixla_ops.folds import batch_norm, reduce, reduce_window
 from minixla_ops.host import infeed_outfeed, parameters
@@ -45,6 +49,12 @@ from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 from minixla_ops.programs import composite_call
 from minixla_ops.random import random_bit_generator, random_samples
 
-_HOMES = [(each.builder_name, vars(sys.modules[each.__module__])) for each in REGISTRY.values()]
-globals().update({name: home[name] for name, home in _HOMES if name in home}, **_BUILDERS)
-__all__ = sorted(name for name, value in globals().items() if callable(value))  # pyright: ignore[reportUnsupportedDunderAll]
+for _class in REGISTRY.values():
+    _name = _class.builder_name
+    _built = vars(sys.modules[_class.__module__]).get(_name, _BUILDERS.get(_name))
+    if _built is None and _class.spec_names:
+        _built = (_binary_builder if issubclass(_class, _Binary) else _builder)(_class)
+        _built.__module__ = __name__
+    if _built is not None:
+        globals()[_name] = _built
+__all__ = sorted(name for name, value in globals().items() if callable(value) and name[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]

@@ -73,7 +73,8 @@ def _function_text(name: str, function: Callable[..., Any], imports: _Imports) -
 
 def _with_names(annotation: str, function: Callable[..., Any], imports: _Imports) -> str:
     """An annotation whose names the stub knows; adds the modules of types."""
-    own = sys.modules[function.__module__]
+    of = function.__globals__.get("operation", function)
+    own = sys.modules[of.__module__]
     places = [function.__globals__, vars(own), vars(collections.abc), vars(typing)]
 
     def known(match: re.Match[str]) -> str:

@@ -1,22 +1,25 @@
-"""Element-wise arithmetic of two operands; operations on bits are in `bitwise`."""
+"""Element-wise arithmetic of two operands, and operations on their bits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core.builders import named_like
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.roles import fill_role
 from minixla.core.tracebacks import hide_frames
+from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import ALL, INEXACT, NUMERIC, REALS, Binary, Expandable
+from minixla_ops.elementwise.families import Binary, Expandable, named_row
 from minixla_ops.movement.broadcasting import broadcast_operands
+from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 
@@ -25,7 +28,7 @@ class Add(Binary):
     """lhs + rhs; integers wrap, pred is a logical or. XLA: Add."""
 
     stablehlo_name = "add"
-    element_types = ALL
+    element_types = families.ALL
     numpy = np.add
     linear_operands = (0, 1)
 
@@ -41,7 +44,7 @@ class Sub(Binary):
     """lhs - rhs; integers wrap. XLA: Sub."""
 
     stablehlo_name = "subtract"
-    element_types = NUMERIC
+    element_types = families.NUMERIC
     numpy = np.subtract
     linear_operands = (0, 1)
 
@@ -60,7 +63,7 @@ class Mul(Binary):
     """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul."""
 
     stablehlo_name = "multiply"
-    element_types = ALL
+    element_types = families.ALL
     numpy = np.multiply
     linear_operands = (0, 1)
     jointly_linear = False
@@ -79,7 +82,7 @@ class Div(Binary):
     """
 
     stablehlo_name = "divide"
-    element_types = NUMERIC
+    element_types = families.NUMERIC
     numpy = special.quotient
     linear_operands = (0,)
 
@@ -106,7 +109,7 @@ class Rem(Binary):
     """
 
     stablehlo_name = "remainder"
-    element_types = REALS
+    element_types = families.REALS
     numpy = special.remainder
 
     def derivatives(self, lhs, rhs, result):
@@ -122,7 +125,7 @@ class Pow(Binary):
     """
 
     stablehlo_name = "power"
-    element_types = NUMERIC
+    element_types = families.NUMERIC
     numpy = special.power
     in_double = True
 
@@ -145,7 +148,7 @@ class _Extremum(Expandable, Binary):
     StableHLO's of complex numbers are not used: XLA:CPU compares only the real parts.
     """
 
-    element_types = ALL
+    element_types = families.ALL
     #: How the operand that is chosen compares with the other.
     direction = ""
 
@@ -192,7 +195,7 @@ class Atan2(Binary):
     """
 
     stablehlo_name = "atan2"
-    element_types = INEXACT
+    element_types = families.INEXACT
     numpy = special.atan2
     in_double = True
 
@@ -252,6 +255,44 @@ Raises:
 """
 
 
-add, sub, mul, div, rem, pow = map(binary_builder, (Add, Sub, Mul, Div, Rem, Pow))
-max, min, atan2, complex = map(binary_builder, (Max, Min, Atan2, Complex))
+class _Bitwise(Binary):
+    """Base class of the operations on bits."""
+
+    element_types = families.INTEGERS_AND_PRED
+    zero_derivative = "integers have no derivative"
+
+
+class _Shift(_Bitwise):
+    """Base class of shifts by rhs bits; amounts outside [0, width) shift every bit out."""
+
+    element_types = families.INTEGERS
+    #: As signed (s) or unsigned (u) integers of which NumPy sees the operands.
+    seen_as = "u"
+
+    def reference(self, lhs, rhs):
+        kind = element_type(lhs.dtype)
+        seen = ELEMENT_TYPES[f"{self.seen_as}{kind.bits}"]
+        return cast(super().reference(cast(lhs, seen), cast(rhs, seen)), kind)
+
+
+_row = partial(named_row, _Bitwise, build=binary_builder)
+_shift = partial(named_row, _Shift, build=binary_builder)
+and_ = _row("and", np.bitwise_and, "The bits that lhs and rhs both have; of pred a logical and.")
+or_ = _row("or", np.bitwise_or, "The bits that lhs or rhs has; of pred a logical or.")
+xor = _row(
+    "xor", np.bitwise_xor, "The bits that one of lhs and rhs has; of pred whether they differ."
+)
+shift_left = _shift(
+    "shift_left", np.left_shift, "The bits of lhs moved left by rhs; zeros come in."
+)
+shift_right_arithmetic = _shift(
+    "shift_right_arithmetic",
+    np.right_shift,
+    "The bits of lhs moved right by rhs; its first bit is repeated.",
+    seen_as="s",
+)
+shift_right_logical = _shift(
+    "shift_right_logical", np.right_shift, "The bits of lhs moved right by rhs; zeros come in."
+)
+
 fill_role("add", Add())

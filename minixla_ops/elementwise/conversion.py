@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Int32, TypeAttribute, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
@@ -61,7 +60,7 @@ class ConvertElementType(Expandable, Unary):
         return self(ops.real(operand))
 
     def transpose(self, cotangents, operands, linear):
-        return (convert_element_type(cotangents, array_shape(operands[0]).element_type),)
+        return (ops.convert_element_type(cotangents, array_shape(operands[0]).element_type),)
 
 
 @register
@@ -213,8 +212,3 @@ def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> n
         bits = np.where(exponent <= own_bias - bias, sign, bits)
         bits = np.where(exponent > own_bias + bias, infinite, bits)
     return np.asarray(np.where(np.isnan(array), given, bits)).view(array.dtype)
-
-
-bitcast_convert_type = builder(BitcastConvertType)
-reduce_precision = builder(ReducePrecision)
-convert_element_type = builder(ConvertElementType)

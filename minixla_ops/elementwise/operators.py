@@ -22,7 +22,7 @@ from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
 from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program, weak_type_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
-from minixla_ops.elementwise import binary, bitwise, comparisons, unary
+from minixla_ops.elementwise import binary, comparisons, unary
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import ones_like, splat
 
@@ -231,7 +231,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
-    shift = bitwise.shift_right_logical if unsigned else bitwise.shift_right_arithmetic
+    shift = ops.shift_right_logical if unsigned else ops.shift_right_arithmetic
     return _marked(shift(lhs, rhs), weak)
 
 
@@ -245,19 +245,19 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
     if kind.kind == "unsigned":
-        return _marked(binary.div(lhs, rhs), weak)
+        return _marked(ops.div(lhs, rhs), weak)
     if kind.is_float and kind.bits < 32:
         lhs, rhs = convert(lhs, F32), convert(rhs, F32)
-    rest = binary.rem(lhs, rhs)  # refuses complex numbers
+    rest = ops.rem(lhs, rhs)  # refuses complex numbers
     # As CPython's float_floor_div: exact multiples divide without error.
     exact = ops.select(rhs == 0, lhs, lhs - rest) if kind.is_float else lhs
-    whole = binary.div(exact, rhs)
-    is_above = (rest != 0) & (unary.sign(lhs) != unary.sign(rhs))
+    whole = ops.div(exact, rhs)
+    is_above = (rest != 0) & (ops.sign(lhs) != ops.sign(rhs))
     whole = ops.select(is_above, whole - 1, whole)
     if kind.is_float:
-        below = unary.floor(whole)
+        below = ops.floor(whole)
         nearest = ops.select(whole - below > 0.5, below + 1, below)
-        zero = unary.sign(lhs) * unary.sign(rhs) * 0
+        zero = ops.sign(lhs) * ops.sign(rhs) * 0
         whole = convert(ops.select(nearest == 0, zero, nearest), kind)
     return _marked(whole, weak)
 
@@ -273,7 +273,7 @@ def remainder(lhs: Any, rhs: Any) -> Any:
     is_integer = operand_shape(lhs).element_type.is_integer
     if is_integer:
         rhs = ops.select(rhs == 0, ones_like(rhs), rhs)
-    rest = binary.rem(lhs, rhs)
+    rest = ops.rem(lhs, rhs)
     has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
     result = ops.select(has_other_sign, rest + rhs, rest)
     if not is_integer:

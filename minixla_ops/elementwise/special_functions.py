@@ -206,7 +206,7 @@ class NextAfter(_Special, Binary):
         return np.asarray(np.nextafter(lhs, rhs))
 
 
-erf, next_after, polygamma, zeta = map(builder, (Erf, NextAfter, Polygamma, Zeta))
+next_after, polygamma, zeta = map(builder, (NextAfter, Polygamma, Zeta))
 
 #: By chlo's name.
 SPECIAL: dict[str, Operation] = {

@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import attribute
-from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
@@ -76,15 +75,17 @@ class Logistic(FloatUnary):
         if array_shape(operand).element_type.bits >= 32:
             return result * (1 - result)
         # A result of few digits leaves the difference fewer.
-        return in_f32(lambda x: logistic(x) * logistic(-x), operand)
+        return in_f32(lambda x: ops.logistic(x) * ops.logistic(-x), operand)
 
 
 def _cbrt_of_complex(x: Any) -> Any:
     a, b = ops.real(x), ops.imag(x)
     # An eighth of a large modulus cannot overflow.
     size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
-    modulus, angle = ops.select(size == math.inf, 2 * cbrt(eighth), cbrt(size)), ops.atan2(b, a) / 3
-    return ops.complex(modulus * cos(angle), ops.select(angle == 0, b, modulus * sin(angle)))
+    modulus = ops.select(size == math.inf, 2 * ops.cbrt(eighth), ops.cbrt(size))
+    angle = ops.atan2(b, a) / 3
+    imag = ops.select(angle == 0, b, modulus * ops.sin(angle))
+    return ops.complex(modulus * ops.cos(angle), imag)
 
 
 @register
@@ -106,7 +107,7 @@ class Cbrt(FloatUnary):
 
 def _sin_of_complex(x: Any) -> Any:
     a, b = ops.real(x), ops.imag(x)
-    sine, cosine = sin(a), cos(a)
+    sine, cosine = ops.sin(a), ops.cos(a)
     # As C99 has it, where the products are 0 * inf or the angle has no sine.
     rising, opening = _times_cosh(sine, b), _times_sinh(cosine, b)
     is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
@@ -132,7 +133,7 @@ class Sin(FloatUnary):
 
 def _cos_of_complex(x: Any) -> Any:
     a, b = ops.real(x), ops.imag(x)
-    sine, cosine = sin(a), cos(a)
+    sine, cosine = ops.sin(a), ops.cos(a)
     rising, falling = _times_cosh(cosine, b), _times_sinh(-sine, b)
     # As C99 has it, where the products are 0 * inf or the angle has no sine.
     is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
@@ -200,6 +201,3 @@ def _times_sinh(factor: Any, x: Any) -> Any:
     """
     growing, falling, growing_too, falling_too = (expm1(x * c) for c in (0.5, -0.5, 0.5, -0.5))
     return factor * growing * (0.5 * growing_too + 1) - factor * falling * (0.5 * falling_too + 1)
-
-
-cbrt, cos, cosh, logistic, sin = map(builder, (Cbrt, Cos, Cosh, Logistic, Sin))

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
 from minixla_ops.elementwise import families
@@ -23,7 +22,7 @@ from minixla_ops.vocabulary.shorthand import array_shape, ones_like, zeros_like
 
 def conjugate(value: Any) -> Any:
     """The complex conjugate; a value of another type is its own."""
-    return ops.complex(real(value), -imag(value)) if _is_complex(value) else value
+    return ops.complex(ops.real(value), -ops.imag(value)) if _is_complex(value) else value
 
 
 def _is_complex(value: Any) -> bool:
@@ -60,7 +59,7 @@ class Abs(Unary):
 
     def jvp(self, primals, tangents, results):
         if _is_complex(primals[0]):
-            return real(tangents[0] * _reversed_direction(primals[0], results))
+            return ops.real(tangents[0] * _reversed_direction(primals[0], results))
         return _with_sign_of(primals[0], tangents[0])
 
     def vjp(self, cotangents, operands, results, active):
@@ -98,19 +97,19 @@ class Sign(Unary):
     def jvp(self, primals, tangents, results):
         if not _is_complex(primals[0]):
             return None
-        radial = results * real(conjugate(results) * tangents[0])
+        radial = results * ops.real(conjugate(results) * tangents[0])
         return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
 
     def vjp(self, cotangents, operands, results, active):
         if not _is_complex(operands[0]):
             return (None,)
-        radial = real(cotangents * results) * conjugate(results)
+        radial = ops.real(cotangents * results) * conjugate(results)
         return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
 
 
 def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
     """1 / |z|, and 0 where z is."""
-    return abs(sign_of_operand) / _without_zero(abs(operand))
+    return ops.abs(sign_of_operand) / _without_zero(ops.abs(operand))
 
 
 class _Part(Unary):
@@ -231,7 +230,7 @@ class PopulationCount(families.Expandable, _BitCount):
 
 
 def _count_of_s4(x: Any) -> Any:
-    count = population_count(ops.bitcast_convert_type(x, "u4"))
+    count = ops.population_count(ops.bitcast_convert_type(x, "u4"))
     return ops.bitcast_convert_type(count, "s4")
 
 
@@ -271,9 +270,4 @@ class RoundNearestAfz(_Rounding):
 
 def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
-    return round_nearest_afz(operand)
-
-
-abs, clz, imag, is_finite = map(builder, (Abs, Clz, Imag, IsFinite))
-neg, not_, population_count = map(builder, (Neg, Not, PopulationCount))
-real, sign, round_nearest_afz = map(builder, (Real, Sign, RoundNearestAfz))
+    return ops.round_nearest_afz(operand)

@@ -15,7 +15,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Float, Integer, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import F32
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
@@ -172,8 +171,8 @@ class BatchNormTraining(BatchNorm):
         of_output, *of_moments = cotangents
         found: list[Any] = [None, None, None]
         if of_output is not None:
-            attributes = self.epsilon, self.feature_index
-            found[:] = batch_norm_grad(operand, scale, *moments, of_output, *attributes)
+            gradient = BatchNormGrad(self.epsilon, self.feature_index)
+            found[:] = gradient(operand, scale, *moments, of_output)
         if active[0]:
             through_moments = self._cotangent_of_moments(operand, moments[0], *of_moments)
             found[0] = add_cotangents(found[0], through_moments)
@@ -270,8 +269,3 @@ class BatchNormGrad(BatchNorm):
             - along.spread(factor * grad_offset / along.count)
         )
         return grad_operand, product * inverse, grad_offset
-
-
-batch_norm_training = builder(BatchNormTraining)
-batch_norm_inference = builder(BatchNormInference)
-batch_norm_grad = builder(BatchNormGrad)

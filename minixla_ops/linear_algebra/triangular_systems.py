@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Enumeration, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
@@ -170,8 +169,8 @@ class Cholesky(MatrixOperation):
         # "Differentiation of the Cholesky decomposition", 2016).
         turned = "NO_TRANSPOSE" if self.lower else "ADJOINT"
         factor, half = _applied(results, turned), _half(_applied(tangents[0], turned))
-        inner = triangular_solve(factor, half + _applied(half, "ADJOINT"), True, True)
-        inner = triangular_solve(factor, inner, False, True, False, "ADJOINT")
+        inner = ops.triangular_solve(factor, half + _applied(half, "ADJOINT"), True, True)
+        inner = ops.triangular_solve(factor, inner, False, True, False, "ADJOINT")
         return _applied(_product(factor, _half(inner)), turned)
 
     def batch(self, operands, dimensions):
@@ -305,6 +304,3 @@ class TriangularSolve(MatrixOperation):
         merged = sizes[first] * sizes[first + 1]
         joined = ops.reshape(b, (*sizes[:first], merged, *sizes[first + 2 :]))
         return ops.reshape(self(a, joined), sizes), at
-
-
-cholesky, triangular_solve = map(builder, (Cholesky, TriangularSolve))

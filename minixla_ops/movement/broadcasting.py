@@ -10,7 +10,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Field, Integers, attribute
-from minixla.core.builders import builder, named_like
+from minixla.core.builders import named_like
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -268,6 +268,3 @@ class Broadcast(Operation):
 
     def batch(self, operands, dimensions):
         return self(*operands), dimensions[0] + len(self.broadcast_sizes)
-
-
-broadcast = builder(Broadcast)

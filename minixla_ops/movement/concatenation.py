@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Dimension, attribute
-from minixla.core.builders import builder
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
@@ -91,7 +90,4 @@ class ConcatInDim(Operation):
 
     def batch(self, operands, dimensions):
         aligned, at = align_batches(operands, dimensions)
-        return concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at
-
-
-concat_in_dim = builder(ConcatInDim)
+        return ops.concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at

@@ -98,6 +98,5 @@ class Iota(Operation):
         return written(emit, text)
 
 
-constant = builder(Constant)
 iota = builder(Iota, output_shape="shape")
 fill_role("constant", Constant)

@@ -9,10 +9,9 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
-from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
-from minixla_ops.movement.slicing import box, inserted, slice
+from minixla_ops.movement.slicing import box, inserted
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.batch_dimensions import move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros_like
@@ -109,22 +108,22 @@ class Pad(Operation):
     def batch(self, operands, dimensions):
         (operand, padding_value), (at, value_at) = operands, dimensions
         if value_at is None:
-            return pad(operand, padding_value, inserted(self.padding_config, at, (0, 0, 0))), at
+            return ops.pad(operand, padding_value, inserted(self.padding_config, at, (0, 0, 0))), at
         return _pad_with_each(operand, padding_value, at, self.padding_config)
 
 
 def _unpad(cotangent: Any, operand: Shape, padding_config: Triples) -> Any:
     """What of a result of `pad` came from the operand; zero where an edge was removed."""
     edges = tuple([(-low, -high, 0) for low, high, _ in padding_config])
-    inside = pad(cotangent, splat(0, Shape(operand.element_type)), edges)
+    inside = ops.pad(cotangent, splat(0, Shape(operand.element_type)), edges)
     strides = tuple([interior + 1 for _, _, interior in padding_config])
-    return slice(inside, (0,) * operand.rank, array_shape(inside).dimensions, strides)
+    return ops.slice(inside, (0,) * operand.rank, array_shape(inside).dimensions, strides)
 
 
 def _is_padding(operand: Shape, padding_config: Triples) -> Any:
     """A mask, where a result of `pad` has the padding value."""
     inside = splat(False, Shape("pred", operand.dimensions))
-    return pad(inside, splat(True, Shape("pred")), padding_config)
+    return ops.pad(inside, splat(True, Shape("pred")), padding_config)
 
 
 def _pad_with_each(
@@ -135,9 +134,6 @@ def _pad_with_each(
     operand = move_batch(operand, at, 0, size)
     config = ((0, 0, 0), *padding_config)
     whole = array_shape(operand)
-    padded = pad(operand, splat(0, Shape(whole.element_type)), config)
+    padded = ops.pad(operand, splat(0, Shape(whole.element_type)), config)
     values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
     return ops.select(_is_padding(whole, config), values, padded), 0
-
-
-pad = builder(Pad)

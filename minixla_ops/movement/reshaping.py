@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Field, Integers, attribute
-from minixla.core.builders import builder, named_like
+from minixla.core.builders import named_like
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -144,11 +145,11 @@ class Transpose(Operation):
 
     def transpose(self, cotangents, operands, linear):
         order = sorted(range(len(self.permutation)), key=self.permutation.__getitem__)
-        return (transpose(cotangents, order),)
+        return (ops.transpose(cotangents, order),)
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
+        return ops.transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
 
 
 def _shifted(dimensions: Sequence[int], at: int) -> tuple[int, ...]:
@@ -194,7 +195,7 @@ class Rev(Operation):
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return rev(operands[0], _shifted(self.dimensions, at)), at
+        return ops.rev(operands[0], _shifted(self.dimensions, at)), at
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:
@@ -240,7 +241,3 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
     sizes = shape.dimensions
     merged = (*sizes[:first], math.prod(sizes[first:last]), *sizes[last:])
     return reshape(operand, merged if run else sizes)
-
-
-transpose = builder(Transpose)
-rev = builder(Rev)

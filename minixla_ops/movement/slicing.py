@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import builder
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -110,7 +108,7 @@ class Slice(Operation):
         at = dimensions[0] or 0
         size = array_shape(operands[0]).dimensions[at]
         pairs = zip(self.values.values(), (0, size, 1), strict=True)
-        return slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
+        return ops.slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
 
 
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = 1) -> Any:
@@ -128,17 +126,14 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
         advice = f"dimension must be in [0, {len(sizes)}); a scalar has no dimension."
         raise explain(AttributeValueError, "slice_in_dim", problem, [f"operand {shape}"], advice)
     starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
-    return slice(operand, tuple(starts), tuple(limits), tuple(strides))
+    return ops.slice(operand, tuple(starts), tuple(limits), tuple(strides))
 
 
 def box(ranges: Iterable[Sequence[int]]) -> tuple[Any, ...]:
     """The index of a NumPy array for a box: (start, limit[, stride]) of each dimension."""
-    return (..., *[builtins.slice(*each) for each in ranges])
+    return (..., *[slice(*each) for each in ranges])
 
 
 def inserted(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
     """`values` with one more at `position`: what a batch dimension adds to a list of sizes."""
     return (*values[:position], value, *values[position:])
-
-
-slice = builder(Slice)
