@@ -1,7 +1,6 @@
 """XLA's operation set, and functions of chlo: builders, named as there, in snake_case.
 
-An operation's stands in the module of its class where it does more than the class says; else it is
-derived here.
+They are derived here from the classes that do not stand beside a builder.
 """
 
 import sys

@@ -73,8 +73,7 @@ def _function_text(name: str, function: Callable[..., Any], imports: _Imports) -
 
 def _with_names(annotation: str, function: Callable[..., Any], imports: _Imports) -> str:
     """An annotation whose names the stub knows; adds the modules of types."""
-    of = function.__globals__.get("operation", function)
-    own = sys.modules[of.__module__]
+    own = sys.modules[function.__globals__["__name__"]]
     places = [function.__globals__, vars(own), vars(collections.abc), vars(typing)]
 
     def known(match: re.Match[str]) -> str:

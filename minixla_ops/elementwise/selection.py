@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
@@ -83,8 +82,8 @@ class Select(Elementwise):
         pred, nothing = operands[0], zeros_like(cotangents)
         return [
             None,
-            select(pred, cotangents, nothing) if linear[1] else None,
-            select(pred, nothing, cotangents) if linear[2] else None,
+            ops.select(pred, cotangents, nothing) if linear[1] else None,
+            ops.select(pred, nothing, cotangents) if linear[2] else None,
         ]
 
     def batch(self, operands, dimensions):
@@ -95,6 +94,13 @@ class Select(Elementwise):
             move_batch(value, place, at, size) for value, place in zip(values, places, strict=True)
         )
         return self(_beside(pred, where, on_true, at), on_true, on_false), at
+
+    @staticmethod
+    def build(pred: Any, on_true: Any, on_false: Any) -> Any:
+        on_true, on_false = tuple_value(on_true), tuple_value(on_false)
+        if isinstance(shape_of(on_true), TupleShape):
+            return _select_tuple(pred, on_true, on_false)
+        return Select()(*common_sizes(pred, on_true, on_false))
 
 
 @register
@@ -180,6 +186,10 @@ class Clamp(Expandable):
         low, high = (_beside(operands[i], dimensions[i], operand, at) for i in (0, 2))
         return self(low, operand, high), at
 
+    @staticmethod
+    def build(min: Any, operand: Any, max: Any) -> Any:
+        return Clamp()(*common_sizes(min, operand, max))
+
 
 def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
     """A batched pred or bound for a `value` whose batch dimension is `at`; scalars stay scalars."""
@@ -192,17 +202,6 @@ def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
     return move_batch(operand, dimension, at, sizes[at])
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """Select, of tuples too; dynamic sizes become common ones."""
-    on_true, on_false = tuple_value(on_true), tuple_value(on_false)
-    if isinstance(shape_of(on_true), TupleShape):
-        return _select_tuple(pred, on_true, on_false)
-    return Select()(*common_sizes(pred, on_true, on_false))
-
-
-select = named_like(select, Select)
-
-
 def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
     shapes = [shape_of(each) for each in (pred, on_true, on_false)]
     if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
@@ -213,11 +212,3 @@ def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
         raise explain(ShapeError, "select", problem, shown, advice)
     pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
     return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
-
-
-def clamp(min: Any, operand: Any, max: Any) -> Any:
-    """Clamp; dynamic sizes become common ones."""
-    return Clamp()(*common_sizes(min, operand, max))
-
-
-clamp = named_like(clamp, Clamp)

@@ -8,7 +8,6 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import named_like
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
@@ -161,15 +160,12 @@ class Reduce(Fold):
         )
         return winners, alone, count + alone
 
-
-def _reduce(
-    operands: Any,
-    init_values: Any,
-    computation: Graph | Callable[..., Any],
-    dimensions_to_reduce: Sequence[int],
-) -> Any:
-    _, values, graph = fold_arguments(Reduce, operands, init_values, computation)
-    return Reduce(graph, listed(dimensions_to_reduce))(*values)
-
-
-reduce = named_like(_reduce, Reduce)
+    @staticmethod
+    def build(
+        operands: Any,
+        init_values: Any,
+        computation: Graph | Callable[..., Any],
+        dimensions_to_reduce: Sequence[int],
+    ) -> Any:
+        _, values, graph = fold_arguments(Reduce, operands, init_values, computation)
+        return Reduce(graph, listed(dimensions_to_reduce))(*values)

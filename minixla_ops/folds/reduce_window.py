@@ -8,7 +8,6 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import named_like
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
@@ -174,6 +173,22 @@ class ReduceWindow(Fold, Windowed):
         active = [False, False, True, False, False, False]
         return list(gathering.vjp((None, None, source), operands, None, active))[2]
 
+    @staticmethod
+    def build(
+        operands: Any,
+        init_values: Any,
+        computation: Graph | Callable[..., Any],
+        window_dimensions: Sequence[int],
+        window_strides: Sequence[int],
+        padding: str | Sequence[Sequence[int]],
+        base_dilations: Sequence[int] | None = None,
+        window_dilations: Sequence[int] | None = None,
+    ) -> Any:
+        shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
+        given = window_dimensions, window_strides, padding, base_dilations, window_dilations
+        window = resolve_window(shapes[0].dimensions, *given)
+        return ReduceWindow(graph, *window)(*values)
+
 
 def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
     """For each position of the window the element of `values` where `select` picks `operand`'s.
@@ -204,22 +219,3 @@ def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
     shapes = [pred, scalar, scalar] * 2
     computation = chooser.remembered(name, closed_graph, pick, shapes, name, name)
     return ReduceWindow(computation, *window)
-
-
-def _reduce_window(
-    operands: Any,
-    init_values: Any,
-    computation: Graph | Callable[..., Any],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: str | Sequence[Sequence[int]],
-    base_dilations: Sequence[int] | None = None,
-    window_dilations: Sequence[int] | None = None,
-) -> Any:
-    shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
-    given = window_dimensions, window_strides, padding, base_dilations, window_dilations
-    window = resolve_window(shapes[0].dimensions, *given)
-    return ReduceWindow(graph, *window)(*values)
-
-
-reduce_window = named_like(_reduce_window, ReduceWindow)

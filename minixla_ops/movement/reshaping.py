@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Field, Integers, attribute
-from minixla.core.builders import named_like
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -63,12 +62,28 @@ class Reshape(Operation):
         return written(emit, f"stablehlo.reshape {operands[0]} : {types}")
 
     def transpose(self, cotangents, operands, linear):
-        return (reshape(cotangents, array_shape(operands[0]).dimensions),)
+        return (ops.reshape(cotangents, array_shape(operands[0]).dimensions),)
 
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
-        return reshape(operand, (size, *self.dimensions)), 0
+        return ops.reshape(operand, (size, *self.dimensions)), 0
+
+    @staticmethod
+    def build(operand: Any, dimensions: Sequence[int]) -> Any:
+        operation = Reshape(listed(dimensions))
+        shape: Any = shape_of(operand, operation.builder_name)
+        if not shape.is_dynamic:
+            return operation(operand)
+        kept = _kept_dimensions(shape, operation.dimensions)
+        if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
+            operation.refuse(
+                "D1",
+                f"a dynamic dimension is split or merged, of operand {shape}",
+                "Keep dynamic dimensions whole, with the same sizes before or after them, or say "
+                "what their sizes are with dynamic_reshape.",
+            )
+        return on_bounds(operation, operand, kept)
 
 
 def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | None]:
@@ -82,26 +97,6 @@ def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | No
                 break
             kept[source] = target
     return kept
-
-
-def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
-    """Reshape; dynamic sizes are kept."""
-    operation = Reshape(listed(dimensions))
-    shape: Any = shape_of(operand, operation.builder_name)
-    if not shape.is_dynamic:
-        return operation(operand)
-    kept = _kept_dimensions(shape, operation.dimensions)
-    if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
-        operation.refuse(
-            "D1",
-            f"a dynamic dimension is split or merged, of operand {shape}",
-            "Keep dynamic dimensions whole, with the same sizes before or after them, or say what "
-            "their sizes are with dynamic_reshape.",
-        )
-    return on_bounds(operation, operand, kept)
-
-
-reshape = named_like(reshape, Reshape)
 
 
 @register
@@ -211,7 +206,7 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
         problem = "(C1) the shape does not hold the elements of the operand"
         advice = "The number of elements and their type must stay the same."
     else:
-        result = reshape(operand, shape.dimensions)
+        result = ops.reshape(operand, shape.dimensions)
         if array_shape(result) is shape:
             return result
         problem = f"(C2) the result is {shape_of(result)}"
@@ -240,4 +235,4 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
         raise explain(AttributeValueError, "collapse", problem, shown, advice)
     sizes = shape.dimensions
     merged = (*sizes[:first], math.prod(sizes[first:last]), *sizes[last:])
-    return reshape(operand, merged if run else sizes)
+    return ops.reshape(operand, merged if run else sizes)

@@ -13,7 +13,6 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
-from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape, TupleShape
@@ -130,12 +129,9 @@ class RngBitGenerator(Composed):
             return Operation.batch(self, operands, dimensions)
         return super().batch(operands, dimensions)
 
-
-def _rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
-    return RngBitGenerator(algorithm, shape)(initial_state)
-
-
-rng_bit_generator = named_like(_rng_bit_generator, RngBitGenerator)
+    @staticmethod
+    def build(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
+        return RngBitGenerator(algorithm, shape)(initial_state)
 
 
 def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:
