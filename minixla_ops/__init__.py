@@ -18,7 +18,7 @@ from minixla_ops.elementwise.binary import binary_builder as _binary_builder
 from minixla_ops.elementwise.comparisons import compare
 from minixla_ops.elementwise.families import Binary as _Binary
 from minixla_ops.elementwise.unary import round
-from minixla_ops.folds import batch_norm, reduce, reduce_window
+from minixla_ops.folds import batch_norm, fold, reduce_window
 from minixla_ops.host import infeed_outfeed, parameters
 from minixla_ops.host.custom_call import register_custom_call
 from minixla_ops.host.infeed_outfeed import create_token

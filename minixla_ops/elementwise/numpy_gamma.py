@@ -6,7 +6,6 @@ Outside of their domains they are what chlo's operations of these names are.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -75,7 +74,9 @@ def lgamma(x: np.ndarray) -> np.ndarray:
     whole = np.where(near, np.rint(x), 2.0)
     z = np.where(near, x - whole, 0.0)
     shift = np.where(whole == 1, -np.log1p(z), np.where(whole == 3, np.log(2 + z), 0.0))
-    series = z * polyval(z, _near_two()) + shift
+    slopes = _slopes(2.0)
+    integrals = slopes / np.arange(2, len(slopes) + 2)
+    series = z * polyval(z, [1 - np.euler_gamma, *integrals]) + shift
     return np.where(near, series, by_math(math.lgamma, x, math.inf))
 
 
@@ -102,21 +103,12 @@ def _digamma_of_positive(x: np.ndarray) -> np.ndarray:
     z = np.where(is_above, x - 1, x) - _ROOT
     near = np.abs(z) <= 0.6
     z = np.where(near, z, 0.0)
-    series = _AT_ROOT + z * polyval(z, _near_root()) + np.where(is_above, 1 / (x - 1), 0.0)
+    series = _AT_ROOT + z * polyval(z, _slopes(_ROOT)) + np.where(is_above, 1 / (x - 1), 0.0)
     return np.where(near, series, found)
 
 
 @cache
-def _near_two() -> Sequence[float]:
-    """The coefficients of lgamma(2 + z) / z."""
+def _slopes(x: float) -> np.ndarray:
+    """The coefficients of (digamma(z + x) - digamma(x)) / z."""
     k = np.arange(2.0, _TERMS)
-    signs = np.where(k % 2 == 0, 1.0, -1.0)
-    return (1 - np.euler_gamma, *(signs * zeta(k, np.full_like(k, 2.0)) / k))
-
-
-@cache
-def _near_root() -> Sequence[float]:
-    """The coefficients of (digamma(z + root) - digamma(root)) / z."""
-    k = np.arange(2.0, _TERMS)
-    signs = np.where(k % 2 == 0, 1.0, -1.0)
-    return tuple(signs * zeta(k, np.full_like(k, _ROOT)))
+    return np.where(k % 2 == 0, 1.0, -1.0) * zeta(k, np.full_like(k, x))

@@ -26,6 +26,7 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
@@ -109,8 +110,11 @@ class _Sum(_Special, Binary):
     where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x, the
     sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which is
     a difference of two. `numpy` is the sum where x is positive.
+
+    Members give that and `second(order, x)`, the derivative with respect to x.
     """
 
+    second = GIVEN
     #: The exponent s, less the order.
     offset = 0
 
@@ -136,10 +140,6 @@ class _Sum(_Special, Binary):
 
     def derivatives(self, lhs, rhs, result):
         return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
-
-    def second(self, order: Any, x: Any) -> Any:
-        """The derivative with respect to the second operand."""
-        raise self.lacks("second")
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,7 @@ from minixla.core.operation import register
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Unary
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like, zeros_like
 
@@ -181,15 +182,12 @@ class Not(Unary):
 class _BitCount(Unary):
     """Base class of the counts of bits; the count wraps where the type is too narrow for it.
 
-    Members give `count`, of the bits of unsigned elements and their number.
+    Members give `count(bits, width)`, of unsigned elements and their number of bits.
     """
 
+    count = GIVEN
     element_types = families.INTEGERS
     zero_derivative = "integers have no derivative"
-
-    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
-        """The result for elements of `width` bits held in an unsigned type."""
-        raise self.lacks("count")
 
     def reference(self, operand):
         kind = element_type(operand.dtype)

@@ -7,7 +7,6 @@ which loses its digits where it is small against the mean; and StableHLO's inter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary import batch_dimensions
+from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
 
@@ -81,7 +80,8 @@ class BatchNorm(Composed):
         (C3) the vectors have one element for each feature, of operand's type.
         (C4) grad_output has the shape of operand.
 
-    Members give `program`.
+    Members give `program(along, *operands)`: the results as values of operations, for Features and
+    operands in the type to compute in.
     """
 
     epsilon: float = attribute(Epsilon())
@@ -89,6 +89,7 @@ class BatchNorm(Composed):
     #: Which operands have the operand's shape; the others are vectors of one element a feature.
     whole: ClassVar[frozenset[int]] = frozenset({0})
     results: ClassVar[int] = 3
+    program = GIVEN
 
     def shape(self, *operands):
         shapes, at = self.array_shapes(operands), self.feature_index
@@ -108,10 +109,6 @@ class BatchNorm(Composed):
                 self.refuse("C4" if index in self.whole else "C3", problem, advice)
         return as_results((operand, vector, vector)[: self.results])
 
-    def program(self, along: Features, *operands: Any) -> Sequence[Any]:
-        """The results as values of operations, for operands in the type to compute in."""
-        raise self.lacks("program")
-
     def composition(self, *operands):
         along = Features(operands[0], self.feature_index)
         return as_results(along.narrow(*self.program(along, *along.wide(*operands))))
@@ -124,16 +121,12 @@ class BatchNorm(Composed):
         folded = []
         for index, (operand, dimension) in enumerate(zip(operands, dimensions, strict=True)):
             at = feature if index in self.whole else 0
-            folded.append(
-                batch_dimensions.merge_dimension(
-                    batch_dimensions.move_batch(operand, dimension, at, size), at, at
-                )
-            )
+            moved = batch_dimensions.move_batch(operand, dimension, at, size)
+            folded.append(batch_dimensions.merge_dimension(moved, at, at))
         places = (feature, 0, 0)[: self.results]
         results = zip(as_tuple(self(*folded)), places, strict=True)
-        return as_results(
-            [batch_dimensions.split_dimension(each, at, size) for each, at in results]
-        ), as_results(places)
+        split = [batch_dimensions.split_dimension(each, at, size) for each, at in results]
+        return as_results(split), as_results(places)
 
 
 @register

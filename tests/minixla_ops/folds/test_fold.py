@@ -17,7 +17,7 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import AttributeValueError, DerivativeError, ShapeError
 from minixla.core.shapes import Shape
 from minixla.core.tracing import bind, trace_to_graph
-from minixla_ops.folds.reduce import Reduce
+from minixla_ops.folds.fold import Reduce
 from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.harness import (
     DerivativesTogether,
