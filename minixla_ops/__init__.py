@@ -12,7 +12,7 @@ from minixla_ops.collectives.collective_reductions import cross_replica_sum
 from minixla_ops.control_flow import conditional, loops, map, scan
 from minixla_ops.dumps.async_pairs import BUILDERS as _BUILDERS
 from minixla_ops.dynamic_sizes import dimension_sizes, dynamic_reshape
-from minixla_ops.elementwise import conversion, operators, selection, special_functions
+from minixla_ops.elementwise import conversion, operators, selection, transcendental
 from minixla_ops.elementwise.accuracy import ResultAccuracy
 from minixla_ops.elementwise.binary import binary_builder as _binary_builder
 from minixla_ops.elementwise.comparisons import compare
@@ -31,7 +31,7 @@ from minixla_ops.host.send_recv import (
 from minixla_ops.indexing import dynamic_slicing, gather, scatter, select_and_scatter, sorting
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.linear_algebra import fft, triangular_systems
-from minixla_ops.movement import broadcasting, concatenation, constants, pads
+from minixla_ops.movement import broadcasting, constants
 from minixla_ops.movement.reshaping import collapse, reshape_explicit
 from minixla_ops.movement.slicing import slice_in_dim
 from minixla_ops.products import scaled_dot

@@ -17,14 +17,9 @@ from minixla_ops.movement.broadcasting import broadcast_operands
 from minixla_ops.vocabulary.shorthand import written
 
 _PRED = ELEMENT_TYPES["pred"]
-_NUMPY: dict[str, Callable[..., Any]] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "GE": np.greater_equal,
-    "GT": np.greater,
-    "LE": np.less_equal,
-    "LT": np.less,
-}
+_NUMPY: dict[str, Callable[..., Any]] = dict(
+    EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less
+)
 
 
 class Comparison(Expandable, Binary):

@@ -9,19 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-
-
-def erf(x: np.ndarray) -> np.ndarray:
-    """The error function."""
-    return by_math(math.erf, x)
-
-
-def erfc(x: np.ndarray) -> np.ndarray:
-    """1 - erf(x), accurate where that is small."""
-    return by_math(math.erfc, x)
 
 
 def erf_inv(y: np.ndarray) -> np.ndarray:
@@ -55,6 +46,9 @@ def by_math(
             return at_pole
 
     return np.asarray(np.frompyfunc(value, 1, 1)(x), np.float64)
+
+
+erf, erfc = partial(by_math, math.erf), partial(by_math, math.erfc)
 
 
 def with_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from minixla.core.attributes import Attribute, Integer
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla_ops.movement.pads import Pad
+from minixla_ops.movement.slicing import Pad
 from minixla_ops.vocabulary.shorthand import listed
 
 Pairs = tuple[tuple[int, int], ...]
