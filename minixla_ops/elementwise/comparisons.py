@@ -61,8 +61,7 @@ class Comparison(Expandable, Binary):
         how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
         how = "TOTALORDER" if self.total_order and kind.is_float else how
         text = f"stablehlo.compare {self.direction}, {', '.join(operands)}, {how}"
-        types = f"({shape.stablehlo}, {shape.stablehlo}) -> {results[0].stablehlo}"
-        return written(emit, f"{text} : {types}")
+        return written(emit, text, shapes, results[0])
 
     def expansion(self, shape):
         kind = shape.element_type

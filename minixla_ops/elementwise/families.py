@@ -220,8 +220,7 @@ def row(
 ) -> Callable[..., Any]:
     """A member of a family of the same module that is declarations alone: gives its builder.
 
-    Its class, which is registered, has the name, and `meaning` for documentation; functions among
-    the declarations are static.
+    `meaning` is the documentation of its class; functions among the declarations are static.
     """
     space = {"__doc__": meaning, "__module__": family.__module__, **declarations}
     space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}

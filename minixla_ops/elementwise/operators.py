@@ -95,10 +95,7 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
 def promote(
     subject: str, *operands: Any, adjust: Adjustment | None = None
 ) -> tuple[list[Any], bool]:
-    """Operands of the function `subject` in one element type and shape, and if that is weak.
-
-    `adjust` makes another type of the common one, such as an inexact one.
-    """
+    """Operands of `subject` in one element type and shape, and if that is weak."""
     shapes = tuple([operand_shape(operand, subject) for operand in operands])
     weak = tuple([weak_type_of(operand) for operand in operands])
     wide = canonical_element_type(S64) is S64
@@ -237,11 +234,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
 
 @one_program()
 def floor_divide(lhs: Any, rhs: Any) -> Any:
-    """The quotient lhs / rhs rounded down.
-
-    Raises:
-        ShapeError: the operands are complex, or do not fit each other.
-    """
+    """The quotient lhs / rhs rounded down; of complex numbers a ShapeError."""
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
     if kind.kind == "unsigned":
@@ -264,11 +257,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
 
 @one_program()
 def remainder(lhs: Any, rhs: Any) -> Any:
-    """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0.
-
-    Raises:
-        ShapeError: the operands are complex, or do not fit each other.
-    """
+    """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0."""
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
     is_integer = operand_shape(lhs).element_type.is_integer
     if is_integer:
@@ -289,22 +278,14 @@ def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:
 
 
 def power(lhs: Any, rhs: Any) -> Any:
-    """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products.
-
-    Raises:
-        ShapeError: a negative integer exponent of an integer; the operands do not fit each other.
-    """
-    exponent = _known_integer(rhs)
-    return _power(lhs, rhs) if exponent is None else _integer_power(lhs, exponent)
-
-
-def _known_integer(value: Any) -> int | None:
-    if isinstance(value, (Tracer, float)):
-        return None
+    """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products."""
+    if isinstance(rhs, (Tracer, float)):
+        return _power(lhs, rhs)
     try:
-        return operator.index(value)
+        exponent = operator.index(rhs)
     except TypeError:
-        return None
+        return _power(lhs, rhs)
+    return _integer_power(lhs, exponent)
 
 
 def _integer_power(base: Any, exponent: int) -> Any:

@@ -19,7 +19,7 @@ from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise.families import Elementwise, Expandable
 from minixla_ops.elementwise.numpy_special import maximum, minimum
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, written, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, tuple_value
 
 _PRED = ELEMENT_TYPES["pred"]
@@ -67,8 +67,9 @@ class Select(Elementwise):
         return np.where(pred, on_true, on_false)
 
     def stablehlo(self, emit, operands, shapes, results):
-        types = f"{shapes[0].stablehlo}, {results[0].stablehlo}"
-        return written(emit, f"stablehlo.select {', '.join(operands)} : {types}")
+        name, types = emit.name(), f"{shapes[0].stablehlo}, {results[0].stablehlo}"
+        emit.line(f"{name} = stablehlo.select {', '.join(operands)} : {types}")
+        return [name]
 
     def hlo(self, emit, operands, shapes, result):
         # In HLO itself pred has the dimensions of the values.
@@ -89,18 +90,23 @@ class Select(Elementwise):
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         at = next((each for each in dimensions[1:] if each is not None), 0)
-        (pred, *values), (where, *places) = operands, dimensions
-        on_true, on_false = (
-            move_batch(value, place, at, size) for value, place in zip(values, places, strict=True)
-        )
-        return self(_beside(pred, where, on_true, at), on_true, on_false), at
+        values = [*map(move_batch, operands[1:], dimensions[1:], repeat(at), repeat(size))]
+        return self(_beside(operands[0], dimensions[0], values[0], at), *values), at
 
     @staticmethod
     def build(pred: Any, on_true: Any, on_false: Any) -> Any:
         on_true, on_false = tuple_value(on_true), tuple_value(on_false)
-        if isinstance(shape_of(on_true), TupleShape):
-            return _select_tuple(pred, on_true, on_false)
-        return Select()(*common_sizes(pred, on_true, on_false))
+        shapes = [shape_of(each) for each in (pred, on_true, on_false)]
+        if not isinstance(shapes[1], TupleShape):
+            return Select()(*common_sizes(pred, on_true, on_false))
+        if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
+            operands = zip(Select.operands, shapes, strict=True)
+            problem = "(C4) there is no such choice between tuples"
+            shown = [f"{name} {shape}" for name, shape in operands]
+            advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
+            raise explain(ShapeError, "select", problem, shown, advice)
+        pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
+        return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
 
 
 @register
@@ -200,15 +206,3 @@ def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
     if rank == 1:
         return ops.broadcast_in_dim(operand, sizes, (at,))
     return move_batch(operand, dimension, at, sizes[at])
-
-
-def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
-    shapes = [shape_of(each) for each in (pred, on_true, on_false)]
-    if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
-        operands = zip(Select.operands, shapes, strict=True)
-        problem = "(C4) there is no such choice between tuples"
-        shown = [f"{name} {shape}" for name, shape in operands]
-        advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
-        raise explain(ShapeError, "select", problem, shown, advice)
-    pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
-    return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))

@@ -16,7 +16,6 @@ from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import REGISTRY, Operation, register
 from minixla.core.shapes import Shape
-from minixla_ops.elementwise import numpy_gamma
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.elementwise.families import FLOATS, INEXACT, Binary, Expandable, Unary, in_f32, row
@@ -120,7 +119,7 @@ def _sin_of_complex(x: Any) -> Any:
     a, b = ops.real(x), ops.imag(x)
     sine, cosine = ops.sin(a), ops.cos(a)
     # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    rising, opening = _times_cosh(sine, b), _times_sinh(cosine, b)
+    rising, opening = _cosh(b, sine), _sinh(b, cosine)
     is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
     return ops.complex(ops.select(a == 0, a, rising), ops.select(is_open, b, opening))
 
@@ -145,7 +144,7 @@ class Sin(FloatUnary):
 def _cos_of_complex(x: Any) -> Any:
     a, b = ops.real(x), ops.imag(x)
     sine, cosine = ops.sin(a), ops.cos(a)
-    rising, falling = _times_cosh(cosine, b), _times_sinh(-sine, b)
+    rising, falling = _cosh(b, cosine), _sinh(b, -sine)
     # As C99 has it, where the products are 0 * inf or the angle has no sine.
     is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
     zero = ops.select(a == 0, ops.select(b < 0, a, -a), b)
@@ -189,22 +188,14 @@ class Cosh(FloatUnary):
         return _sinh(operand)
 
 
-def _cosh(x: Any) -> Any:
-    return _times_cosh(ones_like(x), x)
-
-
-def _times_cosh(factor: Any, x: Any) -> Any:
+def _cosh(x: Any, factor: Any = 1) -> Any:
     """The product factor * cosh(x), which overflows only where it must."""
     half = x * 0.5
     growing, falling = exp(half), exp(-half)
     return factor * growing * (0.5 * growing) + factor * falling * (0.5 * falling)
 
 
-def _sinh(x: Any) -> Any:
-    return _times_sinh(ones_like(x), x)
-
-
-def _times_sinh(factor: Any, x: Any) -> Any:
+def _sinh(x: Any, factor: Any = 1) -> Any:
     """The product factor * ((e**x - 1) / 2 - (e**-x - 1) / 2), each from e**(x / 2) - 1.
 
     It neither cancels near 0 nor overflows early. Nor does its derivative, to which each factor
@@ -268,11 +259,11 @@ erf_inv = _chlo(
     "ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf."
 )
 lgamma = _chlo(
-    "Lgamma", numpy_gamma.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x))."
+    "Lgamma", special.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x))."
 )
 digamma = _chlo(
     "Digamma",
-    numpy_gamma.digamma,
+    special.digamma,
     lambda x, y: ops.polygamma(full_like(x, 1), x),
     "The derivative of lgamma.",
 )
@@ -364,7 +355,7 @@ class Polygamma(_Sum):
 
     operands = "n", "x"
     offset = 1
-    numpy = numpy_gamma.polygamma
+    numpy = special.polygamma
 
     def second(self, order, x):
         return self(order + 1, x)
@@ -375,7 +366,7 @@ class Zeta(_Sum):
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
 
     operands = "x", "q"
-    numpy = numpy_gamma.zeta
+    numpy = special.zeta
 
     def second(self, order, x):
         return -order * self(order + 1, x)

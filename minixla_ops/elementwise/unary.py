@@ -254,18 +254,14 @@ round_nearest_even = _row(
 )
 
 
-@register
-class RoundNearestAfz(_Rounding):
-    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.
-
-    XLA: RoundNearestAfz, and Round, its older name.
-    """
-
-    spec_names = ("RoundNearestAfz", "Round")
-    stablehlo_name = "round_nearest_afz"
-    numpy = _half_away_from_zero
+round_nearest_afz = _row(
+    "round_nearest_afz",
+    _half_away_from_zero,
+    "The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.",
+    spec_names=("RoundNearestAfz", "Round"),
+)
 
 
 def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
-    return ops.round_nearest_afz(operand)
+    return round_nearest_afz(operand)

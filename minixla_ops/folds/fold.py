@@ -14,12 +14,18 @@ from minixla.core.linear import add_cotangents, not_linear, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.folds import numpy_folds
-from minixla_ops.folds.fold_programs import fold, tangents_of_fold
+from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid, tangents_of_fold
 from minixla_ops.programs import computations
 from minixla_ops.vocabulary import GIVEN, shorthand
-from minixla_ops.vocabulary.batch_dimensions import add_batch, align_batches, batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat, zeros
+from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch
+from minixla_ops.vocabulary.shorthand import (
+    array_shape,
+    as_results,
+    as_tuple,
+    splat,
+    written,
+    zeros,
+)
 
 
 class Fold(Operation):
@@ -129,35 +135,24 @@ class Fold(Operation):
         self, arrays: Sequence[Any], initials: Sequence[Any], dimensions: Sequence[int | None]
     ) -> tuple[Any, Any]:
         of_arrays, of_initials = halves(dimensions)
-        size = batch_size([*arrays, *initials], dimensions)
-        if computations.monoid_of(self.computation) is not None:
-            return self._batch_monoid(arrays[0], initials[0], of_arrays[0], size)
+        size, computation = batch_size([*arrays, *initials], dimensions), self.computation
         columns = zip(arrays, of_arrays, strict=True)
         moved = [move_batch(array, dimension, 0, size) for array, dimension in columns]
         operation, at = self.over_batch(0)
-        shapes = [array_shape(array) for array in moved]
-        scalars = [Shape(shape.element_type) for shape in shapes]
-        results = operation.infer((*shapes, *scalars))
-        sizes = as_tuple(results)[0].dimensions
+        scalars = [array_shape(array).with_dimensions(()) for array in moved]
+        sizes = as_tuple(operation.infer((*map(array_shape, moved), *scalars)))[0].dimensions
         starts = [
             ops.broadcast_in_dim(initial, sizes, () if dimension is None else (at,))
             for initial, dimension in zip(initials, of_initials, strict=True)
         ]
-        folded = operation.folded(moved, starts)
-        return as_results(folded), as_results([at] * len(folded))
-
-    def _batch_monoid(self, array: Any, initial: Any, at: int | None, size: int) -> tuple[Any, int]:
-        """Over a batch of initial values: they join at the end, the identity takes their place."""
-        monoid = computations.monoid_of(self.computation)
-        assert monoid is not None
-        neutral = computations.neutral_element(monoid, array_shape(array).element_type)
-        if at is None:
-            total, out = add_batch(self(array, neutral), size, 0), 0
-        else:
-            operation, out = self.over_batch(at)
-            total = operation(array, neutral)
-        first = ops.broadcast_in_dim(initial, array_shape(total).dimensions, (out,))
-        return computations.apply_computation(self.computation, [first, total])[0], out
+        monoid = computations.monoid_of(computation)
+        if monoid is None:
+            folded = operation.folded(moved, starts)
+            return as_results(folded), as_results([at] * len(folded))
+        # They join at the end, the identity takes their place.
+        neutral = computations.neutral_element(monoid, scalars[0].element_type)
+        total = operation(*moved, neutral)
+        return computations.apply_computation(computation, [*starts, total])[0], at
 
 
 def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -169,11 +164,7 @@ def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
 def fold_arguments(
     operation: type[Fold], operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
-    """What a builder was given: the operands' shapes, all operands, and the computation.
-
-    Arrays and scalars may be alone or in lists, Python numbers are converted, and a function is
-    traced on scalars of the operands' types.
-    """
+    """What a builder was given: the operands' shapes, all operands, and the computation."""
     operands, init_values = as_sequence(operands), as_sequence(init_values)
     subject = operation.builder_name
     shapes = operation.array_shapes([shape_of(each, subject) for each in operands])
@@ -200,11 +191,7 @@ _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
 def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
-    """Initial values as a list; Python numbers become scalars of the operands' element types.
-
-    A Python number that the element type cannot hold as it is (a fraction or a number too large for
-    integers) is left for the operation's own check to reject.
-    """
+    """Initial values; Python numbers that the element types hold become scalars of them."""
     values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
         rank = _NUMBERS.get(type(value))
@@ -279,22 +266,18 @@ class Reduce(Fold):
         monoid = computations.monoid_of(self.computation)
         if monoid is not None:
             axes = tuple(sorted(self.dimensions_to_reduce))
-            return numpy_folds.fold_monoid(monoid, arrays[0], axes, initials[0])
+            return fold_monoid(monoid, arrays[0], axes, initials[0])
         order, sizes = self._order(arrays[0].shape)
         stacked = [each.transpose(order).reshape(sizes) for each in arrays]
-        return as_results(numpy_folds.fold_computation(self.computation, stacked, initials))
+        return as_results(fold_computation(self.computation, stacked, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
         operation = computations.short_form(self.computation)
         if operation is None:
             return super().stablehlo(emit, operands, shapes, results)
-        name = emit.name()
-        emit.line(
-            f"{name} = stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} "
-            f"across dimensions = {list(self.dimensions_to_reduce)} : "
-            f"({shapes[0].stablehlo}, {shapes[1].stablehlo}) -> {results[0].stablehlo}"
-        )
-        return [name]
+        text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
+        text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
+        return written(emit, text, shapes, results[0])
 
     def folded(self, operands, initials):
         order, sizes = self._order(array_shape(operands[0]).dimensions)
@@ -334,8 +317,7 @@ class Reduce(Fold):
         """What an extreme's derivative is shared among: who attains it, else the start.
 
         1 at the elements that equal the result, 1 where only the initial value does (None:
-        nowhere), 0 elsewhere; and the number of winners. Where the result is NaN all are 0, and the
-        derivative is NaN.
+        nowhere), 0 elsewhere; and their number, 0 where the result is NaN, as is the derivative.
         """
         operand, initial = operands
         shape, result_shape = array_shape(operand), array_shape(result)

@@ -18,9 +18,14 @@ from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
-from minixla_ops.folds import numpy_folds, sliding_windows
+from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
-from minixla_ops.folds.fold_programs import fold_in_order, spread_mask
+from minixla_ops.folds.fold_programs import (
+    fold_in_order,
+    fold_windows,
+    fold_windows_by_monoid,
+    spread_mask,
+)
 from minixla_ops.folds.sliding_windows import Window, dilated_size
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
@@ -81,8 +86,8 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         arrays, initials = halves(operands)
         monoid = computations.monoid_of(self.computation)
         if monoid is not None:
-            return numpy_folds.fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
-        return as_results(numpy_folds.fold_windows(self.computation, arrays, self.window, initials))
+            return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
+        return as_results(fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
         is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
@@ -164,7 +169,7 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
     def _scatter_to_selected(self, source: Any, operand: Any) -> Any:
         """Zeros like `operand` with `source` added where the extremes of windows are."""
         window, select = self.window, self._comparison()
-        if not window.is_dilated:
+        if {*window.base_dilations, *window.window_dilations} <= {1}:
             return ops.select_and_scatter(operand, select, *window[:3], source, 0, ops.add)
         # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
         operands = _gather_operands(zeros_like(operand), operand)
@@ -192,8 +197,7 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
 def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
     """For each position of the window the element of `values` where `select` picks `operand`'s.
 
-    The transpose of SelectAndScatter. Both are arrays of one shape; `select` goes from two scalars
-    to pred, and True keeps the first. Zero where the window meets no element at all.
+    The transpose of SelectAndScatter; zero where the window meets no element at all.
     """
     gathering = _gathering(select, array_shape(operand), window)
     return gathering(*_gather_operands(values, operand))[2]
@@ -227,17 +231,14 @@ def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
 def window_elements(operand: Any, window: Window) -> list[Any]:
     """For each offset in the window, in row-major order, the elements there at all positions.
 
-    Where the window's `present` is False they are arbitrary elements of the operand, so that
-    computations meet no values that are not there.
+    Where there are none, they are others of the operand: computations meet no foreign values.
     """
     base = array_shape(operand)
     positions = window.positions(base.dimensions)
     if base.size == 0 or math.prod(positions) == 0:
         return [zeros(base.with_dimensions(positions))] * math.prod(window.sizes)
     padded = _padded(operand, window)
-    spans = [
-        dilated_size(count, step) for count, step in zip(positions, window.strides, strict=True)
-    ]
+    spans = [*map(dilated_size, positions, window.strides)]
     return [
         ops.slice(padded, offset, list(map(sum, zip(offset, spans, strict=True))), window.strides)
         for offset in window.offsets()
@@ -255,11 +256,7 @@ def _padded(operand: Any, window: Window) -> Any:
 
 
 def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
-    """For each position of the window the number of the offset whose element is selected, s32.
-
-    The first element stays while `select(it, next)` is True, else the next takes its place. -1 is
-    where the window meets no element.
-    """
+    """For each position of the window the number of the selected element, s32; -1 for none."""
     elements = window_elements(operand, window)
     shape = array_shape(elements[0])
     numbers, sizes = shape.with_element_type(S32), shape.dimensions

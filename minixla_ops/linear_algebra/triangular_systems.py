@@ -147,12 +147,9 @@ class Cholesky(MatrixOperation):
     def reference(self, a):
         kind = element_type(a.dtype)
         wide = cast(a, widened(kind, in_double=True))
-        if not self.lower:
-            wide = wide.swapaxes(-1, -2).conj()
-        factor = _cholesky(wide)
-        if not self.lower:
-            factor = factor.swapaxes(-1, -2).conj()
-        return cast(factor, kind)
+        if self.lower:
+            return cast(_cholesky(wide), kind)
+        return cast(_cholesky(wide.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj(), kind)
 
     def finish(self, result):
         return _triangle(result, self.lower)

@@ -28,8 +28,7 @@ def broadcast_operands(
     """The operands of a binary builder, broadcast to a common shape as XLA does (rule B).
 
     Equal shapes and scalars need nothing; equal ranks stretch dimensions of size 1; other ranks
-    need `broadcast_dimensions`, which says for each dimension of the lower-rank operand which
-    dimension of the other it is. Else there is a ShapeError (B1, E1 ... E9 of the rules).
+    need `broadcast_dimensions`. Else there is a ShapeError (B1, E1 ... E9 of the rules).
     """
     left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
     if broadcast_dimensions is not None:
@@ -161,11 +160,8 @@ class BroadcastInDim(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         dims = ", ".join(map(str, self.broadcast_dimensions))
-        return written(
-            emit,
-            f"stablehlo.broadcast_in_dim {operands[0]}, dims = [{dims}]"
-            f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}",
-        )
+        text = f"stablehlo.broadcast_in_dim {operands[0]}, dims = [{dims}]"
+        return written(emit, text, shapes, results[0])
 
     def hlo(self, emit, operands, shapes, result):
         # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.

@@ -58,8 +58,7 @@ class Reshape(Operation):
         return operand.reshape(self.dimensions)
 
     def stablehlo(self, emit, operands, shapes, results):
-        types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
-        return written(emit, f"stablehlo.reshape {operands[0]} : {types}")
+        return written(emit, f"stablehlo.reshape {operands[0]}", shapes, results[0])
 
     def transpose(self, cotangents, operands, linear):
         return (ops.reshape(cotangents, array_shape(operands[0]).dimensions),)
@@ -136,7 +135,7 @@ class Transpose(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         text = f"stablehlo.transpose {operands[0]}, dims = {list(self.permutation)}"
-        return written(emit, f"{text} : ({shapes[0].stablehlo}) -> {results[0].stablehlo}")
+        return written(emit, text, shapes, results[0])
 
     def transpose(self, cotangents, operands, linear):
         order = sorted(range(len(self.permutation)), key=self.permutation.__getitem__)

@@ -97,8 +97,7 @@ class Slice(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         ranges = ", ".join([f"{start}:{limit}:{stride}" for start, limit, stride in self._ranges()])
-        types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
-        return written(emit, f"stablehlo.slice {operands[0]} [{ranges}] : {types}")
+        return written(emit, f"stablehlo.slice {operands[0]} [{ranges}]", shapes, results[0])
 
     def hlo_attributes(self, shapes):
         return {"slice": tuple([f"[{one}:{other}:{by}]" for one, other, by in self._ranges()])}
@@ -212,12 +211,8 @@ class Pad(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         low, high, interior = ([each[k] for each in self.padding_config] for k in range(3))
-        return written(
-            emit,
-            f"stablehlo.pad {operands[0]}, {operands[1]}, low = {low}, high = {high}, "
-            f"interior = {interior} : ({shapes[0].stablehlo}, {shapes[1].stablehlo})"
-            f" -> {results[0].stablehlo}",
-        )
+        config = f"low = {low}, high = {high}, interior = {interior}"
+        return written(emit, f"stablehlo.pad {', '.join(operands)}, {config}", shapes, results[0])
 
     def hlo(self, emit, operands, shapes, result):
         if not self.padding_config:  # HLO's notation has no pad of a scalar
@@ -227,7 +222,12 @@ class Pad(Operation):
 
     def transpose(self, cotangents, operands, linear):
         whole, config = array_shape(operands[0]), self.padding_config
-        of_operand = _unpad(cotangents, whole, config) if linear[0] else None
+        of_operand = None
+        if linear[0]:  # zero where an edge was removed
+            edges = tuple([(-low, -high, 0) for low, high, _ in config])
+            inside = ops.pad(cotangents, splat(0, Shape(whole.element_type)), edges)
+            sizes, strides = array_shape(inside).dimensions, [each[2] + 1 for each in config]
+            of_operand = ops.slice(inside, (0,) * whole.rank, sizes, strides)
         if not linear[1]:
             return of_operand, None
         # Not two sums' difference, as elsewhere: it cancels, and is NaN where both are infinite.
@@ -238,34 +238,18 @@ class Pad(Operation):
         (operand, padding_value), (at, value_at) = operands, dimensions
         if value_at is None:
             return ops.pad(operand, padding_value, inserted(self.padding_config, at, (0, 0, 0))), at
-        return _pad_with_each(operand, padding_value, at, self.padding_config)
-
-
-def _unpad(cotangent: Any, operand: Shape, padding_config: Triples) -> Any:
-    """What of a result of `pad` came from the operand; zero where an edge was removed."""
-    edges = tuple([(-low, -high, 0) for low, high, _ in padding_config])
-    inside = ops.pad(cotangent, splat(0, Shape(operand.element_type)), edges)
-    strides = tuple([interior + 1 for _, _, interior in padding_config])
-    return ops.slice(inside, (0,) * operand.rank, array_shape(inside).dimensions, strides)
+        (size,) = array_shape(padding_value).dimensions
+        operand, config = move_batch(operand, at, 0, size), ((0, 0, 0), *self.padding_config)
+        whole = array_shape(operand)
+        padded = ops.pad(operand, splat(0, Shape(whole.element_type)), config)
+        values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
+        return ops.select(_is_padding(whole, config), values, padded), 0
 
 
 def _is_padding(operand: Shape, padding_config: Triples) -> Any:
     """A mask, where a result of `pad` has the padding value."""
     inside = splat(False, Shape("pred", operand.dimensions))
     return ops.pad(inside, splat(True, Shape("pred")), padding_config)
-
-
-def _pad_with_each(
-    operand: Any, padding_value: Any, at: int | None, padding_config: Triples
-) -> tuple[Any, int]:
-    """Pad over a batch of padding values."""
-    (size,) = array_shape(padding_value).dimensions
-    operand = move_batch(operand, at, 0, size)
-    config = ((0, 0, 0), *padding_config)
-    whole = array_shape(operand)
-    padded = ops.pad(operand, splat(0, Shape(whole.element_type)), config)
-    values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
-    return ops.select(_is_padding(whole, config), values, padded), 0
 
 
 @register

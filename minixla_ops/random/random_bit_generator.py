@@ -22,8 +22,6 @@ from minixla_ops.vocabulary.batch_dimensions import batch_size
 from minixla_ops.vocabulary.shorthand import array_shape
 
 _STATE_SIZES = {"rng_default": (2, 3), "rng_three_fry": (2,), "rng_philox": (2, 3)}
-_KINDS = ("signed", "unsigned", "float")
-_WIDTHS = (2, 4, 8, 16, 32, 64)
 
 _THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY = 0x1BD11BDA
@@ -79,8 +77,8 @@ class RngBitGenerator(Composed):
         if (
             not isinstance(shape, Shape)
             or shape.is_dynamic
-            or shape.element_type.kind not in _KINDS
-            or shape.element_type.bits not in _WIDTHS
+            or shape.element_type.kind not in ("signed", "unsigned", "float")
+            or shape.element_type.bits not in (2, 4, 8, 16, 32, 64)
         ):
             self.refuse_attribute(
                 "C2",

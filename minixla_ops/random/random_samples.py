@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import ShapeAttribute, attribute
+from minixla.core.attributes import Literal, ShapeAttribute, attribute
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
@@ -24,7 +24,7 @@ from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_by_loop
 from minixla_ops.vocabulary.casting import cast, emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, ones_like, written
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
 class _Generator(threading.local):
@@ -106,10 +106,9 @@ class _Samples(Operation):
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]
         scalar = Shape(drawn)
         operands = emit_converted(emit, operands, shapes, [scalar, scalar])
-        sizes = list(shape.dimensions)
-        text = f"dense<{sizes if sizes else ''}> : tensor<{len(sizes)}xi64>"
-        (listed,) = written(emit, f"stablehlo.constant {text}")
-        types = [scalar, scalar, Shape("s64", (len(sizes),))], [shape.with_element_type(drawn)]
+        sizes = Shape("s64", (shape.rank,))
+        listed = emit.constant(Literal(np.array(shape.dimensions, np.int64), sizes))
+        types = [scalar, scalar, sizes], [shape.with_element_type(drawn)]
         how = f"#stablehlo<rng_distribution {self.distribution.upper()}>"
         given = "stablehlo.rng", [*operands, listed], *types
         samples = emit.operation(*given, rng_distribution=how)

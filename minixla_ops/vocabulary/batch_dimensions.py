@@ -39,10 +39,7 @@ def move_dimension(value: Any, source: int, destination: int) -> Any:
 
 
 def merge_dimension(value: Any, source: int, destination: int) -> Any:
-    """`value` with dimension `source` merged into another, as its slower part.
-
-    `destination` is the other's number when `source` is not counted.
-    """
+    """`value` with `source` as the slower part of what is dimension `destination` without it."""
     moved = move_dimension(value, source, destination)
     sizes = array_shape(moved).dimensions
     merged = sizes[destination] * sizes[destination + 1]

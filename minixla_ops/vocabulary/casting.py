@@ -80,7 +80,10 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
     """
     kind = element_type(array.dtype)
     if kind.is_integer and kind.bits == 64:
-        array = np.where(np.abs(array) < 2**53, array, _without_low_bits(array))
+        # Large ones that are no multiple of 2**11 become the odd multiple next to them.
+        low = array & 0x7FF
+        odd = (array - low) | ((low != 0).astype(array.dtype) << 11)
+        array = np.where(np.abs(array) < 2**53, array, odd)
     if not kind.is_float:
         array = array.astype(np.float64)
     near = np.asarray(array.astype(np.float32))
@@ -91,23 +94,10 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(near == array, near, (bits | 1).astype(np.uint32).view(np.float32)))
 
 
-def _without_low_bits(array: np.ndarray) -> np.ndarray:
-    """64-bit integers, each that is no multiple of 2**11 as the odd multiple next to it."""
-    low = array & np.array(0x7FF, array.dtype)
-    return (array - low) | ((low != 0).astype(array.dtype) << np.array(11, array.dtype))
-
-
 def emit_widened(
-    emit: Any,
-    write: Callable[[Sequence[str], Sequence[Any], Sequence[Any]], Sequence[str]],
-    operands: Sequence[str],
-    shapes: Sequence[Any],
-    results: Sequence[Any],
+    emit: Any, write: Callable[..., Any], operands: Sequence[str], shapes: Any, results: Any
 ) -> Sequence[str]:
-    """Writes an operation on elements of 2 to 6 bits as one on their `widened` type.
-
-    `write` does so, given the names and shapes of operands, and result shapes.
-    """
+    """Has `write` write an operation on elements of 2 to 6 bits as one on their `widened` type."""
 
     def wide(shape: Any) -> Any:
         kind = shape.element_type
