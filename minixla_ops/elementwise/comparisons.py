@@ -16,7 +16,6 @@ from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
 from minixla_ops.vocabulary.shorthand import written
 
-_PRED = ELEMENT_TYPES["pred"]
 _NUMPY: dict[str, Callable[..., Any]] = dict(
     EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less
 )
@@ -42,7 +41,7 @@ class Comparison(Expandable, Binary):
     total_order: ClassVar[bool]
 
     def result_shape(self, operand):
-        return operand.with_element_type(_PRED)
+        return operand.with_element_type(ELEMENT_TYPES["pred"])
 
     def reference(self, lhs, rhs):
         kind, holds = element_type(lhs.dtype), _NUMPY[self.direction]

@@ -20,8 +20,6 @@ from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
-_F16 = ELEMENT_TYPES["f16"]
-
 
 @register
 class ConvertElementType(Expandable, Unary):
@@ -166,7 +164,7 @@ class ReducePrecision(Unary):
 
     def reference(self, operand):
         kind = element_type(operand.dtype)
-        wide = F32 if kind.name == "f8e8m0fnu" else _F16 if kind.bits <= 8 else kind
+        wide = F32 if kind.name == "f8e8m0fnu" else ELEMENT_TYPES["f16"] if kind.bits <= 8 else kind
         return cast(_with_format(cast(operand, wide), self.exponent_bits, self.mantissa_bits), kind)
 
     def stablehlo(self, emit, operands, shapes, results):

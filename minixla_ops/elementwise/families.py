@@ -98,11 +98,8 @@ class Elementwise(Operation):
         return cast(result, kind) if result.dtype == wide.dtype else result
 
     def stablehlo(self, emit, operands, shapes, results):
-        if (
-            shapes[0] is results[0] is shapes[-1]
-            and self.is_bare
-            and self.stablehlo_name is not None
-        ):
+        is_alike = shapes[0] is results[0] is shapes[-1]
+        if is_alike and self.is_bare and self.stablehlo_name is not None:
             return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, results[0])
         return super().stablehlo(emit, operands, shapes, results)
 
@@ -228,12 +225,7 @@ def row(
 
 
 def named_row(
-    family: type[Elementwise],
-    name: str,
-    numpy: Any,
-    meaning: str,
-    build: Any = builder,
-    **declarations: Any,
+    family: Any, name: str, numpy: Any, meaning: str, build: Any = builder, **declarations: Any
 ) -> Callable[..., Any]:
     """A `row` for the XLA operation with StableHLO's `name`."""
     xla_name = name.title().replace("_", "")

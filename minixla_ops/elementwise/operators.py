@@ -160,7 +160,6 @@ _KINDS: dict[type, frozenset[str]] = {
     float: frozenset(("float", "complex")),
     complex: frozenset(("complex",)),
 }
-_NONE: frozenset[str] = frozenset()
 _INEXACT_KINDS = {kind: each & {"float", "complex"} for kind, each in _KINDS.items()}
 _NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
 
@@ -188,7 +187,7 @@ def promoting(
                     if shape is rhs._shape and kind in taken:
                         result = operation(lhs, rhs)
                         return _marked(result) if lhs.weak_type and rhs.weak_type else result
-                elif kind in direct.get(rhs.__class__, _NONE):
+                elif kind in direct.get(rhs.__class__, ()):
                     result = operation(lhs, _filled(rhs, shape))
                     return _marked(result) if lhs.weak_type else result
         elif isinstance(rhs, Tracer):
@@ -196,7 +195,7 @@ def promoting(
             if (
                 type(shape) is Shape
                 and not shape.is_dynamic
-                and shape.element_type.kind in direct.get(lhs.__class__, _NONE)
+                and shape.element_type.kind in direct.get(lhs.__class__, ())
             ):
                 result = operation(_filled(lhs, shape), rhs)
                 return _marked(result) if rhs.weak_type else result

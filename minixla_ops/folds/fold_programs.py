@@ -190,9 +190,6 @@ def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:
     return closed_graph(function, [*shapes, *tangents] * 2, "reduce", name).pruned()
 
 
-# In NumPy.
-
-
 def _wide_dtype(monoid: str, dtype: np.dtype) -> np.dtype:
     """The NumPy type that elements of `dtype` are folded in; exact for every value of `dtype`."""
     if dtype.kind in "biu":

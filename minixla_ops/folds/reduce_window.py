@@ -1,6 +1,7 @@
 """ReduceWindow: folding the elements under each position of a sliding window (pooling).
 
-Windows are programs of slices and pads, too: what windowed operations of any computation derive by.
+Windows are programs of slices and pads, too, what windowed operations of any computation derive by:
+for each offset in the window there is one value, the elements there at all of its positions.
 """
 
 from __future__ import annotations
@@ -18,14 +19,9 @@ from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
-from minixla_ops.folds import sliding_windows
+from minixla_ops.folds import fold_programs, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
-from minixla_ops.folds.fold_programs import (
-    fold_in_order,
-    fold_windows,
-    fold_windows_by_monoid,
-    spread_mask,
-)
+from minixla_ops.folds.fold_programs import fold_windows, spread_mask
 from minixla_ops.folds.sliding_windows import Window, dilated_size
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
@@ -86,7 +82,7 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         arrays, initials = halves(operands)
         monoid = computations.monoid_of(self.computation)
         if monoid is not None:
-            return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
+            return fold_programs.fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
         return as_results(fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -100,7 +96,7 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         window, base = self.window, array_shape(operands[0]).dimensions
         rows = zip(*[window_elements(operand, window) for operand in operands], strict=True)
         sizes, present = window.positions(base), window.present(base)
-        return fold_in_order(self.computation, rows, initials, sizes, present)
+        return fold_programs.fold_in_order(self.computation, rows, initials, sizes, present)
 
     def over_batch(self, at):
         return ReduceWindow(self.computation, *self.window.inserted(at)), at
@@ -222,10 +218,6 @@ def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
     shapes = [pred, scalar, scalar] * 2
     computation = chooser.remembered(name, closed_graph, pick, shapes, name, name)
     return ReduceWindow(computation, *window)
-
-
-# Windows as programs: the elements of a window are told apart by their offset; for each there is
-# one value that holds, for every position of the window, the element at that offset.
 
 
 def window_elements(operand: Any, window: Window) -> list[Any]:
