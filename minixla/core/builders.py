@@ -39,7 +39,10 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
             every operation has.
     """
     if "build" in vars(cls):
-        return named_like(vars(cls)["build"].__func__, cls)
+        own = vars(cls)["build"].__func__
+        # Messages name it by its code.
+        own.__code__ = own.__code__.replace(co_name=cls.builder_name, co_qualname=cls.builder_name)
+        return named_like(own, cls)
     names = [name.removesuffix("...") for name in cls.operands]
     listed = [name for name in cls.operands if name.endswith("...")]
     given = [
