@@ -60,6 +60,17 @@ class Features:
         return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
+def _total(array: np.ndarray) -> np.ndarray:
+    """The sums along all dimensions but the last, of features, in NumPy; rounded once."""
+    return array.sum(tuple(range(array.ndim - 1)), dtype=np.float64).astype(array.dtype)
+
+
+def _mean(array: np.ndarray) -> np.ndarray:
+    """The mean of each feature's elements, as `_total` has their sum."""
+    total = array.sum(tuple(range(array.ndim - 1)), dtype=np.float64)
+    return np.divide(total, prod(array.shape[:-1])).astype(array.dtype)
+
+
 class Epsilon(Float):
     """A real number, rounded to f32."""
 
@@ -81,7 +92,8 @@ class BatchNorm(Composed):
         (C4) grad_output has the shape of operand.
 
     Members give `program(along, *operands)`: the results as values of operations, for Features and
-    operands in the type to compute in.
+    operands in the type to compute in; and `formula(*operands)`: the results in NumPy, for operands
+    in that type whose last dimension numbers features.
     """
 
     epsilon: float = attribute(Epsilon())
@@ -89,7 +101,7 @@ class BatchNorm(Composed):
     #: Which operands have the operand's shape; the others are vectors of one element a feature.
     whole: ClassVar[frozenset[int]] = frozenset({0})
     results: ClassVar[int] = 3
-    program = GIVEN
+    program = formula = GIVEN
 
     def shape(self, *operands):
         shapes, at = self.array_shapes(operands), self.feature_index
@@ -108,6 +120,17 @@ class BatchNorm(Composed):
                 advice = "Arrays have the shape of operand, vectors one element for each feature."
                 self.refuse("C4" if index in self.whole else "C3", problem, advice)
         return as_results((operand, vector, vector)[: self.results])
+
+    def reference(self, *operands):
+        # Not by the composition: where both share a formula, neither checks the other.
+        own, at = operands[0].dtype, self.feature_index
+        wide = np.dtype(np.float32) if own.itemsize < 4 else own
+        pairs = enumerate(operands)
+        given = [np.moveaxis(x, at, -1) if index in self.whole else x for index, x in pairs]
+        with np.errstate(all="ignore"):
+            whole, *vectors = self.formula(*[each.astype(wide) for each in given])
+            found = [np.moveaxis(whole, -1, at), *vectors]
+            return as_results([each.astype(own) for each in found])
 
     def composition(self, *operands):
         along = Features(operands[0], self.feature_index)
@@ -151,6 +174,11 @@ class BatchNormTraining(BatchNorm):
     """
 
     operands = "operand", "scale", "offset"
+
+    def formula(self, x, gamma, beta):
+        mean = _mean(x)
+        variance = _mean((x - mean) ** 2)
+        return gamma * ((x - mean) / np.sqrt(variance + self.epsilon)) + beta, mean, variance
 
     def program(self, along, x, gamma, beta):
         mean = along.mean(x)
@@ -210,6 +238,9 @@ class BatchNormInference(BatchNorm):
     operands = "operand", "scale", "offset", "mean", "variance"
     results = 1
 
+    def formula(self, x, gamma, beta, mu, sigma2):
+        return (gamma * ((x - mu) / np.sqrt(sigma2 + self.epsilon)) + beta,)
+
     def program(self, along, x, gamma, beta, mu, sigma2):
         factor = gamma * ops.rsqrt(sigma2 + self.epsilon)
         return ((x - along.spread(mu)) * along.spread(factor) + along.spread(beta),)
@@ -248,6 +279,14 @@ class BatchNormGrad(BatchNorm):
 
     operands = "operand", "scale", "batch_mean", "batch_var", "grad_output"
     whole = frozenset({0, 4})
+
+    def formula(self, x, gamma, mu, sigma2, gradient):
+        shifted = sigma2 + self.epsilon
+        c = _mean(gradient * (x - mu) / shifted)
+        d = _mean(gradient)
+        grad_operand = gamma / np.sqrt(shifted) * (gradient - d - c * (x - mu))
+        grad_scale = _total(gradient * ((x - mu) / np.sqrt(shifted)))
+        return grad_operand, grad_scale, _total(gradient)
 
     def program(self, along, x, gamma, mu, sigma2, gradient):
         inverse = ops.rsqrt(sigma2 + self.epsilon)

@@ -114,9 +114,14 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
                 (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
             )
         zero, ones = splat(0, Shape(operand.element_type)), (1,) * operand.rank
-        steps, nowhere = window.base_dilations, ((0, 0),) * operand.rank
-        spread = Window(window.sizes, steps, nowhere, ones, window.window_dilations)
-        return ReduceWindow(self.computation, *spread)(ops.pad(cotangent, zero, config), zero)
+        steps, padding = window.base_dilations, ((0, 0),) * operand.rank
+        if all(low >= 0 and high >= 0 and not between for low, high, between in config):
+            # A padding of its own: XLA turns running sums into a tree, but not those of a Pad.
+            padding = tuple([(low, high) for low, high, _ in config])
+        else:
+            cotangent = ops.pad(cotangent, zero, config)
+        spread = Window(window.sizes, steps, padding, ones, window.window_dilations)
+        return ReduceWindow(self.computation, *spread)(cotangent, zero)
 
     def extreme_jvp(self, primals, tangents, result):
         of_operand, of_initial = tangents
