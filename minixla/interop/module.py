@@ -56,6 +56,7 @@ class Module:
     """
 
     translations = TRANSLATIONS
+    is_hlo: ClassVar[bool] = False
     #: How many calls or regions may be within each other: transformations recurse over them.
     deepest: ClassVar[int] = 100
 

@@ -92,16 +92,16 @@ class Step:
     def apply(
         self, name: str, operands: Sequence[Value] | None = None, **given: Any
     ) -> Sequence[Value]:
-        """The results of one of our operations, by XLA's name, by default on the same operands.
-
-        Attributes that are not given are read as the operation declares them.
-        """
-        operation = REGISTRY[name]
-        record = operation(*self._read(operation, given | self.module.details(self)))
+        """The results of one of our operations: see `record`; by default on the same operands."""
+        record = self.record(name, **given)
         return self.builder.apply(record, self.operands if operands is None else operands)
 
-    def _read(self, operation: type[Operation], given: dict[str, Any]) -> list[Any]:
-        """What an operation declares: from attributes, regions and the type of the result."""
+    def record(self, name: str, **given: Any) -> Operation:
+        """One of our operations by XLA's name, of some attributes.
+
+        Others are what it declares: from attributes, regions and the type of the result.
+        """
+        operation, given = REGISTRY[name], given | self.module.details(self)
         own, found, regions = self.operation.attributes, [], 0
         for name, field in operation.fields.items():
             kind, label, value = field.kind, field.stablehlo, given.get(name, field.default)
@@ -122,7 +122,7 @@ class Step:
                 rank = self.shapes[0].rank - 2 * ("dimension_numbers" in operation.fields)
                 value = (_LEFT_OUT[label],) * rank
             found.append(value)
-        return found
+        return operation(*found)
 
     def _value(self, kind: Attribute, label: str) -> Any:
         """The value of an attribute."""

@@ -32,6 +32,7 @@ class HloModule(Module):
     """
 
     translations = {**TRANSLATIONS, **HLO}
+    is_hlo = True
     deepest = sys.maxsize
 
     def __init__(self, text: HloText) -> None:

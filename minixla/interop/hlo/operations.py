@@ -21,7 +21,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
 from minixla.engine.readers.hlo_protos import ELIDED
 from minixla.interop.building import Builder
-from minixla.interop.calls import ForeignCall
+from minixla.interop.calls import foreign_call
 from minixla.interop.chlo import CHLO, decomposition
 from minixla.interop.hlo.bitcasts import bitcast
 from minixla.interop.operations import TABLE, Translation, declared, replica_groups
@@ -305,17 +305,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
         return _TARGETS[target](step)
     if target.startswith((*PLACEMENTS, *_MOVES)) and step.results == step.shapes:
         return step.operands
-    call = ForeignCall(step)
-    found = call.known()
-    if found is None:
-        for name in ("operand_layouts", "result_layouts"):
-            if name not in step.attributes:
-                del call.attributes[name]
-        if call.computations:  # what it runs is lost: none may take the call for a plain one
-            names = ", ".join([f"%{each.name}" for each in call.computations])
-            call.options["called_computations"] = f"{{{names}}}"
-        found = call.kept()
-    return found
+    return foreign_call(step)
 
 
 #: Opcodes that come as another one of the same attributes, and how they become ours.
