@@ -70,8 +70,8 @@ def _with_layouts(step: Step, call: Any) -> CustomCall:
     layouts = [None if each == row else each for each, row in zip(given, rows, strict=True)]
     if call.target_name in PORTABLE and not any(layouts):
         kind = LapackCall
-    elif columns and columns == tuple([a or b for a, b in zip(given, free, strict=True)]):
-        kind, layouts = LapackCall, columns
+    elif columns and columns == tuple([a or b for a, b in zip(given, free or rows, strict=True)]):
+        kind, layouts = LapackCall, [*columns]
     return kind(**{**call.values, **dict(zip(_LAYOUTS, layouts, strict=True))})
 
 
@@ -126,9 +126,13 @@ def _triangular_solve(step: Step, call: Any) -> Sequence[Value] | None:
     if not re.fullmatch("[LR][LU][UN][NTC]", found):
         return None
     side, uplo, diagonal, transposed = found
-    given = {"left_side": side == "L", "lower": uplo == "L", "unit_diagonal": diagonal == "U"}
     transposes = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
-    return step.apply("TriangularSolve", transpose_a=transposes[transposed], **given)
+    given: dict[str, Any] = {
+        "left_side": side == "L",
+        "lower": uplo == "L",
+        "unit_diagonal": diagonal == "U",
+    }
+    return step.apply("TriangularSolve", **given, transpose_a=transposes[transposed])
 
 
 def _slice_to_dynamic(step: Step, call: Any) -> Sequence[Value] | None:

@@ -42,7 +42,7 @@ def decomposition(
 
 def _decomposed(step: Step) -> Sequence[Value]:
     """The instructions that MLIR writes for it."""
-    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.attributes])
+    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.operation.attributes])
     if step.operation.regions:
         step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")
     graph = decomposition(step.name, tuple(step.shapes), tuple(step.results), attributes)
@@ -97,7 +97,7 @@ def _broadcasting(name: str) -> Translation:
 
     def broadcasting(step: Step) -> Sequence[Value]:
         sizes = step.result.dimensions
-        given = step.integers("broadcast_dimensions")
+        given = step.get("broadcast_dimensions", ())
         step.operands = [_broadcast(step, value, sizes, given) for value in step.operands]
         return translation(step)
 

@@ -22,7 +22,6 @@ _LEFT_OUT: dict[str, Any] = {
     "padding": (0, 0),
     "window_reversal": False,
 }
-_LAST = Enumeration()
 
 
 class Step:
@@ -45,28 +44,18 @@ class Step:
         self.module = module
         self.operands = builder.values_of(operation.operands)
 
-    @property
-    def attributes(self) -> Any:
-        """MLIR's attributes by name."""
-        return self.operation.attributes
-
     def raw(self, name: str) -> Any:
         """An attribute of MLIR's, or None."""
-        return self.attributes.get(name, None)
+        return self.operation.attributes.get(name, None)
 
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute as Python's value; `default` where it is left out."""
-        return plain(self.attributes[name]) if name in self.attributes else default
+        attribute = self.raw(name)
+        return default if attribute is None else plain(attribute)
 
-    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """A list of integers; `default` where it is left out."""
-        if name not in self.attributes:
-            return tuple(default)
-        return tuple([int(each) for each in plain(self.attributes[name])])
-
-    def choice(self, name: str, default: str | None = None) -> str | None:
-        """The name of one of several."""
-        return _LAST.read(str(self.attributes[name])) if name in self.attributes else default
+    def choice(self, name: str) -> str:
+        """The name of one of several; nothing where it is left out."""
+        return Enumeration().read(str(self.raw(name) or ""))
 
     @property
     def shapes(self) -> list[Any]:

@@ -118,16 +118,13 @@ _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 _RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
 
 
-def literal_of(operation: Any, name: str, shape: Shape, large: Mapping[str, np.ndarray]) -> Literal:
-    """The constant that attribute `name` of an operation holds; its bytes may be in `large`.
-
-    Raises:
-        UnreadableError: the attribute is not written out in the program.
-    """
+def literal_of(step: Any) -> Literal:
+    """The value of a constant; UnreadableError where the program does not write it out."""
+    shape, large = step.result, step.module.constants
     if shape.element_type.stablehlo not in _BUFFERS:
-        text = operation.get_asm(large_elements_limit=None)
+        text = step.operation.get_asm(large_elements_limit=None)
         return _large(text, shape, large) or _literal_from_text(text, shape)
-    attribute = operation.attributes[name]
+    attribute = step.raw("value")  # there is no such Python class for others
     if not isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
         text = str(attribute)
         found = _large(text, shape, large)

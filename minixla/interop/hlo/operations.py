@@ -158,7 +158,7 @@ def _dynamic(name: str, count: int, step: Step, **given: Any) -> Sequence[Value]
 
 def _broadcast(step: Step) -> Sequence[Value]:
     (shape,), sizes = step.shapes, step.result.dimensions
-    dimensions = step.integers("broadcast_dimensions")
+    dimensions = tuple(step.get("broadcast_dimensions", ()))
     if [sizes[at] for at in dimensions] != list(shape.dimensions):
         step.reject(
             f"dimensions {list(dimensions)} of {step.result} have other sizes than {shape}",
@@ -267,7 +267,7 @@ def _ragged_all_to_all(step: Step) -> Sequence[Value]:
 
 def _constant(step: Step) -> Sequence[Value]:
     """A constant with all numbers, as HLO writes it: also where they are one."""
-    literal = literal_of(step.operation, "value", step.result, step.module.constants)
+    literal = literal_of(step)
     if literal.is_splat and step.result.rank:
         literal = Literal(np.array(literal.array), step.result)
     return [step.bind("Constant", literal=literal)]
