@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from minixla.interop.step import Step
 from minixla.interop.values import ELEMENTS, plain
 from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.host.lapack import PORTABLE, LapackCall, column_major, lapack_routine, letters
-from minixla_ops.vocabulary.tuple_operations import leaf_shapes
+from minixla_ops.vocabulary.tuple_operations import leaf_shapes, without_tuples
 
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
 _OPERATIONS = {"mhlo.topk": "TopK", "mhlo.erf": "Erf", "mhlo.cosh": "Cosh"}
@@ -169,19 +170,12 @@ _MEANINGS: dict[str, _Meaning] = {
 _LAPACK: dict[str, _Meaning] = {"potrf": (_cholesky, 1, 2), "trsm": (_triangular_solve, 2, 1)}
 
 
-def _call(step: Step) -> Sequence[Value]:
-    graph = step.module.function(step.get("callee"), step)
-    return step.builder.call(graph, step.operands)
-
-
-def _composite(step: Step) -> Sequence[Value]:
-    graph = step.module.function(step.get("decomposition"), step)
-    given = {
-        "composite_name": step.get("name"),
-        "composite_attributes": str(step.raw("composite_attributes") or "{}"),
-        "version": step.get("version", 0),
-    }
-    return step.builder.call(graph, step.operands, "CompositeCall", **given)
+def _call(name: str, label: str, step: Step) -> Sequence[Value]:
+    """A call of the function that an attribute names; tuples cross it as their members."""
+    graph = step.module.function(step.get(label), step)
+    leaves = step.builder.leaves(*step.operands)
+    results = step.apply(name, leaves, computation=without_tuples(graph))
+    return step.builder.from_leaves(graph.output_shapes, results)
 
 
 def _custom_call(step: Step) -> Sequence[Value]:
@@ -240,7 +234,7 @@ def _option(step: Step, name: str, attribute: Any) -> Any:
 
 #: By name.
 CALLS: dict[str, Translation] = {
-    "func.call": _call,
-    "stablehlo.composite": _composite,
+    "func.call": partial(_call, "Call", "callee"),
+    "stablehlo.composite": partial(_call, "CompositeCall", "decomposition"),
     "stablehlo.custom_call": _custom_call,
 }

@@ -51,7 +51,7 @@ def _decomposed(step: Step) -> Sequence[Value]:
 
 def _function(name: str) -> Translation:
     """One of ours for floats; complex functions are decomposed."""
-    operation = SPECIAL.get(name) or REGISTRY[_OURS[name]]
+    operation = SPECIAL.get(name) or REGISTRY[_OURS[name]]()
 
     def translation(step: Step) -> Sequence[Value]:
         (shape, *_) = step.shapes

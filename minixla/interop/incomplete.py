@@ -226,7 +226,7 @@ def _recognised(step: Step, result: Value) -> Value:
             if found is not None:
                 operands, steps = found
                 step.builder.folded.update(map(id, steps))
-                return step.builder.apply(kind, operands)[0]
+                return step.builder.apply(kind(), operands)[0]
     return result
 
 

@@ -19,8 +19,8 @@ from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla.engine.readers.hlo_protos import ELIDED
-from minixla.interop.building import Builder
 from minixla.interop.calls import foreign_call
 from minixla.interop.chlo import CHLO, decomposition
 from minixla.interop.hlo.bitcasts import bitcast
@@ -89,20 +89,19 @@ def _conditional(step: Step) -> Sequence[Value]:
         numbers, own = own_inputs(branch)
         given.append((own, [leaves[each] for each in numbers]))
     # Our branches take all operands; what several of them are given is there once.
-    everything = list({id(value): value for _, section in given for value in section}.values())
-    programs = [_of_all(branch, section, everything) for branch, section in given]
-    return step.apply("Conditional", [index, *everything], branches=tuple(programs))
+    everything = list(dict.fromkeys([value for _, section in given for value in section]))
+    shapes = [value.shape for value in everything]
 
+    def of_all(branch: Graph, section: Sequence[Value]) -> Graph:
+        def chosen(*values: Any) -> Sequence[Any]:
+            known = dict(zip(everything, values, strict=True))
+            return evaluate_graph(branch, [known[each] for each in section])
 
-def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]) -> Graph:
-    """A branch as a program of all operands."""
-    if list(map(id, section)) == list(map(id, everything)):
-        return branch
-    builder = Builder()
-    builder.inputs = [Value(value.shape, None, -1) for value in everything]
-    own = dict(zip(map(id, everything), builder.inputs, strict=True))
-    outputs = builder.inline(branch, [own[id(value)] for value in section])
-    return builder.graph(outputs, branch.name)
+        same = section == everything
+        return branch if same else closed_graph(chosen, shapes, step.name, branch.name)
+
+    programs = [of_all(branch, section) for branch, section in given]
+    return step.apply("Conditional", [index, *everything], branches=programs)
 
 
 # Halves of asynchronous operations.
@@ -115,7 +114,7 @@ def _start(opcode: str, step: Step) -> Sequence[Value]:
         return found
     whole = step.builder.instructions.pop()
     start = REGISTRY[f"{whole.op.name}Start"]
-    return step.builder.apply(start, whole.operands, whole.op.values)
+    return step.builder.apply(start(**whole.op.values), whole.operands)
 
 
 def _async_start(step: Step) -> Sequence[Value]:
@@ -262,7 +261,7 @@ def _ragged_all_to_all(step: Step) -> Sequence[Value]:
     groups = replica_groups(step, config.get("replica_groups"))
     given = {"replica_groups": groups, "channel_id": config.get("channel_id") or None}
     operands = [rows, starts, sizes, output, places, counts]
-    return step.builder.apply(REGISTRY["RaggedAllToAll"], operands, given)
+    return step.apply("RaggedAllToAll", operands, **given)
 
 
 def _constant(step: Step) -> Sequence[Value]:
