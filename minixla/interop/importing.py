@@ -160,9 +160,10 @@ def _platform(exported: jax.export.Exported) -> int | None:
 def _main(module: Module, wanted: str | None) -> str:
     """The name of the main function."""
     names = list(module.graphs)
-    public = [name for name in module.public if name in module.graphs]
     if wanted is None:
-        choices = ["main"] if "main" in module.graphs else public or names
+        seen = {name: module.functions[name].attributes.get("sym_visibility", "") for name in names}
+        public = [name for name in names if str(seen[name]) in ("", '"public"')]
+        choices = ["main"] if "main" in names else public or names
         if len(choices) == 1:
             return choices[0]
         problem = "the module has several functions and none is called main"

@@ -25,15 +25,7 @@ _LEFT_OUT: dict[str, Any] = {
 
 
 class Step:
-    """An operation, its operands as our values, and the graph that it goes to.
-
-    Attributes:
-        operation: MLIR's.
-        name: its full name.
-        builder: makes the graph.
-        module: what knows the functions and translates regions.
-        operands: our values of its operands.
-    """
+    """An operation of MLIR's, its operands as our values, and the graph that it goes to."""
 
     __slots__ = ("builder", "module", "name", "operands", "operation")
 
@@ -149,13 +141,7 @@ class Step:
 
     def region(self, number: int) -> Graph:
         """A region that reads nothing from outside but constants."""
-        graph, captured = self.module.region(self, number)
-        if captured:
-            self.reject(
-                f"its region {number} reads values from outside",
-                "XLA's computations are closed: pass the values as operands.",
-            )
-        return graph
+        return self.module.region(self, number)
 
     def regions(self) -> tuple[list[Builder], list[Value]]:
         """All regions, and the outer values that some read: the last inputs of each of them."""

@@ -61,9 +61,9 @@ class HloModule(Module):
             return [self.graphs[each] for each in self._text.callees(self._at)]
         return [self.graphs[self._names[each]] for each in callees]
 
-    def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
+    def region(self, step: Step, number: int) -> Graph:
         """The computation that a region is a copy of."""
-        return self.called(step)[number], []
+        return self.called(step)[number]
 
     def details(self, step: Step) -> dict[str, Any]:
         """What stands beside the program of an instruction."""
