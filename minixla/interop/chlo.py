@@ -10,7 +10,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import AnyShape, Shape
 from minixla.interop import module as modules
 from minixla.interop.operations import TABLE, Translation, declared
-from minixla.interop.reading import legalised, read_module
+from minixla.interop.reading import read_module
 from minixla.interop.step import Step
 from minixla_ops.elementwise.special_functions import SPECIAL
 
@@ -31,12 +31,12 @@ def decomposition(
     outcome = ", ".join([shape.stablehlo for shape in results])
     properties = f" <{{{attributes}}}>" if attributes else ""
     back = ", ".join([f"%r#{index}" for index in range(len(results))])
-    module = read_module(
+    text = (
         f"func.func @main({given}) -> ({outcome}) {{\n"
         f'%r:{len(results)} = "{name}"({names}){properties} : ({types}) -> ({outcome})\n'
         f"return {back} : {outcome}\n}}"
     )
-    legalised(module, "chlo-legalize-to-stablehlo")
+    module = read_module(text, "chlo-legalize-to-stablehlo")
     return modules.Module(module).translated()["main"]
 
 

@@ -49,7 +49,7 @@ _SHOWN = 100
 _LONGEST_OPERATION = 1 << 16
 # What the line begins with that follows an operation.
 _NEXT = re.compile(r'\s*(?:[%}^#!"@]|//|\w+\.\w|(?:return|call|module)\b|\Z)')
-_MARK = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[][(){}<>:\n]')
+_MARK = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|->|[][(){}<>:\n]')
 
 
 def callees_first(
@@ -82,12 +82,20 @@ def advice_for(problem: str) -> str:
     return next(found, _RULE)
 
 
-def refused_at(text: str, position: int, found: str, advice: str = _SYNTAX) -> ImportError_:
+def refused_at(
+    text: str,
+    position: int,
+    problem: str,
+    advice: str = _SYNTAX,
+    given: Iterable[str] = (),
+    subject: str = SUBJECT,
+) -> ImportError_:
     """The error for a place in a text."""
     line = text.count("\n", 0, position) + 1
-    column = position - (text.rfind("\n", 0, position) + 1) + 1
-    shown = _shown(text, line, column)
-    return explain(ImportError_, SUBJECT, f"line {line}, column {column}: {found}", shown, advice)
+    column = position - text.rfind("\n", 0, position)
+    shown = [*_shown(text, line, column), *given]
+    problem = f"line {line}, column {column}: {problem[:500]}"
+    return explain(ImportError_, subject, problem, shown, advice)
 
 
 def located(
@@ -118,7 +126,9 @@ def _shown(text: str, line: int, column: int) -> list[str]:
     part = whole[left : left + _SHOWN].strip()
     types = _types(text, start + column - 1)
     beyond = [f"types {types[: 2 * _SHOWN]}"] if types and types not in part else []
-    return [printable(each) for each in (part, *beyond) if each]
+    shown = [each for each in (part, *beyond) if each]
+    # As every terminal takes them.
+    return [x.encode(errors="backslashreplace").decode().replace("\0", "\\0") for x in shown]
 
 
 def _types(text: str, start: int) -> str:
@@ -138,8 +148,3 @@ def _types(text: str, start: int) -> str:
             types = text[colon : match.start()] if colon >= 0 else ""
             return " ".join(types.partition(" loc(")[0].split())
     return ""
-
-
-def printable(text: str) -> str:
-    """A text that every terminal takes."""
-    return text.encode(errors="backslashreplace").decode().replace("\0", "\\0")

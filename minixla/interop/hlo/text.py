@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from minixla.core.errors import ImportError_, explain
-from minixla.interop.refusals import callees_first, printable
+from minixla.core.errors import ImportError_
+from minixla.interop.refusals import callees_first, refused_at
 
 SUBJECT = "import_hlo"
 ADVICE = (
@@ -33,7 +33,6 @@ _CALLEE = re.compile(
     r"\b(?:body|branch_computations|called_computations|calls|condition|false_computation|scatter"
     r"|select|to_apply|true_computation)=\s*(\{[^}]*\}|%?[\w.\-]+)"
 )
-_SHOWN = 100
 # So far an opcode may be from where its instruction begins.
 _LONGEST = 1 << 16
 
@@ -165,13 +164,7 @@ class HloText:
         self, position: int, problem: str, given: Iterable[str] = (), advice: str = ADVICE
     ) -> ImportError_:
         """The error for a place in the text."""
-        start = self.text.rfind("\n", 0, position) + 1
-        whole = self.text[start:].partition("\n")[0]
-        left = max(0, position - start - _SHOWN // 2)
-        shown = printable(whole[left : left + _SHOWN].strip())
-        place = f"line {self.line(position)}, column {position - start + 1}"
-        lines = [*([shown] if shown else []), *given]
-        return explain(ImportError_, SUBJECT, f"{place}: {problem[:500]}", lines, advice)
+        return refused_at(self.text, position, problem, advice, given, SUBJECT)
 
     def refused_instruction(
         self, index: int, problem: str, given: Sequence[str], advice: str
