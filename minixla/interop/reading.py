@@ -48,7 +48,6 @@ _NESTED = "MLIR's parser recurses over them: write nested calls and regions one 
 #: By character: one more bracket is open, or one less.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
 _NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
-_LONG = 1 << 20
 _register = cache(stablehlo.register_stablehlo_passes)
 
 
@@ -202,15 +201,16 @@ class _SharedContext(threading.local):
     It keeps every type, constant and line that it read, so each reads so many characters or bytes.
     """
 
+    most = 1 << 20
     context: Any = None
     left = 0
 
     def context_for(self, source: str | bytes) -> Any:
         """The context in which to read a program; a long one has one of its own."""
-        if len(source) > _LONG:
+        if len(source) > self.most:
             return _new_context()
         if len(source) > self.left:
-            self.context, self.left = _new_context(), _LONG
+            self.context, self.left = _new_context(), self.most
         self.left -= len(source)
         return self.context
 

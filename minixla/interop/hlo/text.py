@@ -43,15 +43,11 @@ def _callees_in(text: str) -> list[str]:
 
 
 class HloText:
-    """A program's text.
-
-    Attributes:
-        text: the text.
-        tables: what stands beside the program once it is read: see `hlo_protos.translated`.
-    """
+    """A program's text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
+        #: What stands beside the program once it is read: see `hlo_protos.translated`.
         self.tables: dict[str, Any] = {}
 
     @cached_property
@@ -115,14 +111,11 @@ class HloText:
 
     def opcode(self, position: int) -> str:
         """The opcode of the instruction that a position is in; nothing where it is in none."""
-        starts = [at for _, own in self.computations.values() for at, _ in own]
-        heads = [at for at, _ in self.computations.values()]
-        start = max([at for at in starts if at <= position], default=-1)
-        if start < max([at for at in heads if at <= position], default=0):
-            return ""
+        marks = [mark for head, own in self.computations.values() for mark in ((head, ""), *own)]
+        start, name = max([mark for mark in marks if mark[0] <= position], default=(0, ""))
         match = _OPCODE.search(self.text, start, start + _LONGEST)
-        ended = match is None or "\n}" in self.text[start:position]
-        return "" if match is None or ended else match[1]
+        is_inside = match and name and "\n}" not in self.text[start:position]
+        return match[1] if match and is_inside else ""
 
     def check_members(self) -> None:
         """Refuses indices beyond a tuple: XLA's parser reads what lies there in memory."""
@@ -178,10 +171,8 @@ class HloText:
         """The text with computations in front of those that call them, and whence each line is."""
         starts = [at for at, _ in self.computations.values()]
         spans = itertools.pairwise([*starts, len(self.text)])
-        bodies = {
-            name: self.text[start:end]
-            for name, (start, end) in zip(self.computations, spans, strict=True)
-        }
+        parts = [self.text[start:end] for start, end in spans]
+        bodies = dict(zip(self.computations, parts, strict=True))
 
         def recursive(name: str) -> ImportError_:
             advice = "XLA's programs do not recurse: use while."
