@@ -29,32 +29,11 @@ from minixla_ops.programs.call import Call
 _PORTABLE = "minixla"
 
 
-def _lowered(staged: Any) -> Any:
-    """The StableHLO module: without a backend's libraries where JAX can do without them."""
-    try:
-        lowered = staged.lower(lowering_platforms=(_PORTABLE,))
-    except (NotImplementedError, ValueError):  # JAX has no rule for a platform but the backend's
-        lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
-    return lowered.compiler_ir("stablehlo")
-
-
 class FlatFunction:
     """A JAX function of arrays that gives a list of arrays, for arguments of fixed shapes.
 
-    Derivatives and batches are what JAX makes of the function, and are such functions too.
-
-    Args:
-        function: takes arrays.
-        shapes: of its arguments.
-        weak: which of them are weakly typed.
-        name: the graph's.
-        labels: what the arguments are called in messages.
-        shardings: what to do with layouts over devices that it fixes.
-
-    Raises:
-        ImportError_: the function calls back into Python, has other side effects, fixes layouts,
-            or maps over devices.
-        ConcretizationError: it needs the value of an argument.
+    Derivatives and batches are what JAX makes of the function, and are such functions too. The
+    arguments have labels in messages.
     """
 
     def __init__(
@@ -77,25 +56,29 @@ class FlatFunction:
         with under(default_trace()), _explaining(name, arguments, labels):
             staged = jax.jit(function, keep_unused=True).trace(*arguments)
         _refuse(staged.jaxpr, name, shardings)
-        self.graph = Module(_lowered(staged)).translated()["main"]
+        try:
+            lowered = staged.lower(lowering_platforms=(_PORTABLE,))
+        except (NotImplementedError, ValueError):  # JAX has rules for the backend's alone
+            lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
+        self.graph = Module(lowered.compiler_ir("stablehlo")).translated()["main"]
         self.graph.name = name
         self._derived: dict[Any, FlatFunction] = {}
-        # Of the pullback that each forward half gives.
-        self._trees: dict[Any, Any] = {}
+        #: Of the pullback that each forward half gives.
+        self.trees: dict[Any, Any] = {}
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """The results under the current trace, as one instruction."""
         return JaxCall(self.graph, self)(*operands)
 
-    def _make(
-        self, key: Any, function: Callable[..., Any], shapes: Sequence[AnyShape], name: str
-    ) -> FlatFunction:
+    def made(self, key: Any, function: Callable[..., Any], shapes: Any) -> FlatFunction:
+        """One of those that JAX makes of it: by its kind, and what else tells it apart."""
         if key not in self._derived:
-            made = FlatFunction(function, shapes, [False] * len(shapes), name, (), self.shardings)
+            weak, name = [False] * len(shapes), f"{key[0]}_{self.name}"
+            made = FlatFunction(function, shapes, weak, name, (), self.shardings)
             self._derived[key] = made
         return self._derived[key]
 
-    def _of_active(self, active: Sequence[bool], operands: Sequence[Any]) -> Callable[..., Any]:
+    def of_active(self, active: Sequence[bool], operands: Sequence[Any]) -> Callable[..., Any]:
         """The function of the active operands alone; it gives the list of results."""
         return lambda *moving: tree_leaves(self.function(*spread(active, moving, operands)))
 
@@ -104,99 +87,66 @@ class FlatFunction:
         """Which results have tangents."""
         return [has_tangent(shape) for shape in self.graph.output_shapes]
 
-    def jvp(self, active: tuple[bool, ...]) -> FlatFunction:
-        """From the operands and a tangent for each active one to the results and tangents."""
-        inputs, count = self.graph.input_shapes, len(self.graph.inputs)
-
-        def function(*values: Any) -> list[Any]:
-            primals, tangents = values[:count], values[count:]
-            own = [*compress(primals, active)]
-            results, moved = jax.jvp(self._of_active(active, primals), own, list(tangents))
-            return [*results, *compress(moved, self.moving)]
-
-        shapes = [*inputs, *compress(inputs, active)]
-        return self._make(("jvp", active), function, shapes, f"jvp_{self.name}")
-
-    def forward(self, active: tuple[bool, ...]) -> FlatFunction:
-        """From the operands to the results and what the backward half needs."""
-
-        def function(*operands: Any) -> list[Any]:
-            own = compress(operands, active)
-            results, pull = jax.vjp(self._of_active(active, operands), *own)
-            residuals, tree = tree_flatten(pull)
-            self._trees[active] = tree
-            return [*results, *residuals]
-
-        shapes = self.graph.input_shapes
-        return self._make(("vjp", active), function, shapes, f"vjp_{self.name}")
-
-    def backward(self, active: tuple[bool, ...], shapes: Sequence[AnyShape]) -> FlatFunction:
-        """From residuals and the cotangents of results to those of active operands."""
-        tree, count, outputs = self._trees[active], len(shapes), self.graph.output_shapes
-
-        def function(*values: Any) -> list[Any]:
-            pull = tree_unflatten(tree, values[:count])
-            found = iter(values[count:])
-            cotangents = [
-                next(found) if flag else float0_zeros(shape.dimensions)  # type: ignore[union-attr]  # an array
-                for shape, flag in zip(outputs, self.moving, strict=True)
-            ]
-            return list(pull(cotangents))
-
-        shapes = [*shapes, *compress(outputs, self.moving)]
-        return self._make(("back", active), function, shapes, f"back_{self.name}")
-
-    def batched(
-        self, dimensions: tuple[int | None, ...], shapes: Sequence[AnyShape], size: int
-    ) -> FlatFunction:
-        """The function over a batch, that of each result in front."""
-        function = jax.vmap(
-            lambda *operands: tree_leaves(self.function(*operands)), dimensions, 0, axis_size=size
-        )
-        key = ("batch", dimensions, size)
-        return self._make(key, function, shapes, f"batch_{self.name}")
-
 
 class JaxCall(Call):
-    """A call of a JAX function's program, with the derivatives and batches that JAX makes of it.
-
-    Attributes:
-        computation: the Graph.
-        function: the FlatFunction.
-    """
+    """A call of a JAX function's program, with the derivatives and batches that JAX makes of it."""
 
     builder_name = "from_jax"
     hlo_name = "call"
     spec_names = ()
+    # What JAX makes of it keeps nothing of the values for which it is made first.
     function: FlatFunction = attribute(Attribute(), hlo=None)
 
     def forward(self, primals, tangents):
-        function, active = self.function, tuple([t is not None for t in tangents])
-        everything = function.jvp(active)(*primals, *[t for t in tangents if t is not None])
-        count = len(function.graph.outputs)
-        return everything[:count], tuple(spread(function.moving, everything[count:]))
+        flat, active = self.function, tuple([t is not None for t in tangents])
+        inputs, count, moving = flat.graph.input_shapes, len(primals), flat.moving
+
+        def with_tangents(*values: Any) -> list[Any]:
+            own, moved = [*compress(values[:count], active)], [*values[count:]]
+            results, moved = jax.jvp(flat.of_active(active, values[:count]), own, moved)
+            return [*results, *compress(moved, moving)]
+
+        derived = flat.made(("jvp", active), with_tangents, [*inputs, *compress(inputs, active)])
+        found = derived(*primals, *compress(tangents, active))
+        return found[: len(moving)], tuple(spread(moving, found[len(moving) :]))
 
     def linearize(self, operands, active):
-        function, flags = self.function, tuple(active)
-        everything = function.forward(flags)(*operands)
-        count = len(function.graph.outputs)
-        results, residuals = everything[:count], everything[count:]
+        flat, flags, moving = self.function, tuple(active), self.function.moving
+        outputs = flat.graph.output_shapes
+
+        def with_residuals(*values: Any) -> list[Any]:
+            results, pull = jax.vjp(flat.of_active(flags, values), *compress(values, flags))
+            residuals, flat.trees[flags] = tree_flatten(pull)
+            return [*results, *residuals]
+
+        found = flat.made(("vjp", flags), with_residuals, flat.graph.input_shapes)(*operands)
+        results, residuals = found[: len(moving)], found[len(moving) :]
+        tree, count = flat.trees[flags], len(residuals)
+
+        def pulled(*values: Any) -> list[Any]:
+            rest = iter(values[count:])
+            cotangents = [
+                next(rest) if flag else float0_zeros(shape.dimensions)  # type: ignore[union-attr]  # an array
+                for shape, flag in zip(outputs, moving, strict=True)
+            ]
+            return list(tree_unflatten(tree, values[:count])(cotangents))
 
         def backward(*cotangents: Any) -> Sequence[Any]:
-            shapes = [shape_of(each) for each in residuals]
-            return function.backward(flags, shapes)(*residuals, *cotangents)
+            shapes = [*map(shape_of, residuals), *compress(outputs, moving)]
+            return flat.made(("back", flags), pulled, shapes)(*residuals, *cotangents)
 
-        return results, pullback_by(backward, results, function.moving, flags)
+        return results, pullback_by(backward, results, moving, flags)
 
     def dependent(self, variables):
         return self.function.moving
 
     def batch_of(self, size, operands, dimensions, **_):
-        function, at = self.function, tuple(dimensions)
+        flat, at = self.function, tuple(dimensions)
         if not any(each is not None for each in at):
-            return function(*operands), (None,) * len(function.graph.outputs)
-        shapes = [shape_of(each) for each in operands]
-        return function.batched(at, shapes, size)(*operands), (0,) * len(function.graph.outputs)
+            return flat(*operands), (None,) * len(flat.moving)
+        of_all = jax.vmap(lambda *x: tree_leaves(flat.function(*x)), at, 0, axis_size=size)
+        made = flat.made(("batch", at, size), of_all, [*map(shape_of, operands)])
+        return made(*operands), (0,) * len(flat.moving)
 
 
 # What goes wrong while JAX traces a function, in our words.
@@ -245,15 +195,13 @@ def _explaining(name: str, arguments: Sequence[Any], labels: Sequence[str]) -> I
 
 def _refuse(jaxpr: Any, name: str, shardings: Shardings) -> None:
     """Raises ImportError_ where a function of JAX's does what no graph says."""
-    for problem, shown, advice in _losses(jaxpr, shardings):
-        raise explain(ImportError_, "from_jax", f"{name} {problem}", [shown], advice)
 
+    def lost(problem: str, shown: str, advice: str) -> ImportError_:
+        return explain(ImportError_, "from_jax", f"{name} {problem}", [shown], advice)
 
-def _losses(jaxpr: Any, shardings: Shardings) -> Iterator[tuple[str, str, str]]:
-    """What a program would lose, which one, and what to do."""
     for step in _steps(jaxpr):
         if step.primitive.name == "shard_map":
-            yield (
+            raise lost(
                 "maps a function over devices with jax.shard_map",
                 f"mesh: {step.params['mesh']}",
                 "A program of ours is one for all devices: call jax.shard_map from JAX's code "
@@ -265,7 +213,7 @@ def _losses(jaxpr: Any, shardings: Shardings) -> Iterator[tuple[str, str, str]]:
             for each in given if isinstance(given, (tuple, list)) else (given,):
                 # What is left open is no Sharding.
                 if isinstance(each, jax.sharding.Sharding):
-                    yield (
+                    raise lost(
                         "fixes the layout of a value over devices, which a program of ours would "
                         "lose",
                         f"{step.primitive.name}, {key}: {each}",
@@ -276,7 +224,7 @@ def _losses(jaxpr: Any, shardings: Shardings) -> Iterator[tuple[str, str, str]]:
                         "mx.from_jax.",
                     )
     if jaxpr.effects:
-        yield (
+        raise lost(
             "has side effects",
             f"effects: {', '.join(map(str, jaxpr.effects))}",
             "Prints and ordered callbacks run in JAX's own programs only: call the function "
