@@ -55,8 +55,6 @@ class _Incomplete(Elementwise):
     #: The ends of the domain, and a point inside of it.
     ends: ClassVar[tuple[float, float]]
     inside: ClassVar[float]
-    #: The derivative by x, as a method.
-    integrand: ClassVar[Any]
     #: Whether JAX has a derivative by the first parameter, for which its loops end later.
     has_slope = False
 
@@ -89,6 +87,10 @@ class _Incomplete(Elementwise):
         x = select(is_end, full_like(x, self.inside), x)
         slope = self(*parameters, x, by=(*self.by, number))
         return select(is_end, zeros_like(slope), slope)
+
+    def integrand(self, *primals: Any) -> Any:
+        """The derivative by x."""
+        raise self.lacks("integrand")
 
 
 @register
