@@ -106,9 +106,8 @@ class _ExportedProgram(ImportedProgram):
             raise explain(TransformError, self.graph.name, problem, shown, advice)
         kept = [leaves[number] for number in exported.module_kept_var_idx]
         pairs = zip(self._flat(kept), exported.out_avals, strict=True)
-        return tree_unflatten(
-            exported.out_tree, [as_key(x, described.dtype) for x, described in pairs]
-        )
+        results = [as_key(each, described.dtype) for each, described in pairs]
+        return tree_unflatten(exported.out_tree, results)
 
 
 @api_boundary
