@@ -96,7 +96,8 @@ class Module:
                 gc.enable()
         return self.graphs
 
-    def details(self, step: Step) -> dict[str, Any]:
+    @property
+    def details(self) -> dict[str, Any]:
         """Attributes, by our names, that stand beside the program."""
         return {}
 

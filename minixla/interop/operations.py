@@ -248,17 +248,11 @@ def _dynamic_convolution(step: Step) -> Sequence[Value]:
 _HOST_CHANNELS = (2, 3)
 
 
-def replica_groups(step: Step, rows: Any = None) -> Sequence[Sequence[int]]:
-    """The replica groups; short ones are filled up with -1."""
-    rows = step.get("replica_groups") if rows is None else rows
-    return () if rows is None else ProcessLists().read(rows)
-
-
 def _shards(step: Step, at: int, label: str) -> dict[str, Any]:
     """How many members' values a result holds, or how many share the operand."""
     shapes: Any = step.shapes[at], step.results[at]
     small, large = sorted([shape.dimensions[step.get(label)] for shape in shapes])
-    groups = () if small else replica_groups(step)
+    groups = () if small else ProcessLists().read(step.get("replica_groups"))
     return {"shard_count": large // small if small else len(groups[0]) if groups else 1}
 
 

@@ -82,7 +82,7 @@ class Step:
 
         Others are what it declares: from attributes, regions and the type of the result.
         """
-        operation, given = REGISTRY[name], given | self.module.details(self)
+        operation, given = REGISTRY[name], given | self.module.details
         own, found, regions = self.operation.attributes, [], 0
         for name, field in operation.fields.items():
             kind, label, value = field.kind, field.stablehlo, given.get(name, field.default)

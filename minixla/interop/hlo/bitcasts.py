@@ -82,7 +82,7 @@ def _stages(shape: Shape, layout: _Layout | None) -> list[_Stage]:
 def bitcast(step: Step) -> Sequence[Value]:
     """The bytes of the operand as an array of another shape or layout."""
     (operand,), result = step.shapes, step.result
-    layouts = step.module.details(step)["layouts"]
+    layouts = step.module.details["layouts"]
     if not isinstance(operand, Shape):
         step.reject(f"its operand is {operand}", "It takes an array.")
     if not any(each and each[1] for each in layouts):

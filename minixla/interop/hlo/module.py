@@ -65,12 +65,14 @@ class HloModule(Module):
         """The computation that a region is a copy of."""
         return self.called(step)[number]
 
-    def details(self, step: Step) -> dict[str, Any]:
+    @property
+    def details(self) -> dict[str, Any]:
         """What stands beside the program of an instruction."""
         return self.tables["details"].get(self._at, {})
 
-    def place(self, step: Step) -> tuple[str, int]:
-        """An instruction's name, and its line in the text."""
+    @property
+    def place(self) -> tuple[str, int]:
+        """The instruction's name, and its line in the text."""
         return self.tables["names"][self._at], self._line()
 
     def located(
