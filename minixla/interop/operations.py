@@ -201,9 +201,7 @@ def _dynamic_reshape(step: Step) -> Sequence[Value]:
     dynamic = any(isinstance(s, Shape) and s.is_dynamic for s in (shape, operand.shape))
     if not isinstance(shape, Shape) or not dynamic:
         return [step.bind("Reshape", operand, dimensions=_sizes(step, 1))]
-    sizes = _scalars(step, listed, shape.rank)
-    given = {"new_size_bounds": shape.dimensions, "dims_are_dynamic": shape.dynamic}
-    return step.apply("DynamicReshape", [operand, *sizes], **given)
+    return step.apply("DynamicReshape", [operand, *_scalars(step, listed, shape.rank)])
 
 
 def _scalars(step: Step, listed: Value, count: int) -> list[Value]:

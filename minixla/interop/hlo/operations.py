@@ -308,13 +308,7 @@ HLO: dict[str, Translation] = {
     "hlo.copy": partial(_by_leaf, "Copy"),
     "hlo.copy-done": partial(_done, "CopyDone", member=0),
     "hlo.copy-start": _copy_start,
-    "hlo.dynamic-reshape": declared(
-        "DynamicReshape",
-        lambda step: {
-            "new_size_bounds": step.result.dimensions,
-            "dims_are_dynamic": step.result.dynamic,
-        },
-    ),
+    "hlo.dynamic-reshape": declared("DynamicReshape"),
     "hlo.dynamic-slice": partial(_dynamic, "DynamicSlice", 1, slice_sizes=()),
     "hlo.dynamic-update-slice": partial(_dynamic, "DynamicUpdateSlice", 2),
     "hlo.fusion": lambda step: step.apply("Fusion", step.builder.leaves(*step.operands)),
