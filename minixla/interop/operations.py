@@ -43,14 +43,6 @@ def _compare(step: Step) -> Sequence[Value]:
     return step.apply(f"{direction}TotalOrder" if is_total else direction)
 
 
-def _constant(step: Step) -> Sequence[Value]:
-    return [step.bind("Constant", literal=literal_of(step))]
-
-
-def _dot(step: Step) -> dict[str, Any]:
-    return {"dimension_numbers": DotDimensionNumbers((step.shapes[0].rank - 1,), (0,))}
-
-
 def _pad(step: Step) -> dict[str, Any]:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     return {"padding_config": zip(*[step.get(name) for name in names], strict=True)}
@@ -341,9 +333,11 @@ TABLE: dict[str, Translation] = {
     "stablehlo.collective_broadcast": partial(_for_each, "CollectiveBroadcast"),
     "stablehlo.collective_permute": partial(_for_each, "CollectivePermute"),
     "stablehlo.compare": _compare,
-    "stablehlo.constant": _constant,
+    "stablehlo.constant": lambda step: [step.bind("Constant", literal=literal_of(step))],
     "stablehlo.cross-replica-sum": _cross_replica_sum,
-    "stablehlo.dot": declared("DotGeneral", _dot),
+    "stablehlo.dot": lambda step: step.apply(
+        "DotGeneral", dimension_numbers=DotDimensionNumbers((step.shapes[0].rank - 1,), (0,))
+    ),
     "stablehlo.dynamic_broadcast_in_dim": lambda step: step.apply(
         "BroadcastInDim", step.operands[:1], out_dim_size=_sizes(step, 1)
     ),

@@ -71,9 +71,9 @@ class HloModule(Module):
         return self.tables["details"].get(self._at, {})
 
     @property
-    def place(self) -> tuple[str, int]:
+    def place(self) -> dict[str, Any]:
         """The instruction's name, and its line in the text."""
-        return self.tables["names"][self._at], self._line()
+        return {"label": self.tables["names"][self._at], "line": self._line()}
 
     def located(
         self, location: Any, problem: str, given: Sequence[str], advice: str

@@ -248,11 +248,6 @@ def _constant(step: Step) -> Sequence[Value]:
     return [step.bind("Constant", literal=literal)]
 
 
-def _elided(step: Step) -> Sequence[Value]:
-    label, line = step.module.place
-    return [step.bind("ElidedConstant", output_shape=step.result, label=label, line=line)]
-
-
 def _domain(step: Step) -> Sequence[Value]:
     sides = {name: step.get(f"{name}_metadata") or "{}" for name in ("entry", "exit")}
     return _by_leaf("Domain", step, kind=step.choice("kind"), **sides)
@@ -271,7 +266,10 @@ def _received(step: Step) -> dict[str, Any]:
 #: Custom calls that say where values shall lie, beside shardings: they give their operand.
 _MOVES = ("LayoutConstraint", "MoveToDevice", "MoveToHost", "Pin", "Unpin")
 #: Targets that XLA's translation and our own edits make.
-_TARGETS = {ELIDED: _elided, "ragged_all_to_all": _ragged_all_to_all}
+_TARGETS = {
+    ELIDED: declared("ElidedConstant", lambda step: step.module.place),
+    "ragged_all_to_all": _ragged_all_to_all,
+}
 
 
 def _custom_call(step: Step) -> Sequence[Value]:

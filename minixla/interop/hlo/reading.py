@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from minixla.core.errors import ImportError_
@@ -87,20 +85,17 @@ def _sent(source: HloText) -> Sent:
     except Refusal as refusal:
         if _MISSING not in refusal.problem:
             raise
-        text, lines = source.callees_first()
-        if text == source.text:
-            raise
-        try:
-            return sent(text, STAND_INS)
-        except Refusal as second:
-            second.problem = _PLACE.sub(partial(_moved, lines), second.problem)
-            raise
+    text, lines = source.callees_first()
 
+    def as_given(place: re.Match[str]) -> str:
+        line = lines[min(int(place[1]), len(lines)) - 1]
+        return f"was parsing {line}:{place[2]}: error: {place[3]}"
 
-def _moved(lines: Sequence[int], place: re.Match[str]) -> str:
-    """What XLA says of a line of the text in another order, for the text as it was given."""
-    line = lines[min(int(place[1]), len(lines)) - 1]
-    return f"was parsing {line}:{place[2]}: error: {place[3]}"
+    try:
+        return sent(text, STAND_INS)
+    except Refusal as refusal:
+        refusal.problem = _PLACE.sub(as_given, refusal.problem)
+        raise
 
 
 def _refused(source: HloText, refusal: Refusal) -> ImportError_:
