@@ -234,19 +234,15 @@ class Builder:
         inputs, outputs = [*self.inputs, *self.captures], outputs or self.outputs
         for index, value in enumerate(inputs):
             value.index = index
-        return Graph(inputs, self._kept(outputs), outputs, name or self.name)
-
-    def _kept(self, outputs: Sequence[Value]) -> list[Instruction]:
-        if not self.folded:
-            return self.instructions
-        read = {id(value.instruction) for value in outputs}
-        kept = []
-        for step in reversed(self.instructions):
-            if id(step) not in self.folded or id(step) in read:
-                kept.append(step)
-                read.update([id(operand.instruction) for operand in step.operands])
-        kept.reverse()
-        return kept
+        kept = self.instructions
+        if self.folded:
+            read, kept = {id(value.instruction) for value in outputs}, []
+            for step in reversed(self.instructions):
+                if id(step) not in self.folded or id(step) in read:
+                    kept.append(step)
+                    read.update([id(operand.instruction) for operand in step.operands])
+            kept.reverse()
+        return Graph(inputs, kept, outputs, name or self.name)
 
 
 def _is_foldable(value: Value, step: Instruction) -> bool:

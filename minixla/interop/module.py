@@ -234,10 +234,8 @@ class Module:
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
         shape = self.declared(mlir_value.type)
         if shape is not None and shape is not value.shape:
-            raise step.error(
-                f"the {what} is declared {shape}, but is {value.shape}",
-                "The declared type must follow from the operands and attributes.",
-            )
+            advice = "The declared type must follow from the operands and attributes."
+            step.reject(f"the {what} is declared {shape}, but is {value.shape}", advice)
 
     def _source(self, location: Any) -> Source | None:
         if type(location) is _LINE:  # each operation has its own

@@ -47,7 +47,7 @@ _DEADLY = (
 _NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
 #: By character: one more bracket is open, or one less.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
-_NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
+_NO_PROGRAM = re.compile(r"[^\0\n{}()%]{1,4096}")
 _register = cache(stablehlo.register_stablehlo_passes)
 
 
@@ -64,18 +64,12 @@ class Program(NamedTuple):
     exported: jax.export.Exported | None = None
 
 
-def _is_path(source: Any, suffixes: tuple[str, ...]) -> bool:
-    """Whether a source names a file: a path, or a string that ends so or that a file has."""
-    if not isinstance(source, str):
-        return isinstance(source, os.PathLike)
-    if _NO_PROGRAM.fullmatch(source) is None or "\0" in source:
-        return False
-    return source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
-
-
 def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
     """A program's text or bytes: `source` itself, or what is in the file that it names."""
-    if _is_path(source, suffixes):
+    is_path = isinstance(source, os.PathLike)
+    if isinstance(source, str) and _NO_PROGRAM.fullmatch(source):
+        is_path = source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
+    if is_path:
         try:
             with open(source, "rb") as file:
                 return file.read()

@@ -55,10 +55,7 @@ _MARK = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|->|[][(){}<>:\n]')
 def callees_first(
     callees: Mapping[str, Iterable[str]], recursive: Callable[[str], Exception]
 ) -> list[str]:
-    """The names of functions, each after those that it calls, of which others are left out.
-
-    Raises what `recursive` gives for one that calls itself.
-    """
+    """The functions, each after those that it calls; raises `recursive(name)` for a circle."""
     try:
         order = [*TopologicalSorter(callees).static_order()]
     except CycleError as error:

@@ -122,18 +122,14 @@ class Step:
         return self.builder.bind(name, *operands, **attributes)
 
     def promoted(self, values: Sequence[Value], shapes: Iterable[AnyShape]) -> list[Value]:
-        """Values in the element types of `shapes`, the first of which come again after the last.
-
-        Computations may be written for wider ones.
-        """
-        return [
-            self.bind("ConvertElementType", value, new_element_type=shape.element_type)
-            if isinstance(shape, Shape)
-            and isinstance(value.shape, Shape)
-            and value.shape.element_type is not shape.element_type
-            else value
-            for value, shape in zip(values, cycle(shapes), strict=False)
-        ]
+        """Values in the element types of `shapes`, the first of which come again after the last."""
+        found = []
+        for value, shape in zip(values, cycle(shapes), strict=False):
+            kinds = [each.element_type for each in (value.shape, shape) if isinstance(each, Shape)]
+            if len(set(kinds)) == 2:  # computations may be written for wider ones
+                value = self.bind("ConvertElementType", value, new_element_type=kinds[1])
+            found.append(value)
+        return found
 
     def inlined(self, function: Callable[..., Any]) -> list[Value]:
         """The results of a function of the operands, instruction by instruction."""

@@ -26,18 +26,13 @@ _ADVICE = "Both arrays must lie in the same memory."
 
 
 class _Stage(NamedTuple):
-    """One step of the way into memory: pads, cuts dimensions in tiles, and turns them.
+    """One step of the way into memory: pads, cuts dimensions in tiles, and turns them."""
 
-    Attributes:
-        sizes: before the step.
-        padded: after padding.
-        cut: after cutting.
-        order: the permutation.
-    """
-
+    #: The sizes before the step, after padding and after cutting.
     sizes: tuple[int, ...]
     padded: tuple[int, ...]
     cut: tuple[int, ...]
+    #: The permutation.
     order: tuple[int, ...]
 
     @property
