@@ -160,7 +160,8 @@ def _written(kind: type[_Incomplete], shape: Shape, wide: bool, is_slope: bool =
     with jax.enable_x64(wide):
         given = jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
         lowered = jax.jit(slope if is_slope else kind.function).lower(*[given] * len(kind.operands))
-    module = modules.Module(read_module(lowered.as_text()), recognises=False)
+    module = modules.Module(read_module(lowered.as_text()))
+    module.recognises = False
     return module.translated()["main"].pruned()
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
-import numpy as np
 from jax.extend.mlir import ir
 
 from minixla.core.attributes import Attribute
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
+from minixla.core.operation import Names
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 from minixla.interop.building import Builder
@@ -54,19 +54,14 @@ class Module:
 
     translations = TRANSLATIONS
     is_hlo: ClassVar[bool] = False
+    #: Whether functions that JAX writes as programs become one operation.
+    recognises = True
     #: How many calls or regions may be within each other: transformations recurse over them.
     deepest: ClassVar[int] = 100
 
     def __init__(
-        self,
-        module: Any,
-        platform: int | None = None,
-        constants: Mapping[str, np.ndarray] | None = None,
-        *,
-        recognises: bool = True,
+        self, module: Any, platform: int | None = None, constants: dict[str, Any] | None = None
     ) -> None:
-        #: Whether functions that JAX writes as programs become one operation.
-        self.recognises = recognises
         #: Which of the platforms that jax.export wrote it for is meant.
         self._platform = platform
         #: The bytes of constants for which a resource stands, by its name.
@@ -188,9 +183,7 @@ class Module:
         """The name under which an operation is translated."""
         return operation.name
 
-    def located(
-        self, location: Any, problem: str, given: Sequence[str], advice: str
-    ) -> ImportError_:
+    def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for a place in the program."""
         return located(location, problem, given, advice)
 
@@ -198,9 +191,11 @@ class Module:
         translation = self.translations.get(name)
         if translation is None:
             if not name.startswith(_IGNORED):
-                problem, types = f"operation {name} is not known", [_signature(operation)]
+                values = operation.operands, operation.results
+                given, made = (", ".join([str(x.type)[:100] for x in each]) for each in values)
+                problem, types = f"operation {name} is not known", f"types ({given}) -> ({made})"
                 advice = _WITHOUT.get(name, DIALECTS)
-                raise self.located(operation.location, problem, types, advice)
+                raise self.located(operation.location, problem, [types], advice)
             translation = _sharding
         builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
@@ -306,12 +301,3 @@ def _sharding(step: Step) -> Sequence[Value]:
         advice = "Run Shardy's passes on the program first, or export it without manual shardings."
         raise located(step.operation.location, f"{step.name} is not supported", (), advice)
     return step.operands
-
-
-def _signature(operation: Any) -> str:
-    """The types of an operation's operands and results, as MLIR writes them."""
-    given, made = (
-        ", ".join([str(each.type)[:100] for each in values])
-        for values in (operation.operands, operation.results)
-    )
-    return f"types ({given}) -> ({made})"

@@ -10,6 +10,7 @@ from typing import Any
 
 from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
+from minixla.core.operation import Names
 from minixla.core.shapes import TupleShape
 from minixla.core.source import Source
 from minixla.interop.hlo.operations import HLO, STAND_INS
@@ -75,12 +76,10 @@ class HloModule(Module):
         """The instruction's name, and its line in the text."""
         return {"label": self.tables["names"][self._at], "line": self._line()}
 
-    def located(
-        self, location: Any, problem: str, given: Sequence[str], advice: str
-    ) -> ImportError_:
+    def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for an instruction."""
         problem = _OPERATION.sub("", problem)
-        return self._text.refused_instruction(_number(location), problem, given, advice)
+        return self._text.refused_at(_number(location), problem, given, advice)
 
     def _order(self) -> list[str]:
         return self._names

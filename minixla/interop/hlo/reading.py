@@ -111,7 +111,7 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
         match = _INSTRUCTION.search(refusal.place)
         if match is not None and refusal.tables:
             source.tables = refusal.tables
-            return source.refused_instruction(int(match[1]), _ABOUT.sub("", problem), (), _RULE)
+            return source.refused_at(int(match[1]), _ABOUT.sub("", problem), (), _RULE)
         position = 0 if refusal.is_slow else _first(source, refusal)
     if refusal.died:
         problem, advice = f"XLA's parser dies of this: {refusal.problem}", _DEADLY

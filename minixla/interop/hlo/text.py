@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from minixla.core.errors import ImportError_
+from minixla.core.operation import Names
 from minixla.interop.refusals import callees_first, refused_at
 
 SUBJECT = "import_hlo"
@@ -159,9 +160,7 @@ class HloText:
         """The error for a place in the text."""
         return refused_at(self.text, position, problem, advice, given, SUBJECT)
 
-    def refused_instruction(
-        self, index: int, problem: str, given: Sequence[str], advice: str
-    ) -> ImportError_:
+    def refused_at(self, index: int, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for an instruction."""
         title = self.tables["opcodes"][index] if index >= 0 else "program"
         problem = f"{title}: {problem.rstrip('.')}"
