@@ -45,7 +45,7 @@ def _compare(step: Step) -> Sequence[Value]:
 
 def _pad(step: Step) -> dict[str, Any]:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    return {"padding_config": zip(*[step.get(name) for name in names], strict=True)}
+    return {"padding_config": tuple(zip(*[step.get(name) for name in names], strict=True))}
 
 
 def _bitcast_convert(step: Step) -> Sequence[Value]:

@@ -84,12 +84,12 @@ class Step:
         """
         operation, given = REGISTRY[name], given | self.module.details
         own, found, regions = self.operation.attributes, [], 0
-        for name, field in operation.fields.items():
-            kind, label, value = field.kind, field.stablehlo, given.get(name, field.default)
+        for key, field in operation.fields.items():
+            kind, label, value = field.kind, field.stablehlo, given.get(key, field.default)
             if kind.holds_programs:
                 value = self.region(regions) if value is REQUIRED else value
                 regions += 1
-            elif name in given:
+            elif key in given:
                 pass
             elif label is None:
                 if kind.of_result is not None:

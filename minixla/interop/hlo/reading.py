@@ -133,9 +133,9 @@ def _first(source: HloText, refusal: Refusal) -> int:
 
     def fails(text: str) -> bool:
         part = _HEADER.sub(r"\1 {", text)
-        found = [refusal_of(each, STAND_INS) for each in (part, f"{part}\n}}")]
+        found = filter(None, (refusal_of(each, STAND_INS) for each in (part, f"{part}\n}}")))
         if refusal.died:
-            return any(each is not None and each.died for each in found)
-        return any(each is not None and each.problem == refusal.problem for each in found)
+            return any(each.died for each in found)
+        return any(each.problem == refusal.problem for each in found)
 
     return first_failing(source.text, fails)[0]
