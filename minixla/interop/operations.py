@@ -246,13 +246,11 @@ def _shards(step: Step, at: int, label: str) -> dict[str, Any]:
     return {"shard_count": large // small if small else len(groups[0]) if groups else 1}
 
 
-def _for_each(
-    name: str, step: Step, more: Callable[[Step, int], dict[str, Any]] = lambda step, at: {}
-) -> Sequence[Value]:
-    """One instruction for each operand."""
-    return [
-        step.apply(name, [operand], **more(step, at))[0] for at, operand in enumerate(step.operands)
-    ]
+def _for_each(name: str, step: Step, joined: str = "") -> Sequence[Value]:
+    """One instruction for each operand; an attribute may name the dimension that it joins."""
+    given = [_shards(step, at, joined) if joined else {} for at in range(len(step.operands))]
+    pairs = zip(step.operands, given, strict=True)
+    return [step.apply(name, [operand], **more)[0] for operand, more in pairs]
 
 
 def _cross_replica_sum(step: Step) -> Sequence[Value]:
@@ -321,9 +319,7 @@ _DECLARED = {
 TABLE: dict[str, Translation] = {
     **{name: declared(ours) for name, ours in (_DECLARED | _NAMED).items()},
     "chlo.scan": declared("Scan", _scan),
-    "stablehlo.all_gather": partial(
-        _for_each, "AllGather", more=lambda step, at: _shards(step, at, "all_gather_dim")
-    ),
+    "stablehlo.all_gather": partial(_for_each, "AllGather", joined="all_gather_dim"),
     "stablehlo.all_reduce": partial(_fold, "AllReduce"),
     "stablehlo.all_to_all": partial(_for_each, "AllToAll"),
     "stablehlo.bitcast_convert": _bitcast_convert,
