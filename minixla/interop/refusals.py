@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from minixla.core.errors import ImportError_, explain
+from minixla.core.operation import Names
 
 SUBJECT = "import_stablehlo"
 ADVICE = "Give a StableHLO module as MLIR text, bytecode or a portable artifact."
@@ -80,23 +81,16 @@ def advice_for(problem: str) -> str:
 
 
 def refused_at(
-    text: str,
-    position: int,
-    problem: str,
-    advice: str = _SYNTAX,
-    given: Iterable[str] = (),
-    subject: str = SUBJECT,
+    text: str, at: int, problem: str, advice: str = _SYNTAX, given: Names = (), subject: str = ""
 ) -> ImportError_:
     """The error for a place in a text."""
-    line = text.count("\n", 0, position) + 1
-    column = position - text.rfind("\n", 0, position)
-    shown = [*_shown(text, line, column), *given]
-    problem = f"line {line}, column {column}: {problem[:500]}"
-    return explain(ImportError_, subject, problem, shown, advice)
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    place = f'"-":{line}:{column}'
+    return located(place, problem, given, advice, text, subject)
 
 
 def located(
-    location: Any, problem: str, given: Iterable[str], advice: str, source: str | None = None
+    location: Any, problem: str, given: Names, advice: str, source: str = "", subject: str = ""
 ) -> ImportError_:
     """An error that names a place of MLIR's; of `source` it shows the line and the types."""
     where, shown = "", []
@@ -104,10 +98,10 @@ def located(
     if match is not None:
         file = "" if match[1] == "-" else f"{match[1]}, "
         where = f"{file}line {match[2]}, column {match[3]}: "
-        if source is not None and not file:
+        if source and not file:
             shown = _shown(source, int(match[2]), int(match[3]))
     problem = f"{where}{problem.strip()[:500].rstrip('.')}"
-    return explain(ImportError_, SUBJECT, problem, [*shown, *given], advice)
+    return explain(ImportError_, subject or SUBJECT, problem, [*shown, *given], advice)
 
 
 def _shown(text: str, line: int, column: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -155,7 +155,7 @@ class HloText:
         return None
 
     def refused(
-        self, position: int, problem: str, given: Iterable[str] = (), advice: str = ADVICE
+        self, position: int, problem: str, given: Names = (), advice: str = ADVICE
     ) -> ImportError_:
         """The error for a place in the text."""
         return refused_at(self.text, position, problem, advice, given, SUBJECT)
