@@ -6,7 +6,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -47,7 +47,9 @@ class _Custom:
     """What custom_jvp and custom_vjp share: argument handling."""
 
     __name__: str
-    symbolic_zeros = False
+    _operation: ClassVar[type[custom_calls.CustomDerivativeCall]]
+    _definition: ClassVar[str]
+    _has_rule = symbolic_zeros = False
 
     def __init__(
         self,
@@ -61,17 +63,21 @@ class _Custom:
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
         named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
-    def _apply(self, operation: Any, flat: type[_Flat], args: Any, kwargs: Any) -> Any:
-        """Binds the call of the function with the rules of `flat`."""
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result."""
         name = type(self).__name__
+        if not self._has_rule:
+            problem = f"{getattr(self.fun, '__name__', self.fun)!r} has no derivative rule"
+            raise misfit(name, problem, advice=f"Define it with {self._definition}.")
         bound = self._bound(args, kwargs)
         numbers = sorted(set(positions(self.nondiff_argnums, len(bound), name)))
         nondiff = {number: bound[number] for number in numbers}
         diff = [arg for number, arg in enumerate(bound) if number not in nondiff]
         leaves, tree = flatten(diff)
-        function = flat(self, nondiff, tree)
+        function = _Flat(self, nondiff, tree)
         try:
-            outputs = operation(function)(*leaves)
+            outputs = self._operation(function)(*leaves)
         except MinixlaError:
             check_leaves(name, leaves, argument_places(self.fun, bound, None, numbers))
             raise
@@ -113,7 +119,7 @@ def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[i
 
 
 class _Flat:
-    """One call's function on flat sequences of values.
+    """One call's function, and its rules, on flat sequences of values.
 
     Those of the same function at the same arguments are equal: so are graphs that hold them.
     """
@@ -145,6 +151,34 @@ class _Flat:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
         return [_zeros(shape) if each is None else each for each, shape in pairs]
+
+    def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        given = self._instantiated(tangents, map(shape_of, primals))
+        with at_own_lines():
+            both = [tuple(tree_unflatten(self.tree, each)) for each in (primals, given)]
+            pair = self.custom.jvp(*self.nondiff.values(), *both)
+        result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
+        outputs = self._flat_result(result)
+        return outputs, _matching("custom_jvp", "tangent", tangent, self.result_tree)
+
+    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
+        if self.custom.symbolic_zeros:
+            operands = list(map(CustomVJPPrimal, operands, active))
+        with at_own_lines():
+            pair = self.custom.fwd(*self._arguments(operands))
+        wanted = "a pair (result, residuals) from fwd"
+        result, residuals = _several("custom_vjp", 2, wanted, pair)
+        return self._flat_result(result), residuals
+
+    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
+        cotangent = tree_unflatten(self.result_tree, self._instantiated(cotangents, shapes))
+        with at_own_lines():
+            found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
+        arguments = self.tree.children()
+        wanted = f"a tuple of {len(arguments)} cotangents from bwd"
+        given = _several("custom_vjp", len(arguments), wanted, found)
+        pairs = zip(given, arguments, strict=True)
+        return [leaf for pair in pairs for leaf in _matching("custom_vjp", "cotangent", *pair)]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -184,15 +218,16 @@ class custom_jvp(_Custom):
         nondiff_argnames: names of such arguments.
     """
 
-    jvp: Callable[..., Any] | None = None
+    _operation = custom_calls.CustomJvpCall
+    _definition = "f.defjvp(rule)"
+    jvp: Callable[..., Any]
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`; returns it.
 
         With `symbolic_zeros`, a tangent that is zero reaches the rule as None.
         """
-        self.jvp = jvp
-        self.symbolic_zeros = symbolic_zeros
+        self.jvp, self.symbolic_zeros, self._has_rule = jvp, symbolic_zeros, True
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -216,24 +251,6 @@ class custom_jvp(_Custom):
 
         self.defjvp(rule)
 
-    @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
-        if self.jvp is None:
-            raise _no_rule("custom_jvp", self.fun, "f.defjvp(rule)")
-        return self._apply(custom_calls.CustomJvpCall, _FlatJvp, args, kwargs)
-
-
-class _FlatJvp(_Flat):
-    def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-        given = self._instantiated(tangents, map(shape_of, primals))
-        with at_own_lines():
-            both = [tuple(tree_unflatten(self.tree, each)) for each in (primals, given)]
-            pair = self.custom.jvp(*self.nondiff.values(), *both)
-        result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
-        outputs = self._flat_result(result)
-        return outputs, _matching("custom_jvp", "tangent", tangent, self.result_tree)
-
 
 class custom_vjp(_Custom):
     """A function with a reverse derivative rule of the user's (JAX: custom_vjp).
@@ -245,8 +262,10 @@ class custom_vjp(_Custom):
         nondiff_argnames: names of such arguments.
     """
 
-    fwd: Callable[..., Any] | None = None
-    bwd: Callable[..., Any] | None = None
+    _operation = custom_calls.CustomVjpCall
+    _definition = "f.defvjp(fwd, bwd)"
+    fwd: Callable[..., Any]
+    bwd: Callable[..., Any]
 
     def defvjp(
         self,
@@ -267,35 +286,7 @@ class custom_vjp(_Custom):
             optimize_remat: JAX's; it changes nothing here.
         """
         self.fwd, self.bwd = fwd, bwd
-        self.symbolic_zeros = symbolic_zeros
-
-    @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
-        if self.fwd is None or self.bwd is None:
-            raise _no_rule("custom_vjp", self.fun, "f.defvjp(fwd, bwd)")
-        return self._apply(custom_calls.CustomVjpCall, _FlatVjp, args, kwargs)
-
-
-class _FlatVjp(_Flat):
-    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
-        if self.custom.symbolic_zeros:
-            operands = list(map(CustomVJPPrimal, operands, active))
-        with at_own_lines():
-            pair = self.custom.fwd(*self._arguments(operands))
-        wanted = "a pair (result, residuals) from fwd"
-        result, residuals = _several("custom_vjp", 2, wanted, pair)
-        return self._flat_result(result), residuals
-
-    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
-        cotangent = tree_unflatten(self.result_tree, self._instantiated(cotangents, shapes))
-        with at_own_lines():
-            found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
-        arguments = self.tree.children()
-        wanted = f"a tuple of {len(arguments)} cotangents from bwd"
-        given = _several("custom_vjp", len(arguments), wanted, found)
-        pairs = zip(given, arguments, strict=True)
-        return [leaf for pair in pairs for leaf in _matching("custom_vjp", "cotangent", *pair)]
+        self.symbolic_zeros, self._has_rule = symbolic_zeros, True
 
 
 def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
@@ -315,11 +306,6 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
         raise misfit(subject, problem, shown, advice) from None
     pairs = zip([None if is_float0(leaf) else leaf for leaf in leaves], structures, strict=True)
     return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
-
-
-def _no_rule(subject: str, fun: Callable[..., Any], call: str) -> MinixlaError:
-    problem = f"{getattr(fun, '__name__', fun)!r} has no derivative rule"
-    return misfit(subject, problem, advice=f"Define it with {call}.")
 
 
 def _several(subject: str, count: int, wanted: str, given: Any) -> Sequence[Any]:
