@@ -109,22 +109,24 @@ class DebugCallback(Operation):
 
 def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[Sequence[Any]]:
     """The values of each member, but for those that only stand in."""
-    if not batches:
-        yield args
-        return
-    shapes, sizes = [list(each.shape) for each in args], []
+    members: list[Any] = [((), args)]
     for dimensions, _ in reversed(batches):
-        pairs = zip(shapes, dimensions, strict=False)
-        sizes.append({shape.pop(at) for shape, at in pairs if at is not None}.pop())
-    for indices in itertools.product(*map(range, reversed(sizes))):
-        member = list(args)
-        for index, (dimensions, _) in zip(reversed(indices), reversed(batches), strict=True):
-            for i, at in enumerate(dimensions):
-                if at is not None:
-                    member[i] = np.take(member[i], index, axis=at)
-        pairs = zip(indices, batches, strict=True)
-        if all(number is None or member[number] == index for index, (_, number) in pairs):
+        members = [
+            ((number, *numbers), entries)
+            for numbers, member in members
+            for number, entries in enumerate(_entries(member, dimensions))
+        ]
+    for numbers, member in sorted(members, key=lambda pair: pair[0]):
+        pairs = zip(numbers, batches, strict=True)
+        if all(at is None or member[at] == number for number, (_, at) in pairs):
             yield member
+
+
+def _entries(args: Sequence[np.ndarray], dimensions: Sequence[int | None]) -> list[list[Any]]:
+    """The values of each member of one batch."""
+    pairs = list(itertools.zip_longest(args, dimensions))
+    size = next(each.shape[at] for each, at in pairs if at is not None)
+    return [[x if at is None else np.take(x, n, at) for x, at in pairs] for n in range(size)]
 
 
 def _numbers() -> list[Any]:
@@ -153,7 +155,7 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -
     leaves, tree = tree_flatten(tree_map(_opened, (args, kwargs)))
     is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
     held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
-    values = [x for x, flag in zip(leaves, is_value, strict=True) if flag]
+    values = list(itertools.compress(leaves, is_value))
     callback = _OfArrays(function, tree, tuple(is_value), held)
     DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
 

@@ -76,7 +76,7 @@ class Outcome:
         return tree_unflatten(self.tree, self.values if leaves is None else leaves)
 
 
-def _recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
+def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
     """What a function gives, and the way back from cotangents of the result to the arguments'.
 
     These are float0 zeros for leaves that have none.
@@ -126,7 +126,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
         TransformError: from the pullback, where the cotangent does not fit the result.
     """
     given = Arguments("vjp", fun, primals)
-    out, pull = _recorded("vjp", given, has_aux)
+    out, pull = recorded("vjp", given, has_aux)
 
     @api_boundary
     def pullback(cotangent: Any) -> Any:
@@ -209,7 +209,7 @@ def value_and_grad(
         given = Arguments.chosen("grad", fun, args, kwargs, argnums)
         for index, shape in enumerate(given.shapes()):
             _check_input(shape, holomorphic, allow_int, lambda i=index: given.where()[i])
-        out, pull = _recorded("grad", given, has_aux)
+        out, pull = recorded("grad", given, has_aux)
         value = _scalar_output(out, holomorphic)
         gradient = given.alike(pull([_state.trace.lift(ones_like(value))]))
         return (value, out.aux) if has_aux else value, gradient

@@ -8,7 +8,7 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
-from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+from jax.tree_util import tree_leaves, tree_map
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTracer, LinearizeTrace
@@ -16,7 +16,6 @@ from minixla.core.linear import spread
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
-from minixla.engine.float0 import float0_zeros
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of
 from minixla.transforms.places import Places, places
@@ -122,27 +121,14 @@ def jacrev(
     @in_place_of(fun, "jacrev")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
-        leaves = given.lifted()
-        _check_kinds("jacrev", leaves, given.where, holomorphic, allow_int)
-        moving = [gradients.is_inexact(leaf) for leaf in leaves]
-
-        def of_moving(*tracers: Any) -> Any:
-            return given.call(*spread(moving, tracers, leaves))
-
-        result, pull, *aux = gradients.vjp(of_moving, *compress(leaves, moving), has_aux=has_aux)
-        _check_results("jacrev", result, holomorphic)
-        outputs, tree = tree_flatten(result)
-        rows = iter(vmap(pull)(tree_unflatten(tree, _basis(outputs))))
+        _check_kinds("jacrev", given.shapes(), given.where, holomorphic, allow_int)
+        out, pull = gradients.recorded("jacrev", given, has_aux)
+        _check_results("jacrev", out.result(), holomorphic)
+        rows = vmap(lambda *cotangents: pull(cotangents))(*_basis(out.values))
         # Rows by argument; wanted by result, then argument.
-        parts = [
-            _split(next(rows), outputs, 0)
-            if flag
-            else [float0_zeros((*out.shape, *leaf.shape)) for out in outputs]
-            for leaf, flag in zip(leaves, moving, strict=True)
-        ]
-        columns = [given.alike(list(column)) for column in zip(*parts, strict=True)]
-        jacobian = tree_unflatten(tree, columns)
-        return (jacobian, *aux) if has_aux else jacobian
+        parts = [_split(row, out.values, 0) for row in rows]
+        jacobian = out.result([given.alike(list(column)) for column in zip(*parts, strict=True)])
+        return (jacobian, out.aux) if has_aux else jacobian
 
     return derived
 
@@ -157,7 +143,7 @@ def hessian(
 
 def _check_results(subject: str, results: Any, holomorphic: bool) -> None:
     where = partial(places, "the result", results)
-    _check_kinds(subject, tree_flatten(results)[0], where, holomorphic)
+    _check_kinds(subject, tree_leaves(results), where, holomorphic)
 
 
 def _check_kinds(
