@@ -161,11 +161,11 @@ class AxisSum(AxisOperation):
             # values are equal everywhere.
             problem = "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks "
             problem += "what differs between devices"
-            advice = "Use jax.grad (of a function whose loops and branches hold no psum), or "
-            advice += (
-                "jax.shard_map(..., check_vma=False), where each device gets its derivative of "
+            advice = (
+                "Use jax.grad (of a function whose loops and branches hold no psum), or "
+                "jax.shard_map(..., check_vma=False), where each device gets its derivative of the "
+                "sum of all devices' results."
             )
-            advice += "the sum of all devices' results."
             shown = [f"axis_name = {self.axis_name!r}"]
             raise explain(DerivativeError, self.builder_name, problem, shown, advice)
         return self(cotangents, operands[1]), None

@@ -20,7 +20,6 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TokenShape, TupleShape, shape_of_data
-from minixla.core.stablehlo_text import quoted
 from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
@@ -51,11 +50,8 @@ class DebugCallback(Operation):
     The function is not called for these: operands after the first `arguments` hold numbers of
     members, of the innermost batch first, which tell.
 
-    Attributes:
-        callback: takes NumPy arrays.
-        ordered: whether calls from several programs come in their order, too.
-        arguments: how many operands the function takes.
-        batches: those that the call stands for, innermost first.
+    `callback` takes NumPy arrays, as many as `arguments` says; `ordered` calls come in order with
+    those from other programs, too. The call stands for `batches`, innermost first.
     """
 
     has_side_effect = True
@@ -85,12 +81,11 @@ class DebugCallback(Operation):
         if emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, True)
         # In a text for elsewhere, a target that nobody else knows.
-        target = quoted(f"minixla.{self.builder_name}")
-        name, given = "stablehlo.custom_call", {"call_target_name": target}
-        return emit.operation(name, operands, shapes, results, has_side_effect=True, **given)
+        given = {"call_target_name": '"minixla.debug_callback"', "has_side_effect": True}
+        return emit.operation("stablehlo.custom_call", operands, shapes, results, **given)
 
     def hlo_attributes(self, shapes):
-        target = quoted(f"minixla.{self.builder_name}")
+        target = '"minixla.debug_callback"'
         return {"custom_call_target": target, "custom_call_has_side_effect": True}
 
     def batch(self, operands, dimensions):
@@ -109,24 +104,22 @@ class DebugCallback(Operation):
 
 def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[Sequence[Any]]:
     """The values of each member, but for those that only stand in."""
-    members: list[Any] = [((), args)]
+    if not batches:
+        yield args
+        return
+    shapes, sizes = [list(each.shape) for each in args], []
     for dimensions, _ in reversed(batches):
-        members = [
-            ((number, *numbers), entries)
-            for numbers, member in members
-            for number, entries in enumerate(_entries(member, dimensions))
-        ]
-    for numbers, member in sorted(members, key=lambda pair: pair[0]):
-        pairs = zip(numbers, batches, strict=True)
-        if all(at is None or member[at] == number for number, (_, at) in pairs):
+        pairs = zip(shapes, dimensions, strict=False)
+        sizes.append({shape.pop(at) for shape, at in pairs if at is not None}.pop())
+    for indices in itertools.product(*map(range, reversed(sizes))):
+        member = list(args)
+        for index, (dimensions, _) in zip(reversed(indices), reversed(batches), strict=True):
+            for i, at in enumerate(dimensions):
+                if at is not None:
+                    member[i] = np.take(member[i], index, axis=at)
+        pairs = zip(indices, batches, strict=True)
+        if all(number is None or member[number] == index for index, (_, number) in pairs):
             yield member
-
-
-def _entries(args: Sequence[np.ndarray], dimensions: Sequence[int | None]) -> list[list[Any]]:
-    """The values of each member of one batch."""
-    pairs = list(itertools.zip_longest(args, dimensions))
-    size = next(each.shape[at] for each, at in pairs if at is not None)
-    return [[x if at is None else np.take(x, n, at) for x, at in pairs] for n in range(size)]
 
 
 def _numbers() -> list[Any]:
@@ -155,9 +148,9 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -
     leaves, tree = tree_flatten(tree_map(_opened, (args, kwargs)))
     is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
     held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
-    values = list(itertools.compress(leaves, is_value))
+    values = itertools.compress(leaves, is_value)
     callback = _OfArrays(function, tree, tuple(is_value), held)
-    DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
+    DebugCallback(callback, bool(ordered), sum(is_value))(*values, *_numbers())
 
 
 @dataclass(frozen=True, eq=False)

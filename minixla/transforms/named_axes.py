@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from minixla.engine.devices import bound_axes, partitions_along
 from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
+from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Members of each group, as users give them; None: all are one.
 Lists = Sequence[Sequence[int]] | None
@@ -31,10 +33,10 @@ UNNAMED = object()
 class Axis:
     """What a transformation that maps an axis of `size` members does for collectives over it."""
 
-    def __init__(self, name: Any, size: int) -> None:
+    def __init__(self, name: Any, size: int, partitions: Groups = (), checked: bool = False):
         self.size = size
         #: The attributes of operations that tell of the axis.
-        self.described = {"axis_name": name, "partitions": (), "is_checked": False}
+        self.described = {"axis_name": name, "partitions": partitions, "is_checked": checked}
 
     def index(self) -> Any:
         """The number of the member, an s32 scalar."""
@@ -45,8 +47,7 @@ class Axis:
     ) -> Any:
         """An operation of `axis_operations` on the members' values."""
         size = len(groups[0]) if groups else self.size
-        given = operation(**self.described, size=size, groups=groups, **own)
-        return self._applied(given, operand)
+        return self._applied(operation(**self.described, size=size, groups=groups, **own), operand)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         # Whoever maps the axis turns it into what it does there.
@@ -73,10 +74,9 @@ class JaxAxis(Axis):
     """An axis that JAX maps: of jax.shard_map, jax.pmap or jax.vmap."""
 
     def __init__(self, name: Any, size: int) -> None:
-        super().__init__(name, size)
         self._index = jax.lax.axis_index(name)
         is_checked = bool(jax.typeof(self._index).mat.varying)
-        self.described.update(partitions=partitions_along(name) or (), is_checked=is_checked)
+        super().__init__(name, size, partitions_along(name) or (), is_checked)
 
     def index(self) -> Any:
         """See Axis."""
@@ -87,8 +87,7 @@ class DeviceAxis(Axis):
     """An axis whose members are the partitions of one program."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(None, size)
-        self.described["partitions"] = (tuple(range(size)),)
+        super().__init__(None, size, (tuple(range(size)),))
         self._channels = itertools.count(1)
 
     def index(self) -> Any:
@@ -163,18 +162,10 @@ def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, 
     if given != size and not (tiled and size and given % size == 0):
         problem = f"dimension {at} of size {given} cannot be cut into a part for each of "
         problem += f"{size} members"
-        advice = "Its size must be the axis's; larger parts need tiled=True."
-        if tiled:
-            advice = "Its size must be a multiple of the axis's."
+        wanted = "a multiple of the axis's" if tiled else "the axis's; larger parts need tiled=True"
         shown = [f"x {shape}", f"{what} = {at}, tiled = {tiled}"]
-        raise misfit(subject, problem, shown, advice)
+        raise misfit(subject, problem, shown, f"Its size must be {wanted}.")
     return at
-
-
-def _array_shape(subject: str, leaf: Any) -> Shape:
-    shape = shape_of(leaf, subject)
-    assert isinstance(shape, Shape), "a leaf of arrays is an array"
-    return shape
 
 
 def _over(subject: str, axis_name: Any, groups: Lists) -> list[tuple[Axis, Groups, int]]:
@@ -185,14 +176,10 @@ def _over(subject: str, axis_name: Any, groups: Lists) -> list[tuple[Axis, Group
 
 
 def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, **own: Any) -> Any:
-    over = _over(subject, axis_name, groups)
-
-    def reduce(leaf: Any) -> Any:
-        for axis, each, _ in over:
-            leaf = axis.apply(operation, leaf, each, **own)
-        return leaf
-
-    return tree_map(reduce, x)
+    for axis, each, _ in _over(subject, axis_name, groups):
+        applied = partial(axis.apply, operation, groups=each, **own)
+        x = tree_map(applied, x)
+    return x
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
@@ -273,7 +260,7 @@ def all_gather(
     mapped, groups, _ = _one_axis("all_gather", axis_name, axis_index_groups)
 
     def gathered(leaf: Any) -> Any:
-        rank = _array_shape("all_gather", leaf).rank
+        rank = array_shape(leaf, "all_gather").rank
         at = _dimension("all_gather", "axis", axis, rank if tiled else rank + 1)
         part = leaf if tiled else mxnp.expand_dims(leaf, at)
         return mapped.apply(axis_operations.AxisAllGather, part, groups, axis=at)
@@ -301,8 +288,7 @@ def psum_scatter(
     mapped, groups, size = _one_axis("psum_scatter", axis_name, axis_index_groups)
 
     def scattered(leaf: Any) -> Any:
-        shape = _array_shape("psum_scatter", leaf)
-        wanted = "scatter_dimension", scatter_dimension
+        shape, wanted = array_shape(leaf, "psum_scatter"), ("scatter_dimension", scatter_dimension)
         at = _cut_dimension("psum_scatter", *wanted, shape, size, tiled)
         part = mapped.apply(axis_operations.AxisReduceScatter, leaf, groups, axis=at)
         return part if tiled else mxnp.squeeze(part, at)
@@ -332,15 +318,15 @@ def all_to_all(
     mapped, groups, size = _one_axis("all_to_all", axis_name, axis_index_groups)
 
     def exchanged(leaf: Any) -> Any:
-        shape = _array_shape("all_to_all", leaf)
+        shape = array_shape(leaf, "all_to_all")
         split = _cut_dimension("all_to_all", "split_axis", split_axis, shape, size, tiled)
         concat = _dimension("all_to_all", "concat_axis", concat_axis, shape.rank)
         if not tiled:
             # The new dimension stands beside that which is cut until the latter is gone.
             split, concat = (split + 1, concat) if concat <= split else (split, concat + 1)
             leaf = mxnp.expand_dims(leaf, concat)
-        ends = {"split_axis": split, "concat_axis": concat}
-        whole = mapped.apply(axis_operations.AxisAllToAll, leaf, groups, **ends)
+        operation = axis_operations.AxisAllToAll
+        whole = mapped.apply(operation, leaf, groups, split_axis=split, concat_axis=concat)
         return whole if tiled else mxnp.squeeze(whole, split)
 
     return tree_map(exchanged, x)
