@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
-from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.errors import TransformError, explain
 from minixla.core.tracebacks import hiding_frames
-from minixla.core.tracing import Trace, Tracer, check_value, leaked, weak_type_of
+from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine.float0 import flatten
 from minixla.transforms import places
 
@@ -92,18 +92,12 @@ def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def leaving(value: Any, parent: Trace, subject: str, where: Callable[[], str]) -> Any:
-    """A result of a transformed function as a value of the trace `parent` that it returns to.
-
-    `where` gives its place in what the function returned.
-    """
-    if isinstance(value, Tracer) and not parent.reaches(value):
-        raise leaked(value, subject)
-    try:
-        return parent.lift(value, subject)
-    except MinixlaError:
-        check_value(value, subject, where())
-        raise
+def leaving(values: Sequence[Any], subject: str, where: places.Places) -> list[Any]:
+    """Results of a transformed function as values of the current trace, to which they return."""
+    for value in values:
+        if isinstance(value, Tracer) and not _state.trace.reaches(value):
+            raise leaked(value, subject)
+    return places.lifted_leaves(subject, values, where)
 
 
 def split_static(args: Sequence[Any], static_argnums: Numbers) -> tuple[tuple[Any, ...], Function]:
@@ -119,15 +113,9 @@ def split_static(args: Sequence[Any], static_argnums: Numbers) -> tuple[tuple[An
 
 
 class Arguments:
-    """The arguments of a call, of which some are taken apart into leaves.
+    """The arguments of a call, of which some are taken apart into leaves: those of `numbers`.
 
-    Args:
-        subject: the transformation, for messages.
-        fun: the function that is called.
-        args: its arguments by position.
-        kwargs: those by name that are taken apart; None where that is not asked for.
-        numbers: the positions of those that are taken apart; default: all.
-        fixed: those by name that the function gets as they are.
+    So are `kwargs`, unless they are None; those that are `fixed` the function gets as they are.
 
     Attributes:
         given: the positional arguments that are taken apart.

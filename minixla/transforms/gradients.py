@@ -35,7 +35,7 @@ class Outcome:
     """
 
     def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool = False) -> None:
-        self.trace, parent = trace, _state.trace
+        self.trace = trace
         try:
             with under(trace):
                 out = call()
@@ -54,14 +54,12 @@ class Outcome:
                 value = self.value_of(leaf)
                 if not isinstance(value, Tracer):
                     return value  # what is no tracer passes as it is
-                return leaving(value, parent, subject, lambda: "auxiliary data")
+                return leaving([value], subject, lambda: ["auxiliary data"])[0]
 
             self.aux = tree_map(leave, aux)
         self.outputs, self.tree = flatten(out)
-        self.values = [
-            leaving(value, parent, subject, lambda i=index: places("the result", out, True)[i])
-            for index, value in enumerate(map(self.value_of, self.outputs))
-        ]
+        values = list(map(self.value_of, self.outputs))
+        self.values = leaving(values, subject, lambda: places("the result", out, True))
 
     def is_own(self, output: Any) -> bool:
         """Whether the trace knows a derivative of an output."""

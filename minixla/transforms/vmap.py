@@ -46,7 +46,8 @@ def vmap(
         # What is not mapped may be anything: a flag, a string.
         _, axes, size = mapped_shapes("vmap", given, in_axes, axis_size, only_mapped=True)
         trace = BatchTrace(_state.trace, size, axis_name)
-        inputs = [_input(trace, *pair) for pair in zip(given.leaves, axes, strict=True)]
+        triples = zip(given.leaves, axes, map(member_of, given.leaves, axes), strict=True)
+        inputs = [trace.put_together([x], at) if z is None else z for x, at, z in triples]
         try:
             with under(trace), mapped_axis(axis_name, BatchAxis(trace)):
                 out = given.call(*inputs)
@@ -109,11 +110,6 @@ def _common_size(subject: str, shapes: Any, axes: Any, given: int | None, where:
     raise misfit(subject, problem, lines, "All mapped axes must have one size.")
 
 
-def _input(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
-    zeros = member_of(leaf, axis)
-    return trace.put_together([leaf], axis) if zeros is None else zeros
-
-
 def out_axis(
     subject: str, shape: Any, axis: Any, where: Callable[[], str], value: Any, hidden: int = 0
 ) -> int | None:
@@ -142,7 +138,7 @@ def _unbatch(trace: BatchTrace, output: Any, axis: Any, key_rank: int, where: An
         problem = "out_axes is None for a result that differs over the batch"
         advice = "Give the axis at which the batch is wanted, or reduce over it."
         raise misfit("vmap", problem, [f"{where()} is {output!r}"], advice)
-    value = leaving(value, trace.parent, "vmap", where)
+    (value,) = leaving([value], "vmap", lambda: [where()])
     if axis is None:
         return value
     at = out_axis("vmap", shape_of(output), axis, where, output, key_rank)
