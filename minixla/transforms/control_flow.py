@@ -93,8 +93,7 @@ def _branches(subject: str, choice: Any, functions: Sequence[Function], operands
     signature = given.signature()
     staged = [stage(function, signature) for function in functions]
     names = ["true_fun", "false_fun"] if subject == "cond" else None
-    _check_alike(subject, staged, names or [f"branch {i}" for i in range(len(staged))])
-    types = [_common_type(column) for column in _columns(staged)]
+    types = _common_types(subject, staged, names or [f"branch {i}" for i in range(len(staged))])
     if any(list(each.graph.output_shapes) != types for each in staged):
         staged = [stage(_converting(function, types), signature) for function in functions]
     graphs, read = reading_all(staged)
@@ -103,19 +102,9 @@ def _branches(subject: str, choice: Any, functions: Sequence[Function], operands
     return staged[0]._replace(weak=flags).results(results)
 
 
-def _columns(staged: Sequence[Staged]) -> list[list[tuple[Any, bool]]]:
-    """For each result its shape and whether it is weakly typed, in each function."""
-    rows = [list(zip(each.graph.output_shapes, each.weak, strict=True)) for each in staged]
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _common_type(column: Sequence[tuple[Any, bool]]) -> Any:
-    """The shape of a result that is strongly typed in some function, else in the first."""
-    return next((shape for shape, is_weak in column if not is_weak), column[0][0])
-
-
-def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -> None:
-    first = staged[0]
+def _common_types(subject: str, staged: Sequence[Staged], names: Sequence[str]) -> list[Any]:
+    """The shape of each result: where it is strongly typed in some function, else in the first."""
+    first, types = staged[0], []
     for each, name in zip(staged[1:], names[1:], strict=True):
         if each.result_tree != first.result_tree:
             problem = f"{names[0]} and {name} return other structures"
@@ -123,8 +112,10 @@ def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -
             shown += difference("the result", names[0], first.result_tree, name, each.result_tree)
             advice = "All branches must return results of one structure."
             raise misfit(subject, problem, shown, advice)
-    for index, column in enumerate(_columns(staged)):
-        wanted = _common_type(column)
+    rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged]
+    for index, column in enumerate(zip(*rows, strict=True)):
+        wanted = next((shape for shape, is_weak in column if not is_weak), column[0][0])
+        types.append(wanted)
         for (shape, is_weak), name in zip(column, names, strict=True):
             if shape is not wanted and not (is_weak and shape.dimensions == wanted.dimensions):
                 found = structure_places("the result", first.result_tree)
@@ -133,6 +124,7 @@ def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -
                 advice = f"Convert the result of {name}: all branches give one shape and "
                 advice += "element type."
                 raise explain(ShapeError, subject, problem, shown, advice)
+    return types
 
 
 def _converting(function: Function, shapes: Sequence[Any]) -> Function:
@@ -156,16 +148,10 @@ def stable_body(
 ) -> tuple[Staged, list[Any]]:
     """The body of a loop, and the first value in the types that the body settles on.
 
-    Weakly typed leaves take the type that the body gives them.
-
-    Args:
-        subject: the function of the user's call, for messages.
-        body: takes what goes through the loop, and what it gets in each step.
-        tree: the structure of its arguments.
-        leaves: the first value.
-        where: gives the places of these.
-        check: checks the structure of the body's result, of which the next value is first.
-        rows: arrays whose entries the steps get.
+    Weakly typed leaves take the type that the body gives them. `tree` is the structure of the
+    body's arguments: what goes through the loop, of which `leaves` are the first value and `where`
+    gives the places, and what each step gets, entries of `rows`. The next value is first in its
+    result, whose structure `check` checks.
     """
     leaves, weak = list(leaves), list(map(weak_type_of, leaves))
     shapes_of_rows: list[Any] = [array_shape(each).without_dimension(0) for each in rows]
@@ -304,9 +290,11 @@ def fori_loop(
     size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
-    dtype = _index_type(lower, upper)
     start, stop = lower, upper
     if not (weak_type_of(lower) and weak_type_of(upper)):
+        # The wider of the bounds' types, of which Python's numbers have none.
+        known = [x for x in (lower, upper) if not isinstance(x, int)] or [0]
+        dtype = np.result_type(*[array_shape(bound).dtype for bound in known])
         start, stop = (
             np.asarray(x, dtype) if isinstance(x, int) else ops.convert_element_type(x, dtype)
             for x in (lower, upper)
@@ -324,12 +312,6 @@ def fori_loop(
 
     loop = (start, stop, init_val)
     return _while_loop("fori_loop", lambda value: value[0] < value[1], advance, loop, where)[2]
-
-
-def _index_type(lower: Any, upper: Any) -> Any:
-    """The wider of the bounds' types."""
-    types = [array_shape(bound).dtype for bound in (lower, upper) if not isinstance(bound, int)]
-    return np.result_type(*(types or [array_shape(0).dtype]))
 
 
 def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int | None) -> Any:
