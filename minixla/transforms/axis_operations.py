@@ -43,12 +43,9 @@ class _Groups(SequenceOf):
 class AxisOperation(Operation):
     """Base class of the operations; members give `whole`, `by_jax` and `by_xla`.
 
-    Attributes:
-        size: how many members take part: those of the axis, or of each group.
-        groups: the members of each group; none given: all are one.
-        partitions: groups of partitions, each of which is such an axis for itself; none over an
-            axis of vmap.
-        is_checked: whether JAX checks what differs between devices.
+    `size` members take part, those of the axis or of each of the `groups`; without these all are
+    one. Each group of `partitions` is such an axis for itself; there are none over an axis of vmap.
+    `is_checked` says whether JAX checks what differs between devices.
     """
 
     operands = "operand", "member"

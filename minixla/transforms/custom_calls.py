@@ -50,14 +50,12 @@ class CustomDerivativeCall(Operation):
 
     Where the current trace evaluates, the function runs in Python; in a graph it is a computation.
 
-    Attributes:
-        function: from all operands to a sequence of results, with a `name`; each call of the user's
-            has one of its own. Its rules take only what is not captured, and None is zero in them:
-            `jvp(primals, tangents)` gives results and tangents; `forward(operands, active)` results
-            and a pytree of residuals, of which `backward(residuals, cotangents, result shapes)`
-            gives a cotangent for each operand.
-        computation: the Graph of the function, once staged.
-        captured: how many leading operands are values that the function reads from outside.
+    `function` takes all operands, of which the first `captured` are values that it reads from
+    outside, and gives a sequence of results; each call of the user's has one of its own, and once
+    staged its `computation`. Its rules take only what is not captured, and None is zero in them:
+    `jvp(primals, tangents)` gives results and tangents; `forward(operands, active)` results and a
+    pytree of residuals, of which `backward(residuals, cotangents, result shapes)` gives a cotangent
+    for each operand.
     """
 
     hlo_name = "call"

@@ -27,11 +27,8 @@ from minixla_ops.vocabulary.shorthand import ones_like
 class Outcome:
     """What a function gives under a trace, as values of the trace that was current before.
 
-    Attributes:
-        outputs: the leaves of the result, as the function returned them.
-        values: the same without the derivatives that the trace knows of them.
-        tree: the structure of the result.
-        aux: the auxiliary data, None without `has_aux`.
+    `outputs` are the leaves of the result as the function returned them, `values` the same without
+    the derivatives that the trace knows of them; `aux` is the auxiliary data.
     """
 
     def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool = False) -> None:

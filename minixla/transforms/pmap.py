@@ -52,11 +52,8 @@ class MappedCall(RunsPrograms):
 
     Where devices belong to several processes, each runs it with the members of its own devices.
 
-    Attributes:
-        computation: the Graph of one device.
-        in_axes: the mapped axis of each operand; None gives the whole to every device.
-        out_axes: where the devices are in each result; None takes that of the first device.
-        donated: the numbers of operands whose memory may be used again.
+    In `in_axes` None gives the whole to every device, in `out_axes` it takes the result of the
+    first one; the memory of `donated` operands may be used again.
     """
 
     name = "Pmap"
@@ -88,9 +85,8 @@ class MappedCall(RunsPrograms):
         own, size = own_count(self.devices), len(self.devices)
         if own < size:
             problem = "the reference has no members of other processes"
-            advice = (
-                "Run it in one process, or map over devices of one: devices=jax.local_devices()."
-            )
+            advice = "Run it in one process, or map over devices of one: "
+            advice += "devices=jax.local_devices()."
             raise misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
 
         def member(number: int) -> Callable[[], list[Any]]:
@@ -241,11 +237,7 @@ def pmap(
         if isinstance(axes, (list, tuple)):
             axes = [axis for number, axis in enumerate(axes) if number not in static]
         if any(isinstance(axis, DeviceAxis) for _, axis in _state.axes):
-
-            def on_member(*positional: Any, **named: Any) -> Any:
-                return given.apply(positional, named)
-
-            inner = vmap(on_member, axes, out_axes, axis_name, axis_size)
+            inner = vmap(lambda *a, **k: given.apply(a, k), axes, out_axes, axis_name, axis_size)
             return inner(*given.given, **kwargs)
         leaves = tree_leaves(whole := (given.given, kwargs))
         if any(map(is_float0, leaves)):
@@ -259,13 +251,10 @@ def pmap(
         with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
             staged = stage_once(cache, "pmap", values, given.apply, of_members, given.name)
         read, donated = staged.read, _donated(args, static, donate_argnums)
-        operation = MappedCall(
-            staged.graph,
-            chosen,
-            (*[None] * len(read), *flat_axes),
-            _out_axes(staged, out_axes),
-            tuple([len(read) + n for n in donated]),
-        )
+        of_operands = (*[None] * len(read), *flat_axes)
+        again = tuple([len(read) + number for number in donated])
+        axes = _out_axes(staged, out_axes)
+        operation = MappedCall(staged.graph, chosen, of_operands, axes, again)
         return with_axis(staged.results(operation(*read, *given.leaves)), size)
 
     return mapped
