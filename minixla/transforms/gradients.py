@@ -32,14 +32,12 @@ class Outcome:
     """
 
     def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool = False) -> None:
-        self.trace = trace
+        self.trace, self.aux = trace, None
         try:
             with under(trace):
                 out = call()
         finally:
             trace.alive = False
-
-        self.aux = None
         if has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 problem = "the function did not return a pair, as has_aux=True wants"
@@ -125,23 +123,21 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     @api_boundary
     def pullback(cotangent: Any) -> Any:
-        names = "cotangent", "result"
         where = partial(structure_places, "the result", out.tree)
-        cotangents = checked_tangents("vjp", names, cotangent, out.tree, out.values, where)
-        return given.alike(pull(cotangents))
+        return given.alike(pull(checked_tangents("vjp", cotangent, out.tree, out.values, where)))
 
     return (out.result(), pullback, out.aux) if has_aux else (out.result(), pullback)
 
 
 def checked_tangents(
-    subject: str, names: tuple[str, str], given: Any, tree: Any, primals: Any, where: Places
+    subject: str, given: Any, tree: Any, primals: Sequence[Any], where: Places
 ) -> list[Any]:
     """The leaves of tangents or cotangents as values, None for float0 zeros.
 
-    `names` say what they are called, and what they belong to, which has the leaves `primals` and
-    the structure `tree`; `where` gives the places of these.
+    They belong to `primals`, the leaves of a pytree of the structure `tree` at the places `where`.
     """
-    (what, other), (leaves, own) = names, tree_flatten(given)
+    what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
+    leaves, own = tree_flatten(given)
     known, wanted = tree_flatten(tree_unflatten(without_keys(tree), range(tree.num_leaves)))
     empty = list(map(is_float0, known))
     if own != wanted or not all(map(is_float0, compress(leaves, empty))):
@@ -218,10 +214,8 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
     if not isinstance(only, Shape) or only.rank:
         problem = "the function does not return one scalar"
         shown = [f"it returned {out.tree} of shapes {shapes}"]
-        advice = (
-            "Reduce the result to a scalar (for example with .sum()), use has_aux=True for more "
-        )
-        advice += "results, or mx.vjp or mx.jacrev for functions of other results."
+        advice = "Reduce the result to a scalar (for example with .sum()), use has_aux=True for "
+        advice += "more results, or mx.vjp or mx.jacrev for functions of other results."
         raise misfit("grad", problem, shown, advice)
     kind = only.element_type
     if kind.is_complex != holomorphic or not kind.is_inexact:
@@ -291,9 +285,8 @@ def jvp(
         shown = [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"]
         raise misfit("jvp", problem, shown, "Write mx.jvp(f, (x,), (t,)).")
     given, trace = Arguments("jvp", fun, primals), ForwardTrace(_state.trace)
-    leaves, names = given.lifted(), ("tangents", "primals")
-    tree = given.tree
-    checked = checked_tangents("jvp", names, tuple(tangents), tree, leaves, given.where)
+    leaves = given.lifted()
+    checked = checked_tangents("jvp", tuple(tangents), given.tree, leaves, given.where)
     pairs = zip(leaves, checked, strict=True)
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
     out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)

@@ -57,10 +57,8 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     @api_boundary
     def linear(*tangents: Any) -> Any:
-        names, tree = ("tangents", "primals"), given.tree
-        checked = gradients.checked_tangents(
-            "linearize", names, tangents, tree, leaves, given.where
-        )
+        tree, where = given.tree, given.where
+        checked = gradients.checked_tangents("linearize", tangents, tree, leaves, where)
         operands = [*captured, *compress(checked, map(gradients.is_inexact, leaves))]
         found = spread(flags, evaluate_graph(graph, operands))
         return out.result(list(map(gradients.derivative_of, out.values, found)))
