@@ -23,9 +23,9 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.transforms import custom_calls
-from minixla.transforms.arguments import checked_function, is_single, misfit, named_after, positions
-from minixla.transforms.places import argument_places, check_leaves
+from minixla.transforms import arguments, custom_calls
+from minixla.transforms.arguments import Arguments, misfit
+from minixla.transforms.places import check_leaves
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -57,11 +57,11 @@ class _Custom:
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Any = (),
     ) -> None:
-        self.fun = checked_function(fun, type(self).__name__)
+        self.fun = arguments.checked_function(fun, type(self).__name__)
         named = _positions_of(type(self).__name__, fun, nondiff_argnames)
-        numbers = (nondiff_argnums,) if is_single(nondiff_argnums) else nondiff_argnums
+        numbers = (nondiff_argnums,) if arguments.is_single(nondiff_argnums) else nondiff_argnums
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
-        named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
+        arguments.named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -71,15 +71,13 @@ class _Custom:
             problem = f"{getattr(self.fun, '__name__', self.fun)!r} has no derivative rule"
             raise misfit(name, problem, advice=f"Define it with {self._definition}.")
         bound = self._bound(args, kwargs)
-        numbers = sorted(set(positions(self.nondiff_argnums, len(bound), name)))
-        nondiff = {number: bound[number] for number in numbers}
-        diff = [arg for number, arg in enumerate(bound) if number not in nondiff]
-        leaves, tree = flatten(diff)
-        function = _Flat(self, nondiff, tree)
+        numbers = sorted(set(arguments.positions(self.nondiff_argnums, len(bound), name)))
+        given = Arguments.besides(name, self.fun, bound, None, numbers)
+        function = _Flat(self, {number: bound[number] for number in numbers}, given.tree)
         try:
-            outputs = self._operation(function)(*leaves)
+            outputs = self._operation(function)(*given.leaves)
         except MinixlaError:
-            check_leaves(name, leaves, argument_places(self.fun, bound, None, numbers))
+            check_leaves(name, given.leaves, given.where())
             raise
         return tree_unflatten(function.result_tree, outputs)
 
@@ -106,9 +104,7 @@ class _Custom:
 def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[int, ...]:
     """Where parameters stand that are named, and can be given by position."""
     listed = [names] if isinstance(names, str) else list(names)
-    if not listed:
-        return ()
-    parameters = inspect.signature(fun).parameters
+    parameters = inspect.signature(fun).parameters if listed else {}
     positional = [name for name, each in parameters.items() if each.kind <= each.VAR_POSITIONAL]
     for name in listed:
         if name not in positional:
@@ -155,7 +151,7 @@ class _Flat:
     def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         given = self._instantiated(tangents, map(shape_of, primals))
         with at_own_lines():
-            both = [tuple(tree_unflatten(self.tree, each)) for each in (primals, given)]
+            both = [tree_unflatten(self.tree, each) for each in (primals, given)]
             pair = self.custom.jvp(*self.nondiff.values(), *both)
         result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
         outputs = self._flat_result(result)
@@ -166,28 +162,23 @@ class _Flat:
             operands = list(map(CustomVJPPrimal, operands, active))
         with at_own_lines():
             pair = self.custom.fwd(*self._arguments(operands))
-        wanted = "a pair (result, residuals) from fwd"
-        result, residuals = _several("custom_vjp", 2, wanted, pair)
+        result, residuals = _several("custom_vjp", 2, "a pair (result, residuals) from fwd", pair)
         return self._flat_result(result), residuals
 
     def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
         cotangent = tree_unflatten(self.result_tree, self._instantiated(cotangents, shapes))
         with at_own_lines():
             found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
-        arguments = self.tree.children()
-        wanted = f"a tuple of {len(arguments)} cotangents from bwd"
-        given = _several("custom_vjp", len(arguments), wanted, found)
-        pairs = zip(given, arguments, strict=True)
+        parts = self.tree.children()
+        wanted = f"a tuple of {len(parts)} cotangents from bwd"
+        pairs = zip(_several("custom_vjp", len(parts), wanted, found), parts, strict=True)
         return [leaf for pair in pairs for leaf in _matching("custom_vjp", "cotangent", *pair)]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return (
-            self.custom is other.custom
-            and self.tree == other.tree
-            and all(map(_same, self.nondiff.values(), other.nondiff.values()))
-        )
+        is_alike = self.custom is other.custom and self.tree == other.tree
+        return is_alike and all(map(_same, self.nondiff.values(), other.nondiff.values()))
 
     def __hash__(self) -> int:
         return hash((id(self.custom), self.tree))

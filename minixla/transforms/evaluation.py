@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,22 +43,17 @@ def reference(fun: Function, precision: str | None = None) -> Function:
 
     @in_place_of(fun, "reference")
     def evaluated(*args: Any, **kwargs: Any) -> Any:
-        return evaluate_in_numpy(fun, args, kwargs, precision)
+        trace = ReferenceTrace(_state.trace, precision)
+        try:
+            with under(watched(trace)):
+                leaves, tree = random_keys.flatten((args, kwargs))
+                given = tree_unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
+                results = fun(*given[0], **given[1])
+                return tree_map(partial(_lower, trace), results)
+        finally:
+            trace.alive = False
 
     return evaluated
-
-
-def evaluate_in_numpy(fun: Function, args: Any, kwargs: Any, precision: str | None = None) -> Any:
-    """The results of `fun` as `reference` gives them."""
-    trace = ReferenceTrace(_state.trace, precision)
-    try:
-        with under(watched(trace)):
-            leaves, tree = random_keys.flatten((args, kwargs))
-            given = tree_unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
-            results = fun(*given[0], **given[1])
-            return tree_map(lambda leaf: _lower(trace, leaf), results)
-    finally:
-        trace.alive = False
 
 
 def _lift(trace: ReferenceTrace, leaf: Any) -> Any:

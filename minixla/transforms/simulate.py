@@ -11,7 +11,7 @@ from minixla.core.element_types import F64, canonical_element_type
 from minixla.core.tracebacks import api_boundary
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.transforms.arguments import checked_function, misfit
-from minixla.transforms.evaluation import evaluate_in_numpy
+from minixla.transforms.evaluation import reference
 
 Program = Callable[..., Any]
 
@@ -69,7 +69,7 @@ def simulate(
 
         def run() -> Any:
             with jax.enable_x64(wide):
-                return evaluate_in_numpy(program, tuple(given), {})
+                return reference(program)(*given)
 
         return run
 
