@@ -14,19 +14,17 @@ from jax.custom_derivatives import CustomVJPPrimal
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import MinixlaError
-from minixla.core.forward import has_tangent
-from minixla.core.linear import zeros_like
 from minixla.core.nesting import nested
 from minixla.core.shapes import AnyShape, shape_of_data
 from minixla.core.state import at_own_lines
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import Tracer, current_trace, shape_of
-from minixla.engine.float0 import float0_zeros, is_float0
+from minixla.core.tracing import Tracer, shape_of
+from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms import arguments, custom_calls
 from minixla.transforms.arguments import Arguments, misfit
+from minixla.transforms.gradients import derivative_of
 from minixla.transforms.places import check_leaves
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def stop_gradient(x: Any) -> Any:
@@ -146,7 +144,7 @@ class _Flat:
         if self.custom.symbolic_zeros:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
-        return [_zeros(shape) if each is None else each for each, shape in pairs]
+        return [derivative_of(shape, None) if each is None else each for each, shape in pairs]
 
     def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         given = self._instantiated(tangents, map(shape_of, primals))
@@ -182,12 +180,6 @@ class _Flat:
 
     def __hash__(self) -> int:
         return hash((id(self.custom), self.tree))
-
-
-def _zeros(shape: AnyShape) -> Any:
-    if has_tangent(shape):
-        return current_trace().lift(zeros_like(shape))
-    return float0_zeros(array_shape(shape).dimensions)
 
 
 def _same(one: Any, other: Any) -> bool:

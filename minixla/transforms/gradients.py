@@ -10,18 +10,19 @@ from typing import Any
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import ForwardTrace, ForwardTracer
+from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
 from minixla.core.linear import spread, zeros_like
 from minixla.core.reverse import ReverseTrace
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
+from minixla.core.tuples import TupleValue
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, leaving, misfit
 from minixla.transforms.places import Places, difference, lifted_leaves, places, structure_places
-from minixla_ops.vocabulary.shorthand import ones_like
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
 class Outcome:
@@ -75,7 +76,7 @@ def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Fu
     These are float0 zeros for leaves that have none.
     """
     trace, leaves = ReverseTrace(_state.trace), given.lifted()
-    flags = list(map(is_inexact, leaves))
+    flags = list(map(has_tangent, leaves))
     inputs = [trace.add_input(x) if flag else x for x, flag in zip(leaves, flags, strict=True)]
     out = Outcome(subject, trace, lambda: given.call(*inputs), has_aux)
 
@@ -86,17 +87,15 @@ def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Fu
     return out, pull
 
 
-def is_inexact(value: Any) -> bool:
-    """Whether a value is an array of floats or complex numbers."""
-    shape = shape_of(value)
-    return isinstance(shape, Shape) and shape.element_type.is_inexact
-
-
 def derivative_of(primal: Any, derivative: Any) -> Any:
     """A derivative as the user gets it, weakly typed like its primal; None is zero, or float0's."""
+    shape = shape_of(primal)
+    if isinstance(shape, TupleShape) and not isinstance(derivative, Tracer):
+        parts = [None] * len(shape.elements) if derivative is None else derivative.elements
+        return TupleValue(list(map(derivative_of, shape.elements, parts)))
     if derivative is None:
-        if not is_inexact(primal):
-            return float0_zeros(primal.shape)
+        if not has_tangent(shape):
+            return float0_zeros(array_shape(shape).dimensions)
         derivative = zeros_like(primal)
     found = _state.trace.lift(derivative)
     return _state.trace.weakly(found) if weak_type_of(primal) else found
@@ -155,7 +154,7 @@ def checked_tangents(
 
 def _checked_tangent(subject: str, what: str, tangent: Any, primal: Any, where: Function) -> Any:
     shape = shape_of(primal)
-    wanted = shape if is_inexact(primal) else "float0, since integers have no derivative"
+    wanted = shape if has_tangent(primal) else "float0, since integers have no derivative"
     if is_float0(tangent):
         found: Any = f"float0{list(tangent.shape)}"
         if wanted is not shape:

@@ -11,7 +11,7 @@ import numpy as np
 from jax.tree_util import tree_leaves, tree_map
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import ForwardTracer, LinearizeTrace
+from minixla.core.forward import ForwardTracer, LinearizeTrace, has_tangent
 from minixla.core.linear import spread
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
@@ -44,7 +44,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     given, trace = Arguments("linearize", fun, primals), LinearizeTrace(_state.trace)
     leaves, recorder = given.lifted(), trace.recorder
     inputs = [
-        ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if gradients.is_inexact(x) else x
+        ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if has_tangent(x) else x
         for x in leaves
     ]
     try:
@@ -59,7 +59,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     def linear(*tangents: Any) -> Any:
         tree, where = given.tree, given.where
         checked = gradients.checked_tangents("linearize", tangents, tree, leaves, where)
-        operands = [*captured, *compress(checked, map(gradients.is_inexact, leaves))]
+        operands = [*captured, *compress(checked, map(has_tangent, leaves))]
         found = spread(flags, evaluate_graph(graph, operands))
         return out.result(list(map(gradients.derivative_of, out.values, found)))
 
