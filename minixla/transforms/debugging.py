@@ -23,7 +23,7 @@ from minixla.core.shapes import TokenShape, TupleShape, shape_of_data
 from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
-from minixla.transforms.arguments import misfit
+from minixla.transforms.arguments import checked_function
 from minixla.transforms.named_axes import BatchAxis
 from minixla.transforms.watching import enclosing
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element
@@ -264,8 +264,4 @@ def debug_callback(
     Raises:
         TransformError: `callback` is no function.
     """
-    if not callable(callback):
-        problem = f"it was given {type(callback).__name__} instead of a function"
-        advice = "Give the function first, then its arguments: debug_callback(f, x)."
-        raise misfit("debug_callback", problem, advice=advice)
-    _call(callback, args, kwargs, ordered)
+    _call(checked_function(callback, "debug_callback"), args, kwargs, ordered)

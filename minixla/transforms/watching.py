@@ -111,9 +111,8 @@ class NumberWatch:
         operation = node.operation
         _state.source = reverse_source(node.source, operation)
         # What runs programs is looked into.
-        if operation is None or operation.linearize is not None or operation.forward is not None:
-            return node.pullback(given)
-        if not self.kinds:
+        runs_programs = operation and (operation.linearize is not None or operation.forward)
+        if not self.kinds or operation is None or runs_programs:
             return node.pullback(given)
         with self._resting():
             found = node.pullback(given)
