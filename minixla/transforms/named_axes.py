@@ -110,42 +110,36 @@ def mapped_axis(name: Any, axis: Axis) -> Any:
         _state.axes = previous
 
 
-def _axes(subject: str, axis_name: Any) -> list[Axis]:
-    """The axes of one name or of a tuple of names."""
+def _axes(
+    subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False
+) -> list[tuple[Axis, Groups, int]]:
+    """The axes of a name or a tuple of names, with groups and how many take part together.
+
+    Where there are groups, or only one is wanted, there is one.
+    """
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    found: list[Axis] = []
+    shown, found = [f"axis_name = {axis_name!r}"], []
     for name in names:
         known, bound = [axis for each, axis in _state.axes if each == name], bound_axes()
-        if known:
-            found.append(known[-1])
-        elif name in bound:
-            found.append(JaxAxis(name, bound[name]))
-        else:
+        if not known and name not in bound:
             own = [each for each, _ in _state.axes if each is not UNNAMED]
             listed = ", ".join(map(repr, [*own, *bound]))
-            shown = [f"axis_name = {axis_name!r}", f"bound here: {listed or 'none'}"]
+            shown.append(f"bound here: {listed or 'none'}")
             advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
             raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
-    return found
-
-
-def _one_axis(subject: str, axis_name: Any, groups: Lists = None) -> tuple[Axis, Groups, int]:
-    """The axis of one name, its groups, and how many members take part together."""
-    axes = _axes(subject, axis_name)
-    if len(axes) != 1:
-        problem = f"it works on one axis, not on {len(axes)}"
-        shown = [f"axis_name = {axis_name!r}"]
+        found.append(known[-1] if known else JaxAxis(name, bound[name]))
+    if (is_one or groups is not None) and len(found) != 1:
+        problem = f"it works on one axis, not on {len(found)}"
         raise misfit(subject, problem, shown, "Call it once for each axis.")
-    (axis,) = axes
     if groups is None:
-        return axis, (), axis.size
-    given = tuple([tuple(map(int, group)) for group in groups])
+        return [(axis, (), axis.size) for axis in found]
+    size, given = found[0].size, tuple([tuple(map(int, group)) for group in groups])
     members = sorted([number for group in given for number in group])
-    if members != list(range(axis.size)) or len({len(group) for group in given}) != 1:
+    if members != list(range(size)) or len({len(group) for group in given}) != 1:
         problem = "axis_index_groups do not divide the axis into groups of one size"
-        shown = [f"axis_index_groups = {groups}", f"the axis has {axis.size} members"]
+        shown = [f"axis_index_groups = {groups}", f"the axis has {size} members"]
         raise misfit(subject, problem, shown, "Name each member once, in groups of equal size.")
-    return axis, given, len(given[0])
+    return [(found[0], given, len(given[0]))]
 
 
 def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
@@ -168,15 +162,8 @@ def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, 
     return at
 
 
-def _over(subject: str, axis_name: Any, groups: Lists) -> list[tuple[Axis, Groups, int]]:
-    """`_one_axis` for groups, else for each of several axes."""
-    if groups is not None:
-        return [_one_axis(subject, axis_name, groups)]
-    return [(axis, (), axis.size) for axis in _axes(subject, axis_name)]
-
-
 def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, **own: Any) -> Any:
-    for axis, each, _ in _over(subject, axis_name, groups):
+    for axis, each, _ in _axes(subject, axis_name, groups):
         applied = partial(axis.apply, operation, groups=each, **own)
         x = tree_map(applied, x)
     return x
@@ -194,7 +181,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
         TransformError: no axis of that name is mapped here; groups that do not divide it.
     """
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
-        return x * math.prod([size for _, _, size in _over("psum", axis_name, axis_index_groups)])
+        return x * math.prod([size for _, _, size in _axes("psum", axis_name, axis_index_groups)])
     return _reduced("psum", AxisSum, tree_map(_counted, x), axis_name, axis_index_groups)
 
 
@@ -234,7 +221,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Raises:
         TransformError: two pairs with one source or target, or a number outside the axis.
     """
-    axis, _, _ = _one_axis("ppermute", axis_name)
+    ((axis, _, _),) = _axes("ppermute", axis_name, is_one=True)
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
@@ -257,7 +244,7 @@ def all_gather(
         axis: the dimension along which the values come.
         tiled: whether they are joined along a dimension that is there, instead of a new one.
     """
-    mapped, groups, _ = _one_axis("all_gather", axis_name, axis_index_groups)
+    ((mapped, groups, _),) = _axes("all_gather", axis_name, axis_index_groups, True)
 
     def gathered(leaf: Any) -> Any:
         rank = array_shape(leaf, "all_gather").rank
@@ -285,7 +272,7 @@ def psum_scatter(
         axis_index_groups: see `psum`.
         tiled: whether a part keeps the dimension; else its size must be that of the axis.
     """
-    mapped, groups, size = _one_axis("psum_scatter", axis_name, axis_index_groups)
+    ((mapped, groups, size),) = _axes("psum_scatter", axis_name, axis_index_groups, True)
 
     def scattered(leaf: Any) -> Any:
         shape, wanted = array_shape(leaf, "psum_scatter"), ("scatter_dimension", scatter_dimension)
@@ -315,7 +302,7 @@ def all_to_all(
         axis_index_groups: see `psum`.
         tiled: whether both dimensions stay; else the first goes and the second is new.
     """
-    mapped, groups, size = _one_axis("all_to_all", axis_name, axis_index_groups)
+    ((mapped, groups, size),) = _axes("all_to_all", axis_name, axis_index_groups, True)
 
     def exchanged(leaf: Any) -> Any:
         shape = array_shape(leaf, "all_to_all")
@@ -339,7 +326,7 @@ def axis_index(axis_name: Any) -> Any:
         axis_name: a name, or a tuple of names, of which the last counts fastest.
     """
     index: Any = None
-    for axis in _axes("axis_index", axis_name):
+    for axis, _, _ in _axes("axis_index", axis_name):
         index = axis.index() if index is None else index * axis.size + axis.index()
     return index
 
