@@ -24,7 +24,7 @@ from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import checked_function
-from minixla.transforms.named_axes import BatchAxis
+from minixla.transforms.named_axes import batch_axis
 from minixla.transforms.watching import enclosing
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
@@ -127,7 +127,7 @@ def _numbers() -> list[Any]:
     found, is_staged = [], False
     for trace in enclosing(current_trace()):
         if isinstance(trace, BatchTrace) and is_staged:
-            found.append(BatchAxis(trace).index())
+            found.append(batch_axis(trace).index())
         is_staged = is_staged or type(trace) is GraphTrace
     return found
 

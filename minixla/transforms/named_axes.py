@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -31,16 +31,15 @@ UNNAMED = object()
 
 
 class Axis:
-    """What a transformation that maps an axis of `size` members does for collectives over it."""
+    """What a transformation that maps an axis of `size` members does for collectives over it.
 
-    def __init__(self, name: Any, size: int, partitions: Groups = (), checked: bool = False):
-        self.size = size
-        #: The attributes of operations that tell of the axis.
-        self.described = {"axis_name": name, "partitions": partitions, "is_checked": checked}
+    `index()` is the number of the member, an s32 scalar; `described` has the attributes of
+    operations that tell of the axis.
+    """
 
-    def index(self) -> Any:
-        """The number of the member, an s32 scalar."""
-        raise NotImplementedError(f"{type(self).__name__} has no index")
+    def __init__(self, name: Any, size: int, index: Any, partitions: Groups = ()) -> None:
+        self.size, self.index = size, index
+        self.described = {"axis_name": name, "partitions": partitions, "is_checked": False}
 
     def apply(
         self, operation: type[AxisOperation], operand: Any, groups: Groups = (), **own: Any
@@ -54,45 +53,36 @@ class Axis:
         return operation(operand, self.index())
 
 
-class BatchAxis(Axis):
+def batch_axis(trace: BatchTrace) -> Axis:
     """An axis of vmap."""
 
-    def __init__(self, trace: BatchTrace) -> None:
-        super().__init__(trace.name, trace.size)
-        self.trace = trace
-        self._index: Any = None
+    @cache
+    def index() -> Any:
+        numbers = np.arange(trace.size, dtype=np.int32).view(DeclaredArray)
+        return BatchTracer(trace, trace.parent.lift(numbers), 0)
 
-    def index(self) -> Any:
-        """See Axis."""
-        if self._index is None:
-            numbers = np.arange(self.size, dtype=np.int32).view(DeclaredArray)
-            self._index = BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
-        return self._index
+    return Axis(trace.name, trace.size, index)
 
 
-class JaxAxis(Axis):
+def _jax_axis(name: Any, size: int) -> Axis:
     """An axis that JAX maps: of jax.shard_map, jax.pmap or jax.vmap."""
+    index = jax.lax.axis_index(name)
+    found = Axis(name, size, lambda: index, partitions_along(name) or ())
+    found.described["is_checked"] = bool(jax.typeof(index).mat.varying)
+    return found
 
-    def __init__(self, name: Any, size: int) -> None:
-        self._index = jax.lax.axis_index(name)
-        is_checked = bool(jax.typeof(self._index).mat.varying)
-        super().__init__(name, size, partitions_along(name) or (), is_checked)
 
-    def index(self) -> Any:
-        """See Axis."""
-        return self._index
+def _partition() -> Any:
+    """The number of the partition, in the program that is traced."""
+    return ops.convert_element_type(ops.partition_id(), "s32")
 
 
 class DeviceAxis(Axis):
     """An axis whose members are the partitions of one program."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(None, size, (tuple(range(size)),))
+        super().__init__(None, size, _partition, (tuple(range(size)),))
         self._channels = itertools.count(1)
-
-    def index(self) -> Any:
-        """See Axis; another in each program."""
-        return ops.convert_element_type(ops.partition_id(), "s32")
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         return operation.between_partitions(operand, next(self._channels))
@@ -127,7 +117,7 @@ def _axes(
             shown.append(f"bound here: {listed or 'none'}")
             advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
             raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
-        found.append(known[-1] if known else JaxAxis(name, bound[name]))
+        found.append(known[-1] if known else _jax_axis(name, bound[name]))
     if (is_one or groups is not None) and len(found) != 1:
         problem = f"it works on one axis, not on {len(found)}"
         raise misfit(subject, problem, shown, "Call it once for each axis.")

@@ -14,7 +14,7 @@ from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import Arguments, flatten_axes, in_place_of, leaving, misfit
-from minixla.transforms.named_axes import BatchAxis, mapped_axis
+from minixla.transforms.named_axes import batch_axis, mapped_axis
 from minixla.transforms.places import Places, leaf_shapes, places
 
 
@@ -49,7 +49,7 @@ def vmap(
         triples = zip(given.leaves, axes, map(member_of, given.leaves, axes), strict=True)
         inputs = [trace.put_together([x], at) if z is None else z for x, at, z in triples]
         try:
-            with under(trace), mapped_axis(axis_name, BatchAxis(trace)):
+            with under(trace), mapped_axis(axis_name, batch_axis(trace)):
                 out = given.call(*inputs)
         finally:
             trace.alive = False
