@@ -20,14 +20,8 @@ from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.interop.jax_functions import FlatFunction
 from minixla.interop.shardings import Shardings, check_shardings
-from minixla.transforms.arguments import (
-    Cache,
-    StaticArguments,
-    checked_function,
-    named_after,
-    split_static,
-)
-from minixla.transforms.places import argument_places
+from minixla.transforms import arguments
+from minixla.transforms.arguments import Arguments
 from minixla_ops.programs.call import call
 
 #: How many programs of one function are kept: there is one for each value of a Python number.
@@ -75,18 +69,19 @@ def from_jax(
             being traced; pass them as arguments.
         TransformError: when called: what is not traced cannot be hashed.
     """
-    checked_function(fun, "from_jax")
+    arguments.checked_function(fun, "from_jax")
     check_shardings("from_jax", shardings)
-    marked = StaticArguments(fun, static_argnums, static_argnames)
-    programs: dict[Any, tuple[FlatFunction, Any]] = Cache()
+    marked = arguments.StaticArguments(fun, static_argnums, static_argnames)
+    programs: dict[Any, tuple[FlatFunction, Any]] = arguments.Cache()
 
     def staged(
         args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[tuple[FlatFunction, Any], list[Any]]:
         numbers = marked.numbers(args)
         static, named = marked.split_names(kwargs)
-        dynamic, _ = split_static(args, numbers)
-        leaves, tree = flatten((dynamic, named))
+        dynamic = [number for number in range(len(args)) if number not in numbers]
+        given = Arguments("from_jax", fun, args, named, dynamic)
+        leaves, tree = given.leaves, given.tree
         flags = tuple(map(_is_traced, leaves))
         operands = [*compress(leaves, flags)]
         shapes = tuple([_shape(operand, fun) for operand in operands])
@@ -105,17 +100,17 @@ def from_jax(
             # The program is kept, and arrays of this call are not to be kept with it.
             held_leaves = [None if flag else x for x, flag in zip(leaves, flags, strict=True)]
             held_args = [arg if n in numbers else None for n, arg in enumerate(args)]
-            _, rebuild = split_static(held_args, numbers)
+            others = Arguments("from_jax", fun, held_args, {}, dynamic, static)
             trees: list[Any] = []
 
             def flat(*arrays: Any) -> list[Any]:
-                positional, by_name = tree_unflatten(tree, spread(flags, arrays, held_leaves))
-                results, result_tree = flatten(fun(*rebuild(positional), **by_name, **static))
+                whole = tree_unflatten(tree, spread(flags, arrays, held_leaves))
+                results, result_tree = flatten(others.apply(*whole))
                 trees[:] = [result_tree]
                 return results
 
             name = getattr(fun, "__name__", "function")
-            places = compress(argument_places(fun, args, named, numbers), flags)
+            places = compress(given.where(), flags)
             labels = [place.removeprefix("argument ") for place in places]
             program = FlatFunction(flat, shapes, weak, name, labels, shardings)
             if len(programs) >= _MOST_PROGRAMS:
@@ -133,7 +128,7 @@ def from_jax(
     def graph(*args: Any, **kwargs: Any) -> Any:
         return staged(args, kwargs)[0][0].graph
 
-    wrapper: Any = named_after(function, fun)
+    wrapper: Any = arguments.named_after(function, fun)
     wrapper.graph = graph
     return wrapper
 

@@ -100,18 +100,6 @@ def leaving(values: Sequence[Any], subject: str, where: places.Places) -> list[A
     return places.lifted_leaves(subject, values, where)
 
 
-def split_static(args: Sequence[Any], static_argnums: Numbers) -> tuple[tuple[Any, ...], Function]:
-    """The arguments that are not static, and how to put them back among the static ones."""
-    static = places.numbers_among(static_argnums, len(args))
-    dynamic = tuple(arg for index, arg in enumerate(args) if index not in static)
-
-    def rebuild(replaced: Sequence[Any]) -> list[Any]:
-        following = iter(replaced)
-        return [arg if index in static else next(following) for index, arg in enumerate(args)]
-
-    return dynamic, rebuild
-
-
 class Arguments:
     """The arguments of a call, of which some are taken apart into leaves: those of `numbers`.
 
@@ -160,8 +148,7 @@ class Arguments:
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
         numbers = range(len(self._args)) if self._numbers is None else self._numbers
-        found = places.chosen_places(self._fun, self._args, numbers)
-        return found + places.argument_places(self._fun, (), self._kwargs)
+        return places.argument_places(self._fun, self._args, numbers, self._kwargs)
 
     def shapes(self) -> list[Any]:
         """The shapes of the leaves, which must be arrays."""

@@ -89,7 +89,7 @@ class DeviceAxis(Axis):
 
 
 @contextmanager
-def mapped_axis(name: Any, axis: Axis) -> Any:
+def mapped_axis(name: Any, axis: Axis | None) -> Any:
     """The axis is known by its name to what is traced inside; without a name nothing changes."""
     previous = _state.axes
     if name is not None:

@@ -40,16 +40,10 @@ def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
 
-def chosen_places(fun: Callable[..., Any], args: Any, numbers: Sequence[int]) -> list[str]:
-    """The places of the leaves of some positional arguments, in the order of their numbers."""
+def argument_places(fun: Any, args: Any, numbers: Sequence[int], kwargs: Any) -> list[str]:
+    """The places of the leaves of arguments, those of `numbers` by position, then those by name."""
     names = parameter_names(fun, len(args))
-    return [each for n in numbers for each in places(f"argument {names[n]}", args[n])]
-
-
-def argument_places(fun: Any, args: Any, kwargs: Any = None, static: Any = ()) -> list[str]:
-    """The places of the leaves of `(args, kwargs)`, without the static positional arguments."""
-    skipped = numbers_among(static, len(args))
-    found = chosen_places(fun, args, [n for n in range(len(args)) if n not in skipped])
+    found = [each for n in numbers for each in places(f"argument {names[n]}", args[n])]
     named = sorted((kwargs or {}).items())
     return found + [each for name, value in named for each in places(f"argument {name}", value)]
 

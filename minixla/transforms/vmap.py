@@ -46,10 +46,11 @@ def vmap(
         # What is not mapped may be anything: a flag, a string.
         _, axes, size = mapped_shapes("vmap", given, in_axes, axis_size, only_mapped=True)
         trace = BatchTrace(_state.trace, size, axis_name)
+        axis = None if axis_name is None else batch_axis(trace)
         triples = zip(given.leaves, axes, map(member_of, given.leaves, axes), strict=True)
         inputs = [trace.put_together([x], at) if z is None else z for x, at, z in triples]
         try:
-            with under(trace), mapped_axis(axis_name, batch_axis(trace)):
+            with under(trace), mapped_axis(axis_name, axis):
                 out = given.call(*inputs)
         finally:
             trace.alive = False

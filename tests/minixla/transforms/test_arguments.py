@@ -10,11 +10,11 @@ import pytest
 import minixla as mx
 from minixla.core.errors import TransformError
 from minixla.transforms.arguments import (
+    Arguments,
     flatten_axes,
     is_single,
     named_after,
     positions,
-    split_static,
 )
 
 POSITIONS = [
@@ -59,11 +59,11 @@ STATIC = [
 
 @pytest.mark.parametrize(("numbers", "args", "dynamic"), STATIC, ids=str)
 def test_static_arguments(numbers, args, dynamic):
-    found, rebuild = split_static(args, numbers)
-    assert found == dynamic
-    assert rebuild(found) == list(args)
-    changed = rebuild([each.upper() for each in found])
-    assert [each.lower() for each in changed] == list(args)
+    given = Arguments.besides("test", lambda *every: every, args, None, numbers)
+    assert given.given == dynamic
+    assert given.apply(given.given) == args
+    changed = given.apply([each.upper() for each in given.given])
+    assert tuple([each.lower() for each in changed]) == args
     assert sum(each.isupper() for each in changed) == len(dynamic)
 
 
