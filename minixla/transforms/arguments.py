@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
@@ -15,9 +15,6 @@ from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine.float0 import flatten
 from minixla.transforms import places
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeIs  # the standard library has it from 3.13 on
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
@@ -70,15 +67,10 @@ def checked_function(fun: Any, subject: str) -> Any:
     return fun
 
 
-def is_single(argnums: Any) -> TypeIs[int | str]:
-    """Whether `argnums` is one number rather than a sequence."""
-    return not isinstance(argnums, Iterable)
-
-
 def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
     """Argument positions as non-negative numbers, each in range and named once."""
     found: list[int] = []
-    for number in map(operator.index, [argnums] if is_single(argnums) else argnums):
+    for number in map(operator.index, argnums if isinstance(argnums, Iterable) else [argnums]):
         problem = advice = ""
         if not -count <= number < count:
             problem = f"argument {number}, but {count} positional arguments were given"
@@ -137,7 +129,7 @@ class Arguments:
     def chosen(cls, subject: str, fun: Function, args: Any, kwargs: Any, argnums: Numbers) -> Self:
         """Those that are named by position; the function gets the others as they are."""
         found = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
-        found._is_single = is_single(argnums)
+        found._is_single = not isinstance(argnums, Iterable)
         return found
 
     @property

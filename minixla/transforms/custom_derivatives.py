@@ -57,7 +57,8 @@ class _Custom:
     ) -> None:
         self.fun = arguments.checked_function(fun, type(self).__name__)
         named = _positions_of(type(self).__name__, fun, nondiff_argnames)
-        numbers = (nondiff_argnums,) if arguments.is_single(nondiff_argnums) else nondiff_argnums
+        is_one = not isinstance(nondiff_argnums, Iterable)
+        numbers = (nondiff_argnums,) if is_one else nondiff_argnums
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
         arguments.named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
