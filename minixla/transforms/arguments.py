@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
@@ -216,28 +216,19 @@ def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:
     """One axis for each leaf of `tree` from a prefix tree of axes, in which None is a leaf."""
     if axes is None or type(axes) is int:
         return [axes] * tree_structure(tree).num_leaves
-
-    def fault(axis: Any) -> str:
-        return "" if axis is None or isinstance(axis, int) else f"{axis!r} is no axis"
-
-    return flatten_prefix(subject, name, tree, axes, "an integer", fault=fault)
+    return flatten_prefix(subject, name, tree, axes, "an integer")
 
 
 def flatten_prefix(
-    subject: str,
-    name: str,
-    tree: Any,
-    prefix: Any,
-    what: str,
-    is_leaf: Any = None,
-    fault: Any = None,
+    subject: str, name: str, tree: Any, prefix: Any, what: str, is_leaf: Any = None
 ) -> list[Any]:
     """One leaf of a prefix tree, which the user calls `name`, for each leaf of `tree`.
 
-    Its leaves are `what`, or None; `is_leaf` tells them, and `fault` what is wrong with one.
+    Its leaves are `what`, or None; `is_leaf` tells them, without it they are axes.
     """
     listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
-    parts, reason = [], next(filter(None, map(fault, listed)), "") if fault else ""
+    others = [] if is_leaf else [x for x in listed if not isinstance(x, (int, NoneType))]
+    parts, reason = [], f"{others[0]!r} is no axis" if others else ""
     try:
         parts = [] if reason else structure.flatten_up_to(tree)
     except (TypeError, ValueError) as error:
