@@ -15,7 +15,7 @@ from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import Arguments, flatten_axes, in_place_of, leaving, misfit
 from minixla.transforms.named_axes import batch_axis, mapped_axis
-from minixla.transforms.places import Places, leaf_shapes, places
+from minixla.transforms.places import leaf_shapes, places
 
 
 def vmap(
@@ -76,12 +76,12 @@ def mapped_shapes(
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     listed = flatten_axes(subject, "in_axes", given.given, axes)
     listed += [0] * (len(given.leaves) - len(listed))
-    leaves = given.leaves
+    leaves, sizes = given.leaves, {}
     if only_mapped:
         pairs = zip(leaves, listed, strict=True)
         leaves = [0 if axis is None else leaf for leaf, axis in pairs]
     shapes = leaf_shapes(subject, leaves, given.where)
-    seen, found = shapes_of_members(given.tree, shapes), list(listed)
+    seen, axes = shapes_of_members(given.tree, shapes), list(listed)
     for index, (shape, axis) in enumerate(zip(seen, listed, strict=True)):
         if axis is None:
             continue
@@ -89,26 +89,19 @@ def mapped_shapes(
             problem = f"in_axes maps axis {axis} of an argument that has no such axis"
             advice = "Give an axis of the array, or None to pass the argument on unmapped."
             raise misfit(subject, problem, [f"{given.where()[index]} is {shape}"], advice)
-        found[index] = axis % shape.rank
-    return shapes, found, _common_size(subject, seen, found, size, given.where)
-
-
-def _common_size(subject: str, shapes: Any, axes: Any, given: int | None, where: Places) -> int:
-    """The size of the mapped axis."""
-    triples = enumerate(zip(shapes, axes, strict=True))
-    sizes = {i: shape.dimensions[axis] for i, (shape, axis) in triples if axis is not None}
-    found = {*sizes.values(), *([] if given is None else [given])}
+        axes[index] = axis % shape.rank
+        sizes[index] = shape.dimensions[axis]
+    found = {*sizes.values(), *([] if size is None else [size])}
     if len(found) == 1:
-        return found.pop()
+        return shapes, axes, found.pop()
     if not found:
         problem = "no argument is mapped, so the size of the axis is unknown"
-        shown = [f"in_axes of the arrays: {list(axes)}"]
+        shown = [f"in_axes of the arrays: {axes}"]
         raise misfit(subject, problem, shown, "Map at least one argument, or give axis_size.")
-    names = where()
-    lines = [f"{names[i]}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
-    lines += [] if given is None else [f"axis_size = {given}"]
-    problem = "the mapped axes have different sizes"
-    raise misfit(subject, problem, lines, "All mapped axes must have one size.")
+    names, problem = given.where(), "the mapped axes have different sizes"
+    shown = [f"{names[i]}: {seen[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
+    shown += [] if size is None else [f"axis_size = {size}"]
+    raise misfit(subject, problem, shown, "All mapped axes must have one size.")
 
 
 def out_axis(
