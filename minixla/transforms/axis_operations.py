@@ -28,7 +28,12 @@ from minixla.transforms.arguments import misfit
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import without_lines
 from minixla_ops.programs.computations import neutral_element, sum_over
-from minixla_ops.vocabulary.batch_dimensions import merge_dimension, move_dimension, split_dimension
+from minixla_ops.vocabulary.batch_dimensions import (
+    merge_dimension,
+    move_batch,
+    move_dimension,
+    split_dimension,
+)
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 Groups = tuple[tuple[int, ...], ...]
@@ -92,14 +97,11 @@ class AxisOperation(Operation):
             result = self(move_dimension(operand, at, array_shape(operand).rank - 1), member)
             return result, array_shape(result).rank - 1
         count = array_shape(member).dimensions[member_at]
-        front = ops.broadcast(operand, (count,)) if at is None else move_dimension(operand, at, 0)
+        front = move_batch(operand, at, 0, count)
         if not self.groups:
             return self.whole(front)
-        parts = []
-        for group in self.groups:
-            value, where = self.whole(_taken(front, group))
-            whole = ops.broadcast(value, (len(group),)) if where is None else value
-            parts.append(move_dimension(whole, where or 0, 0))
+        wholes = [self.whole(_taken(front, group)) for group in self.groups]
+        parts = [move_batch(*each, 0, self.size) for each in wholes]
         order = [number for group in self.groups for number in group]
         inverse = sorted(range(len(order)), key=order.__getitem__)
         return _taken(ops.concat_in_dim(parts, 0), inverse), 0
