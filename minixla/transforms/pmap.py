@@ -28,8 +28,7 @@ from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import RunsPrograms, program
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.programs.runs_programs import RunsPrograms, moved_batches, over_batch, program
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 Axes = tuple[int | None, ...]
@@ -135,15 +134,19 @@ class MappedCall(RunsPrograms):
 
     def batch_of(self, size, operands, dimensions):
         # The batch on each device, last in what has one.
-        inputs = self.array_shapes(self.computation.input_shapes)
-        pairs = zip(inputs, dimensions, strict=True)
-        within = tuple([None if at is None else shape.rank for shape, at in pairs])
-        moved = [_batch_last(x, at) for x, at in zip(operands, dimensions, strict=True)]
-        graph, found = _batched(self.computation, within, size)
-        results = self.of_derived(graph, self.in_axes, self.out_axes)(*moved)
-        pairs = zip(results, found, strict=True)
-        last = [None if at is None else array_shape(x).rank - 1 for x, at in pairs]
-        return results, tuple(last)
+        graph = self.computation
+        within = _last(graph.input_shapes, dimensions, 1)
+        found = batched_graph(graph, within, size).dimensions
+        batched = over_batch(graph, within, size, _last(graph.output_shapes, found, 1))
+        moved = moved_batches(operands, dimensions, _last(operands, dimensions), size)
+        results = self.of_derived(batched, self.in_axes, self.out_axes)(*moved)
+        return results, _last(results, found)
+
+
+def _last(values: Sequence[Any], dimensions: Sequence[int | None], more: int = 0) -> Axes:
+    """The last dimension, or so many after it, of what has a batch."""
+    pairs = zip(values, dimensions, strict=True)
+    return tuple([None if at is None else array_shape(x).rank - 1 + more for x, at in pairs])
 
 
 @remembered
@@ -170,22 +173,6 @@ def _backward(half: Graph, given: Axes, wanted: Axes, size: int) -> Graph:
         return [devices.apply(AxisSum, x) if axis is None else x for x, axis in pairs]
 
     return program(backward, half.input_shapes, half.name)
-
-
-def _batch_last(value: Any, at: int | None) -> Any:
-    return value if at is None else move_dimension(value, at, array_shape(value).rank - 1)
-
-
-@remembered
-def _batched(computation: Graph, places: Axes, size: int) -> tuple[Graph, Axes]:
-    """The computation over a batch, which is last in what has one; where it would have been."""
-    graph, found = batched_graph(computation, places, size)
-
-    def last(*values: Any) -> list[Any]:
-        pairs = zip(evaluate_graph(graph, values), found, strict=True)
-        return [_batch_last(x, at) for x, at in pairs]
-
-    return program(last, graph.input_shapes, graph.name), found
 
 
 def pmap(
