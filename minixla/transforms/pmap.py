@@ -218,9 +218,8 @@ def pmap(
 
     @in_place_of(fun, "pmap")
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        static = numbers_among(static_broadcasted_argnums, len(args))
+        static, axes = numbers_among(static_broadcasted_argnums, len(args)), in_axes
         given = Arguments.besides("pmap", fun, args, kwargs, static)
-        axes = in_axes
         if isinstance(axes, (list, tuple)):
             axes = [axis for number, axis in enumerate(axes) if number not in static]
         if any(isinstance(axis, DeviceAxis) for _, axis in _state.axes):
@@ -237,22 +236,14 @@ def pmap(
         values, of_members = [(n, args[n]) for n in static], given.signature(members)
         with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
             staged = stage_once(cache, "pmap", values, given.apply, of_members, given.name)
-        read, donated = staged.read, _donated(args, static, donate_argnums)
-        of_operands = (*[None] * len(read), *flat_axes)
-        again = tuple([len(read) + number for number in donated])
-        axes = _out_axes(staged, out_axes)
-        operation = MappedCall(staged.graph, chosen, of_operands, axes, again)
+        read, donated = staged.read, numbers_among(donate_argnums, len(args))
+        owners = [n for n in range(len(args)) if n not in static for _ in tree_leaves(args[n])]
+        again = tuple([len(read) + i for i, owner in enumerate(owners) if owner in donated])
+        axes = (*[None] * len(read), *flat_axes), _out_axes(staged, out_axes)
+        operation = MappedCall(staged.graph, chosen, *axes, again)
         return with_axis(staged.results(operation(*read, *given.leaves)), size)
 
     return mapped
-
-
-def _donated(args: Sequence[Any], static: Sequence[int], donate_argnums: Any) -> list[int]:
-    """The numbers of the arrays of donated arguments, among those of all that are not static."""
-    chosen = numbers_among(donate_argnums, len(args))
-    dynamic = [number for number in range(len(args)) if number not in static]
-    owners = [number for number in dynamic for _ in tree_leaves(args[number])]
-    return [index for index, number in enumerate(owners) if number in chosen]
 
 
 def _out_axes(staged: Staged, out_axes: Any) -> Axes:
