@@ -73,7 +73,7 @@ class DebugCallback(Operation):
         return self.reference(*[np.asarray(lift(each)) for each in args])
 
     def reference(self, *args):
-        for member in _members(args, self.batches):
+        for member in _members(args, self.batches) if self.batches else [args]:
             self.callback(*member[: self.arguments])
         return ()
 
@@ -104,21 +104,16 @@ class DebugCallback(Operation):
 
 def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[Sequence[Any]]:
     """The values of each member, but for those that only stand in."""
-    if not batches:
-        yield args
-        return
-    shapes, sizes = [list(each.shape) for each in args], []
-    for dimensions, _ in reversed(batches):
-        pairs = zip(shapes, dimensions, strict=False)
-        sizes.append({shape.pop(at) for shape, at in pairs if at is not None}.pop())
-    for indices in itertools.product(*map(range, reversed(sizes))):
-        member = list(args)
-        for index, (dimensions, _) in zip(reversed(indices), reversed(batches), strict=True):
-            for i, at in enumerate(dimensions):
-                if at is not None:
-                    member[i] = np.take(member[i], index, axis=at)
-        pairs = zip(indices, batches, strict=True)
-        if all(number is None or member[number] == index for index, (_, number) in pairs):
+    count, whole = len(batches), list(args)
+    for done, (dimensions, _) in enumerate(reversed(batches)):
+        pairs = itertools.zip_longest(whole, dimensions)
+        whole = [x[None] if at is None else np.moveaxis(x, at + done, 0) for x, at in pairs]
+    sizes = np.broadcast_shapes(*[x.shape[:count] for x in whole])
+    whole = [np.broadcast_to(x, sizes + x.shape[count:]) for x in whole]
+    for numbers in np.ndindex(*sizes):
+        member = [x[numbers].copy() for x in whole]
+        pairs = zip(numbers, batches, strict=True)
+        if all(at is None or member[at] == number for number, (_, at) in pairs):
             yield member
 
 
