@@ -67,11 +67,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         checked_function(function, "switch")
     if not branches:
         raise misfit("switch", "there are no branches", advice="Give one or more.")
-    shape = _scalar("switch", "index", index)
-    if not shape.element_type.is_integer:
-        problem = "the index is not an integer"
-        advice = "Use cond for a boolean; convert other numbers."
-        raise explain(ShapeError, "switch", problem, [f"index {shape}"], advice)
+    advice = "Use cond for a boolean; convert other numbers."
+    shape = _scalar("switch", "the index", index, advice)
     if len(branches) == 1:
         return branches[0](*operands)
     last = np.asarray(len(branches) - 1).astype(shape.dtype)
@@ -80,12 +77,16 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     return _branches("switch", ops.convert_element_type(clamped, "s32"), branches, operands)
 
 
-def _scalar(subject: str, name: str, value: Any) -> Shape:
+def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Shape:
+    """The shape of a scalar, which must be an integer where there is advice for others."""
     shape = shape_of(value, subject)
-    if isinstance(shape, Shape) and not shape.rank:
-        return shape
+    problem = f"{name} is not a scalar"
     advice = "It chooses for the whole call; use mx.numpy.where to choose element by element."
-    raise explain(ShapeError, subject, f"{name} is not a scalar", [f"{name} {shape}"], advice)
+    if isinstance(shape, Shape) and not shape.rank:
+        if shape.element_type.is_integer or not if_no_integer:
+            return shape
+        problem, advice = f"{name} is not an integer", if_no_integer
+    raise explain(ShapeError, subject, problem, [f"{name} {shape}"], advice)
 
 
 def _branches(subject: str, choice: Any, functions: Sequence[Function], operands: Any) -> Any:
@@ -283,10 +284,7 @@ def fori_loop(
     """
     checked_function(body_fun, "fori_loop")
     for name, bound in (("lower", lower), ("upper", upper)):
-        shape = _scalar("fori_loop", name, bound)
-        if not shape.element_type.is_integer:
-            problem, shown = f"{name} is not an integer", [f"{name} {shape}"]
-            raise explain(ShapeError, "fori_loop", problem, shown, "Give an integer scalar.")
+        _scalar("fori_loop", name, bound, "Give an integer scalar.")
     size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
@@ -307,11 +305,9 @@ def fori_loop(
         check_structure("fori_loop", body_fun, 1, taken, returned)
         return index + 1, limit, following
 
-    def where() -> list[str]:
-        return ["lower", "upper", *carry_places(body_fun, 1, init_val)()]
-
-    loop = (start, stop, init_val)
-    return _while_loop("fori_loop", lambda value: value[0] < value[1], advance, loop, where)[2]
+    loop, inner = (start, stop, init_val), carry_places(body_fun, 1, init_val)
+    functions = lambda value: value[0] < value[1], advance
+    return _while_loop("fori_loop", *functions, loop, lambda: ["lower", "upper", *inner()])[2]
 
 
 def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int | None) -> Any:

@@ -94,11 +94,9 @@ def _raise_leaks(trace: RecordTrace) -> None:
         return
     count = len(described)
     lines = [line for each in described[:_MOST_LEAKS] for line in each]
-    if count > _MOST_LEAKS:
-        lines.append(f"and {count - _MOST_LEAKS} more")
-    problem = "a tracer outlives its transformation"
-    if count > 1:
-        problem = f"{count} tracers outlive their transformations"
+    lines += [f"and {count - _MOST_LEAKS} more"] if count > _MOST_LEAKS else []
+    many = f"{count} tracers outlive their transformations"
+    problem = many if count > 1 else "a tracer outlives its transformation"
     advice = "Return the value from the transformed function instead of storing it where it lives "
     advice += "longer than the call."
     raise explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
