@@ -78,8 +78,7 @@ def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
         elif number % count in found:
             problem, advice = f"argument {number % count} twice", "Name each argument once."
         if problem:
-            given = [f"argnums = {argnums}"]
-            raise misfit(subject, f"argnums names {problem}", given, advice)
+            raise misfit(subject, f"argnums names {problem}", [f"argnums = {argnums}"], advice)
         found.append(number % count)
     return tuple(found)
 

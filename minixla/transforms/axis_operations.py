@@ -96,8 +96,7 @@ class AxisOperation(Operation):
         if member_at is None:
             result = self(move_dimension(operand, at, array_shape(operand).rank - 1), member)
             return result, array_shape(result).rank - 1
-        count = array_shape(member).dimensions[member_at]
-        front = move_batch(operand, at, 0, count)
+        front = move_batch(operand, at, 0, array_shape(member).dimensions[member_at])
         if not self.groups:
             return self.whole(front)
         wholes = [self.whole(_taken(front, group)) for group in self.groups]
@@ -117,8 +116,8 @@ class AxisOperation(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         if not self.partitions:
             raise self._unbound()
-        graph = _program(self, shapes[0])
-        return Call(graph).stablehlo(emit, operands[:1], shapes[:1], results)
+        call = Call(_program(self, shapes[0]))
+        return call.stablehlo(emit, operands[:1], shapes[:1], results)
 
 
 @lru_cache(maxsize=1024)

@@ -111,8 +111,7 @@ def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, 
         for each in outputs[count:]:
             is_own = type(each) is ReverseTracer and each._trace is trace
             kept.append(recorder.capture(each.value if is_own else each))
-        given = arguments[len(primals) :]
-        cotangents = spread(map(has_tangent, outputs[:count]), given)
+        cotangents = spread(map(has_tangent, outputs[:count]), arguments[len(primals) :])
         pulled = trace.pull(outputs[:count], cotangents, list(compress(inputs, flags)))
         found = spread(flags, pulled)
         wanted.extend([each is not None for each in found])

@@ -67,8 +67,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         checked_function(function, "switch")
     if not branches:
         raise misfit("switch", "there are no branches", advice="Give one or more.")
-    advice = "Use cond for a boolean; convert other numbers."
-    shape = _scalar("switch", "the index", index, advice)
+    shape = _scalar("switch", "the index", index, "Use cond for a boolean; convert other numbers.")
     if len(branches) == 1:
         return branches[0](*operands)
     last = np.asarray(len(branches) - 1).astype(shape.dtype)

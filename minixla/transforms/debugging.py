@@ -69,8 +69,7 @@ class DebugCallback(Operation):
     def run(self, *args):
         if any(isinstance(each, JaxTracer) for each in (jax.numpy.zeros(()), *args)):
             return stage_for_jax(self)(*args)
-        lift = current_trace().lift
-        return self.reference(*[np.asarray(lift(each)) for each in args])
+        return self.reference(*[np.asarray(current_trace().lift(each)) for each in args])
 
     def reference(self, *args):
         for member in _members(args, self.batches) if self.batches else [args]:
@@ -238,8 +237,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
         AttributeValueError: the format does not fit the arguments.
     """
     _check_format(fmt, args, kwargs)
-    options = tuple(np.get_printoptions().items())
-    _call(_Print(fmt, options), args, kwargs, ordered)
+    _call(_Print(fmt, tuple(np.get_printoptions().items())), args, kwargs, ordered)
 
 
 def debug_callback(

@@ -48,8 +48,7 @@ def reference(fun: Function, precision: str | None = None) -> Function:
             with under(watched(trace)):
                 leaves, tree = random_keys.flatten((args, kwargs))
                 given = tree_unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
-                results = fun(*given[0], **given[1])
-                return tree_map(partial(_lower, trace), results)
+                return tree_map(partial(_lower, trace), fun(*given[0], **given[1]))
         finally:
             trace.alive = False
 

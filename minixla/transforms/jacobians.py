@@ -135,8 +135,7 @@ def hessian(
     fun: Function, argnums: Numbers = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Function:
     """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian)."""
-    inner = jacrev(fun, argnums, has_aux, holomorphic)
-    return jacfwd(inner, argnums, has_aux, holomorphic)
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
 def _check_results(subject: str, results: Any, holomorphic: bool) -> None:

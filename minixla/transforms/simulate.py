@@ -73,8 +73,7 @@ def simulate(
 
         return run
 
-    pairs = zip(programs, grid, strict=True)
-    closed_programs = [list(map(closed, *pair)) for pair in pairs]
+    closed_programs = [list(map(closed, *pair)) for pair in zip(programs, grid, strict=True)]
     queues = _infeeds(infeed, rows, columns)
     simulation = Simulation(closed_programs, queues, {} if host is None else host)
     results = simulation.run()

@@ -34,9 +34,8 @@ class Staged(NamedTuple):
     def results(self, leaves: Sequence[Any]) -> Any:
         """The function's result for the outputs of the graph."""
         if any(self.weak):
-            weakly = _state.trace.weakly
             pairs = zip(leaves, self.weak, strict=True)
-            leaves = [weakly(leaf) if flag else leaf for leaf, flag in pairs]
+            leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
         return tree_unflatten(self.result_tree, leaves)
 
 

@@ -78,8 +78,7 @@ def mapped_shapes(
     listed += [0] * (len(given.leaves) - len(listed))
     leaves, sizes = given.leaves, {}
     if only_mapped:
-        pairs = zip(leaves, listed, strict=True)
-        leaves = [0 if axis is None else leaf for leaf, axis in pairs]
+        leaves = [0 if axis is None else leaf for leaf, axis in zip(leaves, listed, strict=True)]
     shapes = leaf_shapes(subject, leaves, given.where)
     seen, axes = shapes_of_members(given.tree, shapes), list(listed)
     for index, (shape, axis) in enumerate(zip(seen, listed, strict=True)):
@@ -114,8 +113,7 @@ def out_axis(
     """
     if not isinstance(shape, Shape):
         advice = "Take the members out of a tuple with get_tuple_element."
-        shown = [f"{where()} is {value!s}"]
-        raise misfit(subject, f"{where()} is not an array", shown, advice)
+        raise misfit(subject, f"{where()} is not an array", [f"{where()} is {value!s}"], advice)
     rank = shape.rank + 1 - hidden
     if axis is None or -rank <= axis < rank:
         return None if axis is None else axis % rank
