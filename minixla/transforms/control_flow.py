@@ -14,7 +14,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import _state, shape_of, weak_type_of
+from minixla.core.tracing import _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Function, Signature, checked_function, misfit
@@ -22,6 +22,7 @@ from minixla.transforms.places import Places, difference, lifted_leaves, paramet
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
+from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -46,7 +47,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     shape = _scalar("cond", "pred", pred)
     if shape.element_type.kind != "pred":
         pred = _state.trace.lift(pred, "cond") != 0
-    return _branches("cond", pred, [true_fun, false_fun], operands)
+    return _branches("cond", pred, {"true_fun": true_fun, "false_fun": false_fun}, operands)
 
 
 @api_boundary
@@ -73,7 +74,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     last = np.asarray(len(branches) - 1).astype(shape.dtype)
     number = ops.max(_state.trace.lift(index, "switch"), np.zeros((), shape.dtype))
     clamped = ops.min(number, last)
-    return _branches("switch", ops.convert_element_type(clamped, "s32"), branches, operands)
+    numbered = {f"branch {number}": each for number, each in enumerate(branches)}
+    return _branches("switch", ops.convert_element_type(clamped, "s32"), numbered, operands)
 
 
 def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Shape:
@@ -88,54 +90,53 @@ def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Sha
     raise explain(ShapeError, subject, problem, [f"{name} {shape}"], advice)
 
 
-def _branches(subject: str, choice: Any, functions: Sequence[Function], operands: Any) -> Any:
-    given = Arguments(subject, functions[0], operands)
+def _branches(subject: str, choice: Any, functions: dict[str, Function], operands: Any) -> Any:
+    given = Arguments(subject, next(iter(functions.values())), operands)
     signature = given.signature()
-    staged = [stage(function, signature) for function in functions]
-    names = ["true_fun", "false_fun"] if subject == "cond" else None
-    types = _common_types(subject, staged, names or [f"branch {i}" for i in range(len(staged))])
-    if any(list(each.graph.output_shapes) != types for each in staged):
-        staged = [stage(_converting(function, types), signature) for function in functions]
-    graphs, read = reading_all(staged)
+    staged = {name: stage(function, signature) for name, function in functions.items()}
+    common = _common_types(subject, staged)
+    graphs, read = reading_all([*staged.values()])
+    graphs = [_converted(graph, [shape for shape, _ in common]) for graph in graphs]
     results = Conditional(tuple(graphs))(choice, *read, *given.leaves)
-    flags = [all(column) for column in zip(*[each.weak for each in staged], strict=True)]
-    return staged[0]._replace(weak=flags).results(results)
+    first = next(iter(staged.values()))
+    return first._replace(weak=[is_weak for _, is_weak in common]).results(results)
 
 
-def _common_types(subject: str, staged: Sequence[Staged], names: Sequence[str]) -> list[Any]:
-    """The shape of each result: where it is strongly typed in some function, else in the first."""
-    first, types = staged[0], []
-    for each, name in zip(staged[1:], names[1:], strict=True):
+def _common_types(subject: str, staged: dict[str, Staged]) -> list[tuple[Any, bool]]:
+    """The shape of each result, the first that is strongly typed if any; whether all are weak."""
+    (first_name, first), *others = staged.items()
+    for name, each in others:
         if each.result_tree != first.result_tree:
-            problem = f"{names[0]} and {name} return other structures"
-            shown = [f"{names[0]}: {first.result_tree}", f"{name}: {each.result_tree}"]
-            shown += difference("the result", names[0], first.result_tree, name, each.result_tree)
+            problem = f"{first_name} and {name} return other structures"
+            shown = [f"{first_name}: {first.result_tree}", f"{name}: {each.result_tree}"]
+            shown += difference("the result", first_name, first.result_tree, name, each.result_tree)
             advice = "All branches must return results of one structure."
             raise misfit(subject, problem, shown, advice)
-    rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged]
+    found = []
+    rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
     for index, column in enumerate(zip(*rows, strict=True)):
         wanted = next((shape for shape, is_weak in column if not is_weak), column[0][0])
-        types.append(wanted)
-        for (shape, is_weak), name in zip(column, names, strict=True):
+        found.append((wanted, all(is_weak and shape is wanted for shape, is_weak in column)))
+        for (shape, is_weak), name in zip(column, staged, strict=True):
             if shape is not wanted and not (is_weak and shape.dimensions == wanted.dimensions):
-                found = structure_places("the result", first.result_tree)
-                problem = f"the branches differ in the shape of {found[index]}"
-                shown = [f"{n}: {s}" for (s, _), n in zip(column, names, strict=True)]
+                place = structure_places("the result", first.result_tree)[index]
+                problem = f"the branches differ in the shape of {place}"
+                shown = [f"{n}: {s}" for (s, _), n in zip(column, staged, strict=True)]
                 advice = f"Convert the result of {name}: all branches give one shape and "
                 advice += "element type."
                 raise explain(ShapeError, subject, problem, shown, advice)
-    return types
+    return found
 
 
-def _converting(function: Function, shapes: Sequence[Any]) -> Function:
-    """The function, its results converted to the element types of `shapes`."""
+def _converted(graph: Graph, shapes: Sequence[Any]) -> Graph:
+    """The program, its results converted to the element types of `shapes`."""
+    if list(graph.output_shapes) == shapes:
+        return graph
 
-    def converted(*args: Any) -> Any:
-        leaves, tree = flatten(function(*args))
-        pairs = zip(leaves, shapes, strict=True)
-        return tree_unflatten(tree, [converted_to(leaf, shape) for leaf, shape in pairs])
+    def converted(*operands: Any) -> list[Any]:
+        return list(map(converted_to, evaluate_graph(graph, operands), shapes))
 
-    return converted
+    return program(converted, graph.input_shapes, graph.name)
 
 
 def carry_places(fun: Function, number: int, init: Any) -> Places:
