@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 from jax.custom_derivatives import CustomVJPPrimal
-from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import MinixlaError
 from minixla.core.nesting import nested
@@ -38,7 +37,7 @@ def stop_gradient(x: Any) -> Any:
         is_array = isinstance(leaf, Tracer) or shape_of_data(leaf) is not None
         return custom_calls.StopGradient()(leaf) if is_array else leaf
 
-    return tree_map(stop, x)
+    return jax.tree.map(stop, x)
 
 
 class _Custom:
@@ -78,7 +77,7 @@ class _Custom:
         except MinixlaError:
             check_leaves(name, given.leaves, given.where())
             raise
-        return tree_unflatten(function.result_tree, outputs)
+        return jax.tree.unflatten(function.result_tree, outputs)
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in."""
@@ -131,7 +130,7 @@ class _Flat:
 
     def _arguments(self, operands: Sequence[Any]) -> list[Any]:
         """All arguments in their places."""
-        merged = list(tree_unflatten(self.tree, operands))
+        merged = list(jax.tree.unflatten(self.tree, operands))
         for number, value in self.nondiff.items():
             merged.insert(number, value)
         return merged
@@ -150,7 +149,7 @@ class _Flat:
     def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         given = self._instantiated(tangents, map(shape_of, primals))
         with at_own_lines():
-            both = [tree_unflatten(self.tree, each) for each in (primals, given)]
+            both = [jax.tree.unflatten(self.tree, each) for each in (primals, given)]
             pair = self.custom.jvp(*self.nondiff.values(), *both)
         result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
         outputs = self._flat_result(result)
@@ -165,7 +164,7 @@ class _Flat:
         return self._flat_result(result), residuals
 
     def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
-        cotangent = tree_unflatten(self.result_tree, self._instantiated(cotangents, shapes))
+        cotangent = jax.tree.unflatten(self.result_tree, self._instantiated(cotangents, shapes))
         with at_own_lines():
             found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
         parts = self.tree.children()
@@ -231,7 +230,7 @@ class custom_jvp(_Custom):
             parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
             if not parts:
                 return result, None
-            return result, tree_map(lambda *terms: functools.reduce(operator.add, terms), *parts)
+            return result, jax.tree.map(lambda *terms: reduce(operator.add, terms), *parts)
 
         self.defjvp(rule)
 
@@ -275,13 +274,13 @@ class custom_vjp(_Custom):
 
 def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
     """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
-    leaves, own = tree_flatten(given, is_leaf=lambda x: x is None)
+    leaves, own = jax.tree.flatten(given, is_leaf=lambda x: x is None)
     tree = without_keys(tree)
     try:
-        parts = own.flatten_up_to(tree_unflatten(tree, range(tree.num_leaves)))
-        structures = list(map(tree_structure, parts))
+        parts = own.flatten_up_to(jax.tree.unflatten(tree, range(tree.num_leaves)))
+        structures = list(map(jax.tree.structure, parts))
         for leaf, structure in zip(leaves, structures, strict=True):
-            if leaf is not None and structure != tree_structure(0):
+            if leaf is not None and structure != jax.tree.structure(0):
                 raise ValueError(f"an array stands where the value has {structure}")
     except ValueError as error:
         problem = f"the rule returned a {what} of another structure"

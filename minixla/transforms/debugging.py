@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
@@ -139,7 +138,7 @@ def _opened(value: Any) -> Any:
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -> None:
-    leaves, tree = tree_flatten(tree_map(_opened, (args, kwargs)))
+    leaves, tree = jax.tree.flatten(jax.tree.map(_opened, (args, kwargs)))
     is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
     held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
     values = itertools.compress(leaves, is_value)
@@ -157,7 +156,7 @@ class _OfArrays:
     held: tuple[Any, ...]
 
     def __call__(self, *values: Any) -> None:
-        args, kwargs = tree_unflatten(self.tree, spread(self.is_value, values, self.held))
+        args, kwargs = jax.tree.unflatten(self.tree, spread(self.is_value, values, self.held))
         self.function(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import tree_map
 
 import minixla.numpy as mxnp
 import minixla_ops as ops
@@ -155,7 +154,7 @@ def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, 
 def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, **own: Any) -> Any:
     for axis, each, _ in _axes(subject, axis_name, groups):
         applied = partial(axis.apply, operation, groups=each, **own)
-        x = tree_map(applied, x)
+        x = jax.tree.map(applied, x)
     return x
 
 
@@ -172,7 +171,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     """
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
         return x * math.prod([size for _, _, size in _axes("psum", axis_name, axis_index_groups)])
-    return _reduced("psum", AxisSum, tree_map(_counted, x), axis_name, axis_index_groups)
+    return _reduced("psum", AxisSum, jax.tree.map(_counted, x), axis_name, axis_index_groups)
 
 
 def _counted(leaf: Any) -> Any:
@@ -187,7 +186,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`."""
     count = psum(1, axis_name, axis_index_groups=axis_index_groups)
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    return tree_map(lambda leaf: leaf / count, total)
+    return jax.tree.map(lambda leaf: leaf / count, total)
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
@@ -219,7 +218,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
             shown = [f"perm = {pairs}", f"the axis has {axis.size} members"]
             advice = "Each member sends once and receives once at most."
             raise misfit("ppermute", problem, shown, advice)
-    return tree_map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
+    return jax.tree.map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
 
 
 def all_gather(
@@ -242,7 +241,7 @@ def all_gather(
         part = leaf if tiled else mxnp.expand_dims(leaf, at)
         return mapped.apply(axis_operations.AxisAllGather, part, groups, axis=at)
 
-    return tree_map(gathered, x)
+    return jax.tree.map(gathered, x)
 
 
 def psum_scatter(
@@ -270,7 +269,7 @@ def psum_scatter(
         part = mapped.apply(axis_operations.AxisReduceScatter, leaf, groups, axis=at)
         return part if tiled else mxnp.squeeze(part, at)
 
-    return tree_map(scattered, x)
+    return jax.tree.map(scattered, x)
 
 
 def all_to_all(
@@ -306,7 +305,7 @@ def all_to_all(
         whole = mapped.apply(operation, leaf, groups, split_axis=split, concat_axis=concat)
         return whole if tiled else mxnp.squeeze(whole, split)
 
-    return tree_map(exchanged, x)
+    return jax.tree.map(exchanged, x)
 
 
 def axis_index(axis_name: Any) -> Any:
