@@ -7,7 +7,7 @@ import string
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,16 +27,10 @@ from minixla.transforms.named_axes import batch_axis
 from minixla.transforms.watching import enclosing
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
-
-class Batch(NamedTuple):
-    """One batch that a call stands for: where it is in each operand of the call, if it has one.
-
-    `number` is the operand that holds the number of each member, or None; where that of a member is
-    another's, the member's values stand in for values that it does not have.
-    """
-
-    dimensions: tuple[int | None, ...]
-    number: int | None
+#: Where a batch is in each operand of a call, if it has one; and which operand holds the number of
+#: each member, or None. Where that is another's, the member's values stand in for values that it
+#: does not have.
+Batch = tuple[tuple[int | None, ...], int | None]
 
 
 class DebugCallback(Operation):
@@ -88,12 +82,12 @@ class DebugCallback(Operation):
 
     def batch(self, operands, dimensions):
         # One call for all members; where they do not differ, one call.
-        known = self.arguments + sum(batch.number is not None for batch in self.batches)
+        known = self.arguments + sum(number is not None for _, number in self.batches)
         batches, operands, number = self.batches, list(operands), None
         if known < len(operands) and dimensions[known] is not None:
             number = known
         if any(at is not None for at in dimensions[:known]):
-            batches = (*batches, Batch(tuple(dimensions[: known + 1]), number))
+            batches = (*batches, (tuple(dimensions[: known + 1]), number))
         elif number is not None:
             del operands[number]
         self(*operands, batches=batches)
