@@ -173,9 +173,9 @@ class CheckTrace(WatchTrace):
             results = self.parent.process(operation, operands)
         kinds = _state.watch.kinds if _state.watch is not None else ()
         if kinds:
-            values = list(map(numbers, results if type(results) is tuple else (results,)))
+            values = numbers(results if type(results) is tuple else (results,))
             for kind in kinds:
-                if kind.is_in(values) and not kind.is_in(given := list(map(numbers, operands))):
+                if kind.is_in(values) and not kind.is_in(given := numbers(operands)):
                     self._check(kind, operation, given, values)
         return results
 
