@@ -120,7 +120,7 @@ def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, 
     shapes = graph.output_shapes[:count]
     shapes = [*graph.input_shapes, *[shape for shape in shapes if has_tangent(shape)]]
     made, _ = trace_to_graph(function, shapes, f"checkpoint_{graph.name}")
-    return _given(made, kept), tuple(wanted)
+    return (_given(made, kept) if kept else made).pruned(), tuple(wanted)
 
 
 def _given(graph: Graph, values: Sequence[Value]) -> Graph:
@@ -138,7 +138,7 @@ def _given(graph: Graph, values: Sequence[Value]) -> Graph:
         for value, result in zip(step.results, again.results, strict=True):
             known.setdefault(id(value), result)
     outputs = [known.get(id(value), value) for value in graph.outputs]
-    return Graph([*graph.inputs, *inputs], instructions, outputs, graph.name).pruned()
+    return Graph([*graph.inputs, *inputs], instructions, outputs, graph.name)
 
 
 class checkpoint_policies:
