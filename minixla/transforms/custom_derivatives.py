@@ -46,7 +46,6 @@ class _Custom:
     __name__: str
     _operation: ClassVar[type[custom_calls.CustomDerivativeCall]]
     _definition: ClassVar[str]
-    _has_rule = symbolic_zeros = False
 
     def __init__(
         self,
@@ -54,12 +53,13 @@ class _Custom:
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Any = (),
     ) -> None:
-        self.fun = arguments.checked_function(fun, type(self).__name__)
+        # It takes over what `fun` has for attributes, which may be one of these itself.
+        arguments.named_after(self, arguments.checked_function(fun, type(self).__name__))
+        self.fun, self._has_rule, self.symbolic_zeros = fun, False, False
         named = _positions_of(type(self).__name__, fun, nondiff_argnames)
         is_one = not isinstance(nondiff_argnums, Iterable)
         numbers = (nondiff_argnums,) if is_one else nondiff_argnums
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
-        arguments.named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
