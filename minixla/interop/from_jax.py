@@ -29,7 +29,7 @@ from minixla.engine.random_keys import flatten
 from minixla.interop.module import Module
 from minixla.interop.shardings import Shardings, check_shardings
 from minixla.transforms import arguments
-from minixla.transforms.places import argument_places
+from minixla.transforms.arguments import Arguments
 from minixla_ops.programs.call import Call, call
 
 #: How many programs of one function are kept: there is one for each value of a Python number.
@@ -85,8 +85,9 @@ def from_jax(
     def staged(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[FlatFunction, Any, list[Any]]:
         numbers = marked.numbers(args)
         static, named = marked.split_names(kwargs)
-        dynamic, _ = arguments.split_static(args, numbers)
-        leaves, tree = flatten((dynamic, named))
+        dynamic = [number for number in range(len(args)) if number not in numbers]
+        given = Arguments("from_jax", fun, args, named, dynamic)
+        leaves, tree = given.leaves, given.tree
         flags = tuple(map(_is_traced, leaves))
         operands = [*compress(leaves, flags)]
         shapes = tuple([_shape(operand, fun) for operand in operands])
@@ -105,17 +106,17 @@ def from_jax(
             # The program is kept, and arrays of this call are not to be kept with it.
             held_leaves = [None if flag else x for x, flag in zip(leaves, flags, strict=True)]
             held_args = [arg if n in numbers else None for n, arg in enumerate(args)]
-            _, rebuild = arguments.split_static(held_args, numbers)
+            others = Arguments("from_jax", fun, held_args, {}, dynamic, static)
             trees: list[Any] = []
 
             def flat(*arrays: Any) -> list[Any]:
-                positional, by_name = tree_unflatten(tree, spread(flags, arrays, held_leaves))
-                results, result_tree = flatten(fun(*rebuild(positional), **by_name, **static))
+                whole = tree_unflatten(tree, spread(flags, arrays, held_leaves))
+                results, result_tree = flatten(others.apply(*whole))
                 trees[:] = [result_tree]
                 return results
 
             name = getattr(fun, "__name__", "function")
-            places = compress(argument_places(fun, args, named, numbers), flags)
+            places = compress(given.where(), flags)
             labels = [place.removeprefix("argument ") for place in places]
             program = FlatFunction(flat, shapes, weak, name, labels, shardings)
             if len(programs) >= _MOST_PROGRAMS:

@@ -38,9 +38,9 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
     return found
 
 
-def array_shape(value: Any) -> Shape:
+def array_shape(value: Any, subject: str = "shape_of") -> Shape:
     """The Shape of a value that is known to be an array."""
-    shape = shape_of(value)
+    shape = shape_of(value, subject)
     assert isinstance(shape, Shape), f"{shape} is not an array"
     return shape
 
