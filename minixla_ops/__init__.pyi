@@ -147,7 +147,7 @@ def compare(lhs: Any, rhs: Any, direction: str, broadcast_dimensions: Sequence[i
 def complex(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The complex number with real part lhs and imaginary part rhs. XLA: Complex."""
 
-def composite_call(computation: Graph | Callable[..., Any], *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
+def composite_call(computation: Computation, *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
     """The results of a computation that a backend may replace by an operation of its own."""
 
 def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
