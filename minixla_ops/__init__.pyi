@@ -444,7 +444,7 @@ def rsqrt(operand: Any, result_accuracy: Any = ...) -> Any:
 def scaled_dot(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, dimension_number: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot."""
 
-def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
+def scan(inputs: Any, inits: Any, to_apply: Computation, scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
     """The outputs of a scan and its last carries, in one Python tuple."""
 
 def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
@@ -522,7 +522,7 @@ def triangular_solve(a: Any, b: Any, left_side: bool, lower: bool, unit_diagonal
 def tuple(elements: Sequence[Any]) -> Any:
     """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
 
-def while_(condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any) -> Any:
+def while_(condition: Computation, body: Computation, init: Any) -> Any:
     """Runs `body` on the loop's values as long as `condition` holds of them."""
 
 def xor(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
