@@ -5,7 +5,6 @@ Starts are those of windows that an array of index vectors gives; see IndexedWin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -14,32 +13,19 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.shapes import DeclaredArray, Shape
-from minixla_ops.indexing.index_numbers import (
-    GatherDimensionNumbers,
-    IndexNumbers,
-    outer_dimensions,
-    window_dimensions,
-    without_vectors,
-)
+from minixla_ops.indexing import index_numbers
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, IndexNumbers, Sizes
 from minixla_ops.vocabulary.shorthand import array_shape, splat
 
 
-def clamped_starts(
-    indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
-) -> Any:
-    """The index vectors moved as little as puts each window inside an operand of `dimensions`.
-
-    Windows are of sizes `windows`, none larger. `indices` itself where every index that its type
-    has is inside.
-    """
+def clamped_starts(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes) -> Any:
+    """The index vectors, moved as little as puts each window inside an operand of `dimensions`."""
     limits = [dimensions[d] - windows[d] for d in numbers[2]]
     return _clamped(indices, numbers.index_vector_dim, [0] * len(limits), limits)
 
 
-def _clamped(
-    indices: Any, index_vector_dim: int, lowest: Sequence[int], highest: Sequence[int]
-) -> Any:
-    """Each component of the index vectors clamped to [lowest, highest], as far as the type can."""
+def _clamped(indices: Any, index_vector_dim: int, lowest: Sizes, highest: Sizes) -> Any:
+    """Each component clamped to [lowest, highest]; `indices` where their type has no other."""
     shape = array_shape(indices)
     info = ml_dtypes.iinfo(shape.dtype)
     low, high = int(info.min), int(info.max)
@@ -50,7 +36,7 @@ def _clamped(
     return ops.clamp(bounds[0], indices, bounds[1])
 
 
-def _for_each_component(values: Sequence[int], shape: Shape, index_vector_dim: int) -> Any:
+def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> Any:
     """A bound for each component of index vectors: a scalar where all are equal."""
     kind = shape.element_type
     if len(set(values)) == 1:
@@ -59,13 +45,8 @@ def _for_each_component(values: Sequence[int], shape: Shape, index_vector_dim: i
     return ops.broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
 
 
-def starts_in_bounds(
-    indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
-) -> Any:
-    """Which windows are inside the operand: a mask of the indices' sizes without index_vector_dim.
-
-    None where all are.
-    """
+def starts_in_bounds(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes) -> Any:
+    """A mask, of the indices without index_vector_dim: which windows are inside. None: all are."""
     clamped = clamped_starts(indices, numbers, dimensions, windows)
     if clamped is indices:
         return None
@@ -74,29 +55,26 @@ def starts_in_bounds(
     if at == len(sizes):
         return inside
     if sizes[at] == 1:
-        return ops.reshape(inside, without_vectors(sizes, at))
+        return ops.reshape(inside, index_numbers.without_vectors(sizes, at))
     return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [at])
 
 
-def may_lie_partly_outside(numbers: IndexNumbers, windows: Sequence[int]) -> bool:
+def may_lie_partly_outside(numbers: IndexNumbers, windows: Sizes) -> bool:
     """Whether a window can have elements inside and elements outside of the operand."""
-    inner = window_dimensions(len(windows), numbers)
+    inner = index_numbers.window_dimensions(len(windows), numbers)
     return any(windows[d] > 1 for d in numbers[2] if d in inner)
 
 
 def into_padding(
-    indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
+    indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
 ) -> tuple[list[tuple[int, int, int]], Any]:
     """A frame of padding around the operand that catches what lies outside of it, for `pad`.
 
-    With it, index vectors, s32 or s64, of windows in the padded operand: all are inside, and what
-    was outside of the operand is in the padding.
+    With it, index vectors, s32 or s64, of windows in the padded operand: all are inside.
     """
     moving = numbers[2]
     margins = [windows[d] for d in moving]
-    config = [
-        (windows[d], windows[d], 0) if d in moving else (0, 0, 0) for d in range(len(windows))
-    ]
+    config = [(w, w, 0) if d in moving else (0, 0, 0) for d, w in enumerate(windows)]
     if not moving:
         return config, indices
     lows, highs = [-margin for margin in margins], [dimensions[d] for d in moving]
@@ -104,8 +82,7 @@ def into_padding(
     largest = max(dimensions[d] + 2 * windows[d] for d in moving)
     wide = array_shape(indices).with_element_type(element_type("s64" if largest >> 31 else "s32"))
     margin = _for_each_component(margins, wide, numbers.index_vector_dim)
-    moved = ops.convert_element_type(clamped, wide.element_type) + margin
-    return config, moved
+    return config, ops.convert_element_type(clamped, wide.element_type) + margin
 
 
 def framed(value: Any, config: Any, fill: Any = 0) -> Any:
@@ -128,7 +105,7 @@ def gather_or_fill(
     operand: Any,
     start_indices: Any,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Sequence[int],
+    slice_sizes: Sizes,
     fill_value: Any = 0,
     indices_are_sorted: bool = False,
 ) -> Any:
@@ -142,5 +119,6 @@ def gather_or_fill(
     if inside is None:
         return slices
     result = array_shape(slices)
-    spread = ops.broadcast_in_dim(inside, result.dimensions, outer_dimensions(result.rank, numbers))
+    outer = index_numbers.outer_dimensions(result.rank, numbers)
+    spread = ops.broadcast_in_dim(inside, result.dimensions, outer)
     return ops.select(spread, slices, splat(fill_value, result))

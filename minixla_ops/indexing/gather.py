@@ -16,7 +16,6 @@ from minixla_ops.indexing.index_numbers import (
     ScatterDimensionNumbers,
     batched_numbers,
     interleaved,
-    outer_place,
     window_dimensions,
     without_vectors,
 )
@@ -69,11 +68,10 @@ class Gather(IndexedWindows):
         self.check_numbers(operand, start_indices)
         self._check_slice(operand)
         window = [self.slice_sizes[d] for d in window_dimensions(operand.rank, numbers)]
-        at, offset_dims = numbers.index_vector_dim, numbers.offset_dims
-        parts = (start_indices.dimensions, window), (start_indices.dynamic, [False] * len(window))
-        sizes, dynamic = (
-            interleaved(without_vectors(outer, at), inner, offset_dims) for outer, inner in parts
-        )
+        at, parts = numbers.index_vector_dim, (start_indices.dimensions, start_indices.dynamic)
+        outer, flags = (without_vectors(each, at) for each in parts)
+        sizes = interleaved(outer, window, numbers.offset_dims)
+        dynamic = interleaved(flags, [False] * len(window), numbers.offset_dims)
         result = Shape(operand.element_type, sizes, dynamic)
         for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
             size = self.slice_sizes[at]
@@ -137,8 +135,7 @@ class Gather(IndexedWindows):
         outer = without_vectors(range(rank), numbers.index_vector_dim)
         ranks = len(self.slice_sizes), len(numbers.offset_dims) + len(outer)
         wanted = operand_at if indices_at is None else indices_at
-        out = outer_place(numbers, ranks, operand_at, indices_at, wanted or 0)
-        whole = batched_numbers(numbers, operand_at, indices_at, out)
+        whole, out = batched_numbers(numbers, ranks, dimensions, wanted or 0)
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 

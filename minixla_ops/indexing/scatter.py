@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
@@ -21,7 +21,6 @@ from minixla_ops.indexing.index_numbers import (
     ScatterDimensionNumbers,
     batched_numbers,
     outer_dimensions,
-    outer_place,
     window_sizes,
     without_vectors,
 )
@@ -157,9 +156,8 @@ class Scatter(IndexedWindows):
             function = self._with_index_component
         else:
             return super().stablehlo(emit, operands, shapes, results)
-        program = computations.program_of(
-            self, self.update_computation, tuple(shapes), function, "scatter"
-        )
+        given = self.update_computation, tuple(shapes), function, "scatter"
+        program = computations.program_of(self, *given)
         return Call(program).stablehlo(emit, operands, shapes, results)
 
     def _by_elements(self, *values: Any) -> Sequence[Any]:
@@ -170,9 +168,8 @@ class Scatter(IndexedWindows):
         config, moved = bounded_windows.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
-        results = inside(
-            *[bounded_windows.framed(each, config) for each in operands], moved, *updates
-        )
+        framed = [bounded_windows.framed(each, config) for each in operands]
+        results = inside(*framed, moved, *updates)
         return [bounded_windows.unframed(each, config) for each in as_tuple(results)]
 
     def _with_index_component(self, *values: Any) -> Sequence[Any]:
@@ -212,13 +209,13 @@ class Scatter(IndexedWindows):
         )
         members = member_shapes(operands, dimensions)
         ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
-        updates_at = outer_place(numbers, ranks, operand_at, indices_at, updates_at)
+        places = operand_at, indices_at
+        whole, updates_at = batched_numbers(numbers, ranks, places, updates_at)
         rows = (arrays, of_arrays, operand_at), (updates, of_updates, updates_at)
         arrays, updates = (
             [move_batch(*each, to, size) for each in zip(part, places, strict=True)]
             for part, places, to in rows
         )
-        whole = batched_numbers(numbers, operand_at, indices_at, updates_at)
         is_sorted = self.indices_are_sorted and indices_at is None
         operation = self.replace(dimension_numbers=whole, indices_are_sorted=is_sorted)
         results = operation(*arrays, indices, *updates)
@@ -229,7 +226,7 @@ def _scatter(
     operands: Any,
     scatter_indices: Any,
     updates: Any,
-    update_computation: Graph | Callable[..., Any],
+    update_computation: computations.Computation,
     dimension_numbers: ScatterDimensionNumbers,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
