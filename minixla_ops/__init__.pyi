@@ -447,13 +447,13 @@ def scaled_dot(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, dimension_num
 def scan(inputs: Any, inits: Any, to_apply: Computation, scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
     """The outputs of a scan and its last carries, in one Python tuple."""
 
-def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
+def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Computation, dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """on_true where pred is true, on_false elsewhere. XLA: Select."""
 
-def select_and_scatter(operand: Any, select: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Graph | Callable[..., Any]) -> Any:
+def select_and_scatter(operand: Any, select: Computation, window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Computation) -> Any:
     """Combines values into an array where a sliding window's selected elements are."""
 
 def send(operand: Any, handle: int, token: Any = ...) -> Any:
@@ -495,7 +495,7 @@ def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[in
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = ...) -> Any:
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
 
-def sort(operands: Any, comparator: Graph | Callable[..., Any], dimension: int = ..., is_stable: bool = ...) -> Any:
+def sort(operands: Any, comparator: Computation, dimension: int = ..., is_stable: bool = ...) -> Any:
     """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
 
 def sqrt(operand: Any, result_accuracy: Any = ...) -> Any:

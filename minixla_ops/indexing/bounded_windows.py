@@ -14,7 +14,7 @@ import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla_ops.indexing import index_numbers
-from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, IndexNumbers, Sizes
+from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
 from minixla_ops.vocabulary.shorthand import array_shape, splat
 
 
@@ -102,23 +102,18 @@ def unframed(value: Any, config: Any) -> Any:
 
 
 def gather_or_fill(
-    operand: Any,
-    start_indices: Any,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Sizes,
-    fill_value: Any = 0,
-    indices_are_sorted: bool = False,
+    operand: Any, indices: Any, numbers: Any, windows: Sizes, fill: Any = 0, is_sorted: bool = False
 ) -> Any:
-    """`gather`, but starts are not clamped: of slices, `fill_value` is outside of the operand."""
-    numbers, shape = dimension_numbers, array_shape(operand)
-    if may_lie_partly_outside(numbers, slice_sizes):
-        config, moved = into_padding(start_indices, numbers, shape.dimensions, slice_sizes)
-        return ops.gather(framed(operand, config, fill_value), moved, numbers, slice_sizes)
-    slices = ops.gather(operand, start_indices, numbers, slice_sizes, indices_are_sorted)
-    inside = starts_in_bounds(start_indices, numbers, shape.dimensions, slice_sizes)
+    """`gather`, but starts are not clamped: of slices, `fill` is outside of the operand."""
+    shape = array_shape(operand)
+    if may_lie_partly_outside(numbers, windows):
+        config, moved = into_padding(indices, numbers, shape.dimensions, windows)
+        return ops.gather(framed(operand, config, fill), moved, numbers, windows)
+    slices = ops.gather(operand, indices, numbers, windows, is_sorted)
+    inside = starts_in_bounds(indices, numbers, shape.dimensions, windows)
     if inside is None:
         return slices
     result = array_shape(slices)
     outer = index_numbers.outer_dimensions(result.rank, numbers)
     spread = ops.broadcast_in_dim(inside, result.dimensions, outer)
-    return ops.select(spread, slices, splat(fill_value, result))
+    return ops.select(spread, slices, splat(fill, result))

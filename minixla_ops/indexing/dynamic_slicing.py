@@ -26,15 +26,12 @@ from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand
 
 
 class AtStartIndices(Operation):
-    """Base class of the two: start indices are the last operands, and are clamped.
+    """Base class of the two: start indices are the last operands.
 
-    Each start index is clamped to [0, operand size - box size] first, so that the box is always
-    inside the operand.
-
-    Attributes:
-        first_start: the index of the first operand that is a start index.
+    Each is clamped to [0, operand size - box size], so that the box is always inside the operand.
     """
 
+    #: The index of the first operand that is a start index.
     first_start: ClassVar[int]
 
     def check_starts(self, label: str, operand: Shape, starts: Sequence[Shape]) -> None:
@@ -70,13 +67,11 @@ class AtStartIndices(Operation):
         return super().stablehlo(emit, converted, types, results)
 
 
-def _clamped_box(
-    operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Sequence[int]
-) -> tuple[Any, ...]:
+def _clamped_box(operand: np.ndarray, starts: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
     """The box, clamped, as an index of `operand`."""
-    limits = [whole - size for whole, size in zip(operand.shape, sizes, strict=True)]
-    firsts = [min(max(int(start), 0), limit) for start, limit in zip(starts, limits, strict=True)]
-    return box([(first, first + size) for first, size in zip(firsts, sizes, strict=True)])
+    rows = zip(operand.shape, starts, sizes, strict=True)
+    pairs = [(min(max(int(start), 0), whole - size), size) for whole, start, size in rows]
+    return box([(first, first + size) for first, size in pairs])
 
 
 @register
@@ -218,10 +213,8 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     if not isinstance(shape, Shape) or not shape.element_type.is_integer:
         return list(starts)
     kind = shape.element_type
-    return [
-        splat(start, Shape(kind)) if type(start) is int and holds(kind, start) else start
-        for start in starts
-    ]
+    fitting = [type(start) is int and holds(kind, start) for start in starts]
+    return [splat(s, Shape(kind)) if fits else s for s, fits in zip(starts, fitting, strict=True)]
 
 
 def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:

@@ -9,15 +9,11 @@ from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla_ops.indexing import bounded_windows as gather_scatter
+from minixla_ops.indexing import bounded_windows, index_numbers
 from minixla_ops.indexing.index_numbers import (
     GatherDimensionNumbers,
     NumbersAttribute,
     ScatterDimensionNumbers,
-    batched_numbers,
-    interleaved,
-    window_dimensions,
-    without_vectors,
 )
 from minixla_ops.indexing.indexed_windows import IndexedWindows, element_places, window_starts
 from minixla_ops.vocabulary.batch_dimensions import batch_size
@@ -67,11 +63,12 @@ class Gather(IndexedWindows):
         numbers = self.dimension_numbers
         self.check_numbers(operand, start_indices)
         self._check_slice(operand)
-        window = [self.slice_sizes[d] for d in window_dimensions(operand.rank, numbers)]
+        inner = index_numbers.window_dimensions(operand.rank, numbers)
+        window = [self.slice_sizes[d] for d in inner]
         at, parts = numbers.index_vector_dim, (start_indices.dimensions, start_indices.dynamic)
-        outer, flags = (without_vectors(each, at) for each in parts)
-        sizes = interleaved(outer, window, numbers.offset_dims)
-        dynamic = interleaved(flags, [False] * len(window), numbers.offset_dims)
+        outer, flags = (index_numbers.without_vectors(each, at) for each in parts)
+        sizes = index_numbers.interleaved(outer, window, numbers.offset_dims)
+        dynamic = index_numbers.interleaved(flags, [False] * len(window), numbers.offset_dims)
         result = Shape(operand.element_type, sizes, dynamic)
         for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
             size = self.slice_sizes[at]
@@ -93,7 +90,7 @@ class Gather(IndexedWindows):
 
     def reference(self, operand, start_indices):
         numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
-        windows = window_dimensions(operand.ndim, numbers)
+        windows = index_numbers.window_dimensions(operand.ndim, numbers)
         # Dimensions in which no start moves are cut first and then copied in whole rows.
         fixed = [d for d in windows if d not in numbers.start_index_map]
         moving = [d for d in range(operand.ndim) if d not in fixed]
@@ -110,15 +107,16 @@ class Gather(IndexedWindows):
             clamped = {d: np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d]) for d in moving}
             places = element_places(clamped, spread, slice_sizes)
             gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
-        window_axes = [len(outer) + [*spread, *fixed].index(d) for d in windows]
-        return gathered.transpose(interleaved(range(len(outer)), window_axes, numbers.offset_dims))
+        axes = range(len(outer)), [len(outer) + [*spread, *fixed].index(d) for d in windows]
+        return gathered.transpose(index_numbers.interleaved(*axes, numbers.offset_dims))
 
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands
         shape, numbers = array_shape(operand), self.dimension_numbers
         if not array_shape(cotangents).size:
             return None, None
-        starts = gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes)
+        given = indices, numbers, shape.dimensions, self.slice_sizes
+        starts = bounded_windows.clamped_starts(*given)
         # Clamping keeps the order of single components, but not that of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
         scattered = zeros(shape), starts, cotangents, ops.add, ScatterDimensionNumbers(*numbers)
@@ -132,10 +130,10 @@ class Gather(IndexedWindows):
             size = batch_size(operands, dimensions)
             sizes.insert(operand_at, size if indices_at is None else min(size, 1))
         rank = array_shape(operands[1]).rank - (indices_at is not None)
-        outer = without_vectors(range(rank), numbers.index_vector_dim)
+        outer = index_numbers.without_vectors(range(rank), numbers.index_vector_dim)
         ranks = len(self.slice_sizes), len(numbers.offset_dims) + len(outer)
         wanted = operand_at if indices_at is None else indices_at
-        whole, out = batched_numbers(numbers, ranks, dimensions, wanted or 0)
+        whole, out = index_numbers.batched_numbers(numbers, ranks, dimensions, wanted or 0)
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 

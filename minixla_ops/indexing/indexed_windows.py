@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.element_types import element_type
+from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla_ops.indexing.index_numbers import IndexNumbers, window_dimensions, without_vectors
-from minixla_ops.vocabulary.casting import emit_converted
+from minixla_ops.indexing import index_numbers
+from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
+from minixla_ops.vocabulary.casting import cast, emit_converted
 
 
 class IndexedWindows(Operation):
@@ -56,7 +56,7 @@ class IndexedWindows(Operation):
             problem = f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}"
             advice = f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together."
             self.refuse_attribute("C10", problem, advice)
-        outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
+        outer = index_numbers.without_vectors(indices.dimensions, numbers.index_vector_dim)
         self._check_ascending("C5", 0, len(numbers[0]) + len(outer))
 
     def _check_index_vectors(self, operand: Shape, indices: Shape) -> None:
@@ -107,14 +107,11 @@ class IndexedWindows(Operation):
         return super().stablehlo(emit, converted, types, results)
 
 
-def window_starts(
-    indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers
-) -> tuple[tuple[int, ...], list[np.ndarray]]:
+def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers) -> tuple[Any, Any]:
     """Where windows start in an operand of sizes `dimensions`, as NumPy has it.
 
     The sizes of the indices without index_vector_dim, and for each operand dimension the starts as
-    s64 of that rank, neither clamped nor repeated along what they do not depend on; 2**62 where
-    they are too large for s64.
+    s64 of that rank, neither clamped nor repeated along what they do not depend on.
     """
     at = numbers.index_vector_dim
     vectors = indices[..., None] if at == indices.ndim else np.moveaxis(indices, at, -1)
@@ -129,9 +126,7 @@ def window_starts(
     return outer, starts
 
 
-def element_places(
-    starts: dict[int, np.ndarray], inner: Sequence[int], sizes: Sequence[int]
-) -> list[np.ndarray]:
+def element_places(starts: dict[int, Any], inner: Sizes, sizes: Sizes) -> list[np.ndarray]:
     """Where the elements of windows of `sizes` are, for each dimension that has starts.
 
     The places have the starts' dimensions, then one for each of `inner`, the dimensions that a
@@ -148,15 +143,11 @@ def element_places(
 
 
 def target_places(
-    indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers, windows: Sequence[int]
+    indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers, windows: Sizes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where each element of each window is in the flat operand, and whether it is inside.
-
-    The positions of those outside mean nothing. Both have the sizes of the indices without
-    index_vector_dim, then those of the windows.
-    """
+    """Where each element of each window is in the flat operand, and whether it is inside."""
     outer, starts = window_starts(indices, dimensions, numbers)
-    inner = window_dimensions(len(dimensions), numbers)
+    inner = index_numbers.window_dimensions(len(dimensions), numbers)
     sizes = (*outer, *(windows[d] for d in inner))
     places, inside = np.zeros(sizes, np.int64), np.ones(sizes, bool)
     along = element_places(dict(enumerate(starts)), inner, windows)
@@ -169,7 +160,4 @@ def target_places(
 def _as_s64(indices: np.ndarray) -> np.ndarray:
     if indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(2**62))
-    # Types of 2 and 4 bits have casts to bytes only.
-    elif indices.dtype.itemsize == 1 and indices.dtype.kind not in "iu":
-        indices = indices.astype(np.uint8 if indices.dtype.name.startswith("u") else np.int8)
-    return indices.astype(np.int64)
+    return cast(indices, ELEMENT_TYPES["s64"])

@@ -15,15 +15,8 @@ from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
-from minixla_ops.indexing import bounded_windows
-from minixla_ops.indexing.index_numbers import (
-    NumbersAttribute,
-    ScatterDimensionNumbers,
-    batched_numbers,
-    outer_dimensions,
-    window_sizes,
-    without_vectors,
-)
+from minixla_ops.indexing import bounded_windows, index_numbers
+from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
 from minixla_ops.indexing.indexed_windows import IndexedWindows, target_places
 from minixla_ops.indexing.scatter_computations import apply_updates, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
@@ -117,19 +110,21 @@ class Scatter(IndexedWindows):
 
     def _check_updates(self, operand: Shape, indices: Shape, updates: Shape) -> None:
         numbers = self.dimension_numbers
-        outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
+        outer = index_numbers.without_vectors(indices.dimensions, numbers.index_vector_dim)
         window_dims = numbers.update_window_dims
         if updates.rank != len(outer) + len(window_dims):
             problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
             advice = "They have a dimension for each one of the indices but index_vector_dim"
             self.refuse("C14", problem, f"{advice}, and for each one in update_window_dims.")
-        for at, size in enumerate(window_sizes(operand.dimensions, updates.dimensions, numbers)):
+        sizes = operand.dimensions, updates.dimensions
+        for at, size in enumerate(index_numbers.window_sizes(*sizes, numbers)):
             inserted = at in numbers.inserted_window_dims or at in numbers.operand_batching_dims
             whole = operand.dimensions[at]
             if size > whole and not inserted:
                 problem = f"windows have size {size} in dimension {at} of size {whole}"
                 self.refuse("C15", problem, "Windows must be no larger than the operand.")
-        for at, size in zip(outer_dimensions(updates.rank, numbers), outer, strict=True):
+        places = index_numbers.outer_dimensions(updates.rank, numbers)
+        for at, size in zip(places, outer, strict=True):
             given = updates.dimensions[at]
             if given != size:
                 problem = f"dimension {at} of the updates has size {given}, not {size}"
@@ -138,9 +133,10 @@ class Scatter(IndexedWindows):
     def reference(self, *arrays):
         operands, indices, updates = split(arrays)
         numbers, sizes = self.dimension_numbers, operands[0].shape
-        windows = window_sizes(sizes, updates[0].shape, numbers)
+        windows = index_numbers.window_sizes(sizes, updates[0].shape, numbers)
         places, inside = target_places(indices, sizes, numbers, windows)
-        order = [*outer_dimensions(updates[0].ndim, numbers), *numbers.update_window_dims]
+        outer = index_numbers.outer_dimensions(updates[0].ndim, numbers)
+        order = [*outer, *numbers.update_window_dims]
         results = [operand.flatten() for operand in operands]
         values = [update.transpose(order)[inside] for update in updates]
         apply_updates(self.update_computation, results, places[inside], values)
@@ -149,7 +145,7 @@ class Scatter(IndexedWindows):
     def stablehlo(self, emit, operands, shapes, results):
         operand, *_, updates = self.array_shapes(shapes)
         numbers = self.dimension_numbers
-        windows = window_sizes(operand.dimensions, updates.dimensions, numbers)
+        windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
         if not self.indices_in_bounds and bounded_windows.may_lie_partly_outside(numbers, windows):
             function = self._by_elements
         elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
@@ -164,7 +160,7 @@ class Scatter(IndexedWindows):
         """XLA skips windows that lie partly outside: here a frame catches what is outside."""
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
-        windows = window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
+        windows = index_numbers.window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
         config, moved = bounded_windows.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
@@ -177,7 +173,7 @@ class Scatter(IndexedWindows):
         operands, indices, updates = split(values)
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
-        outer = without_vectors(array_shape(indices).dimensions, at)
+        outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
         indexed = ScatterDimensionNumbers(
             numbers.update_window_dims,
             (0, *(d + 1 for d in numbers.inserted_window_dims)),
@@ -210,7 +206,7 @@ class Scatter(IndexedWindows):
         members = member_shapes(operands, dimensions)
         ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
         places = operand_at, indices_at
-        whole, updates_at = batched_numbers(numbers, ranks, places, updates_at)
+        whole, updates_at = index_numbers.batched_numbers(numbers, ranks, places, updates_at)
         rows = (arrays, of_arrays, operand_at), (updates, of_updates, updates_at)
         arrays, updates = (
             [move_batch(*each, to, size) for each in zip(part, places, strict=True)]
