@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce as fold_left
 from itertools import compress
 from typing import Any
@@ -22,14 +22,13 @@ from minixla.core.tuples import TupleValue
 from minixla_ops.collectives import collective_groups
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order
+from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed
-from minixla_ops.programs.computations import check_computation, computation_of, monoid_of
+from minixla_ops.programs.computations import Computation, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
+from minixla_ops.vocabulary.batch_dimensions import to_front
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
-
-Computation = Graph | Callable[..., Any]
 
 
 class _Reducing(collective_groups.Collective, Composed):
@@ -38,20 +37,13 @@ class _Reducing(collective_groups.Collective, Composed):
     Derivatives: a sum is linear. The tangent of a maximum or minimum is the mean of the tangents
     of the members that have it. Other computations are derived as a program that gathers the
     operands and combines them, for which the size of the groups must be known.
-
-    Checks:
-        (C1) at least one operand.
-        (C2) operands have one element type.
-        (C3) computation takes two scalars of it and gives one.
     """
 
     operands = ("operands...",)
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    # Where every member has the whole; ReduceScatter has other rules.
-
     def spread(self, value: Any) -> Any:
-        """A result as every member has it of what it has of the operand."""
+        """A result as every member has it; ReduceScatter, where all have parts, has other rules."""
         return value
 
     def own_part(self, whole: Any, size: int) -> Any:
@@ -75,7 +67,8 @@ class _Reducing(collective_groups.Collective, Composed):
         if any(shape.element_type is not scalar.element_type for shape in shapes):
             advice = "Reduce those of each type by a call of its own."
             self.refuse("C2", "operands differ in element type", advice)
-        check_computation(self, "C3", "computation", self.computation, (scalar, scalar), (scalar,))
+        given = "computation", self.computation, (scalar, scalar), (scalar,)
+        computations.check_computation(self, "C3", *given)
         return shapes
 
     def total(self, operands: Any, **how: Any) -> Sequence[np.ndarray]:
@@ -235,16 +228,14 @@ class ReduceScatter(_Reducing):
         # Of the counts that all bring, member i keeps i.
         counted = ops.iota(Shape("s32", (size,)), 0)
         own = ops.reduce_scatter(counted, ops.max, 0, size, **self.groups)
-        sizes = list(array_shape(whole).dimensions)
-        sizes[self.scatter_dimension] //= size
-        block = splat(sizes[self.scatter_dimension], Shape("s32"))
-        starts: list[Any] = [splat(0, Shape("s32"))] * len(sizes)
-        starts[self.scatter_dimension] = ops.reshape(own, ()) * block
+        at = self.scatter_dimension
+        sizes = collective_groups.scaled(array_shape(whole), at, 1, size).dimensions
+        starts: list[Any] = [0] * len(sizes)
+        starts[at] = ops.reshape(own, ()) * splat(sizes[at], Shape("s32"))
         return ops.dynamic_slice(whole, starts, sizes)
 
     def batch(self, operands, dimensions):
-        size = batch_size(operands, dimensions)
-        moved = [move_batch(o, at, 0, size) for o, at in zip(operands, dimensions, strict=True)]
+        moved, _ = to_front(operands, dimensions)
         results = self(*moved, scatter_dimension=self.scatter_dimension + 1)
         return results, as_results([0] * len(moved))
 
@@ -253,12 +244,10 @@ def _computation(operation: type[_Reducing], computation: Computation, operand: 
     subject = operation.builder_name
     (shape,) = operation.array_shapes([shape_of(operand, subject)])
     scalar = Shape(shape.element_type)
-    return computation_of(computation, (scalar, scalar), subject)
+    return computations.computation_of(computation, (scalar, scalar), subject)
 
 
-def _reduced(
-    operation: type[_Reducing], operand: Any, computation: Computation, *attributes: Any
-) -> Any:
+def _reduced(operation: type[_Reducing], operand: Any, computation: Any, *attributes: Any) -> Any:
     """What a builder returns: an array for an array, a tuple for a sequence or a tuple."""
     is_single = not isinstance(operand, (list, tuple, TupleValue))
     leaves = list(operand) if isinstance(operand, (list, tuple)) else tuple_leaves(operand)
