@@ -23,11 +23,7 @@ from minixla_ops.vocabulary.shorthand import splat
 
 
 class Done(Internal):
-    """Base class of the second halves: what the start computed.
-
-    Class arguments:
-        start: the first half's class.
-        index: where the result is in what it gives.
+    """Base class of the second halves: member `index` of what the first, `start`, gives.
 
     Checks:
         (C1) the operand is of the shape that the first half gives.
@@ -90,11 +86,7 @@ class CopyDone(Done, start=CopyStart, index=0):
 
 
 class _StartOf(_Start):
-    """Base class of the first halves of collectives: (operand, result).
-
-    Class arguments:
-        whole: the collective, whose attributes and checks it has.
-    """
+    """Base class of the first halves of collectives, `whole`, whose attributes each has."""
 
     whole: ClassVar[type[Operation]]
 
@@ -161,7 +153,6 @@ class AllReduceDone(Identity):
 
 class _Thread(Text):
     def hlo(self, value: str) -> str | None:
-        """Its name in quotes, if it is not the usual one."""
         return None if value == "main" else quoted(value)
 
 
@@ -186,9 +177,8 @@ class AsyncStart(_Start):
     def shape(self, *operands):
         results = result_of(Call(self.computation), *operands)
         if len(results) != 1:
-            problem = f"the computation has {len(results)} results"
             advice = "Give a computation of one result, which may be a tuple."
-            self.refuse_attribute("C3", problem, advice)
+            self.refuse_attribute("C3", f"the computation has {len(results)} results", advice)
         return TupleShape([TupleShape(operands), *results, Shape("s32")])
 
     def composition(self, *operands):

@@ -27,15 +27,12 @@ from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, splat
 
 
 class Internal(Composed):
-    """Base class of the instructions that XLA makes itself.
+    """Base class of the instructions that XLA makes itself: all rules follow from `composition`.
 
-    Their meaning is that of `composition`, which members give: every rule follows from it.
     Programs read from a dump hold them; their builders refuse.
-
-    Declarations:
-        instead: why users do not build it, and what to use.
     """
 
+    #: Why users do not build it, and what to use.
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
 
@@ -184,16 +181,15 @@ class Bitcast(Internal):
         memory, result = operand, self.output_shape
         if self.operand_layout is not None:
             memory = ops.transpose(operand, self.operand_layout[::-1])
-        kind, new = array_shape(operand).element_type, result.element_type
-        if kind is not new:
-            count = max(new.bits // kind.bits, 1)
-            size = array_shape(operand).size
+        shape, new = array_shape(operand), result.element_type
+        if shape.element_type is not new:
+            count, size = max(new.bits // shape.element_type.bits, 1), shape.size
             flat = (size,) if count == 1 else (size // count, count)
             memory = ops.bitcast_convert_type(ops.reshape(memory, flat), new)
         if self.result_layout is None:
             return ops.reshape(memory, result.dimensions)
         slowest = self.result_layout[::-1]
-        physical = ops.reshape(memory, [result.dimensions[each] for each in slowest])
+        physical = ops.reshape(memory, _turned(result, slowest).dimensions)
         return ops.transpose(physical, _inverse(slowest))
 
     def hlo(self, emit, operands, shapes, result):
@@ -201,14 +197,16 @@ class Bitcast(Internal):
         (name,), (shape,) = operands, shapes
         if self.operand_layout is not None:
             order = self.operand_layout[::-1]
-            turned = shape.with_dimensions([shape.dimensions[each] for each in order])
-            name = emit.instruction("transpose", [name], turned, dimensions=order)
+            name = emit.instruction("transpose", [name], _turned(shape, order), dimensions=order)
         if self.result_layout is None:
             return emit.instruction("bitcast", [name], result)
         order = self.result_layout[::-1]
-        turned = result.with_dimensions([result.dimensions[each] for each in order])
-        name = emit.instruction("bitcast", [name], turned)
+        name = emit.instruction("bitcast", [name], _turned(result, order))
         return emit.instruction("transpose", [name], result, dimensions=_inverse(order))
+
+
+def _turned(shape: Shape, order: Sequence[int]) -> Shape:
+    return shape.with_dimensions([shape.dimensions[each] for each in order])
 
 
 def _inverse(order: Sequence[int]) -> tuple[int, ...]:
@@ -267,17 +265,14 @@ class RngGetAndUpdateState(Internal):
     instead = "Use rng_bit_generator with a state of your own, or rng_uniform."
 
     def shape(self):
-        return _STATE
+        return Shape("u64", (2,))
 
     def reference(self):
         return next_state(self.delta)
 
     def composition(self):
-        scalar = Shape(_STATE.element_type)
-        return ops.rng_uniform(splat(0, scalar), splat(2**64 - 1, scalar), _STATE)
-
-
-_STATE = Shape("u64", (2,))
+        low, high = (splat(each, Shape("u64")) for each in (0, 2**64 - 1))
+        return ops.rng_uniform(low, high, self.shape())
 
 
 @register
@@ -303,10 +298,8 @@ class ElidedConstant(Internal):
 
     def composition(self):
         problem = f"line {self.line}: the text leaves out the numbers of the constant {self.label}"
-        advice = (
-            "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
-            "--xla_dump_large_constants), and import that."
-        )
+        how = "compiler_ir('hlo').as_hlo_text(True), --xla_dump_large_constants"
+        advice = f"Print the program with its large constants ({how}), and import that."
         given = [f"{self.label} = constant({{...}})"]
         raise explain(ImportError_, "import_hlo", problem, given, advice)
 
