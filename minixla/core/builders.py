@@ -91,3 +91,8 @@ def named_like(function: Function, cls: type[Operation]) -> Function:
     function.__module__ = cls.__module__
     function.__doc__ = inspect.getdoc(cls)
     return function
+
+
+def builds(cls: type[Operation]) -> Callable[[Function], Function]:
+    """The decorator of a builder function of its own, which is `named_like` its operation."""
+    return lambda function: named_like(function, cls)

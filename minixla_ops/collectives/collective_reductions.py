@@ -11,7 +11,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Dimension, Instance, Integer, attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.graph import Graph
 from minixla.core.linear import not_linear, spread
 from minixla.core.operation import register
@@ -256,7 +256,8 @@ def _reduced(operation: type[_Reducing], operand: Any, computation: Any, *attrib
     return results if is_single or type(results) is tuple else (results,)
 
 
-def _all_reduce(
+@builds(AllReduce)
+def all_reduce(
     operand: Any,
     computation: Computation,
     replica_groups: collective_groups.Groups = (),
@@ -273,7 +274,8 @@ def cross_replica_sum(operand: Any, replica_groups: collective_groups.Groups = (
     return all_reduce(operand, ops.add, replica_groups)
 
 
-def _reduce_scatter(
+@builds(ReduceScatter)
+def reduce_scatter(
     operand: Any,
     computation: Computation,
     scatter_dimension: int,
@@ -285,7 +287,3 @@ def _reduce_scatter(
 ) -> Any:
     groups = replica_groups, channel_id, layout, use_global_device_ids
     return _reduced(ReduceScatter, operand, computation, scatter_dimension, shard_count, *groups)
-
-
-all_reduce = named_like(_all_reduce, AllReduce)
-reduce_scatter = named_like(_reduce_scatter, ReduceScatter)

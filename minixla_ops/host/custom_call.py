@@ -12,7 +12,7 @@ import minixla_ops as ops
 from minixla.core import attributes as kinds
 from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
-from minixla.core.builders import named_like, operand_list
+from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TupleShape
@@ -207,7 +207,8 @@ def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:
     return layouts_text(given)
 
 
-def _custom_call(
+@builds(CustomCall)
+def custom_call(
     target_name: str,
     args: Sequence[Any],
     shape: Shape | TupleShape | Sequence[Shape],
@@ -223,6 +224,3 @@ def _custom_call(
     if isinstance(shape, TupleShape):
         return ops.tuple(results)
     return results[0] if is_single else results
-
-
-custom_call = named_like(_custom_call, CustomCall)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minixla.core.attributes import ShapeAttribute, Text, attribute
-from minixla.core.builders import builder, named_like
+from minixla.core.builders import builder, builds
 from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, AnyShape, Shape, ShapeList, TupleShape, shape_of_data
@@ -227,11 +227,9 @@ def optional(token: Any) -> Sequence[Any]:
     return () if token is None else (token,)
 
 
-def _infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
+@builds(Infeed)
+def infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
     return Infeed(shape, config)(*optional(token))
-
-
-infeed = named_like(_infeed, Infeed)
 
 
 @register
@@ -283,7 +281,8 @@ class Outfeed(Outgoing):
         return super().hlo(emit, operands, shapes, TOKEN)
 
 
-def _outfeed(
+@builds(Outfeed)
+def outfeed(
     operand: Any,
     shape_with_layout: AnyShape | None = None,
     outfeed_config: str = "",
@@ -293,6 +292,3 @@ def _outfeed(
     shape = shape_of(operand) if shape_with_layout is None else shape_with_layout
     result = Outfeed(shape, outfeed_config)(*tuple_leaves(operand), *optional(token))
     return None if token is None else result
-
-
-outfeed = named_like(_outfeed, Outfeed)

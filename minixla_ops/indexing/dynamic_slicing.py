@@ -9,7 +9,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
@@ -125,12 +125,10 @@ class DynamicSlice(AtStartIndices):
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
 
 
-def _dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
+@builds(DynamicSlice)
+def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     starts = _of_one_type(operand_list(start_indices, "dynamic_slice", "start_indices"))
     return DynamicSlice(listed(slice_sizes))(operand, *starts)
-
-
-dynamic_slice = named_like(_dynamic_slice, DynamicSlice)
 
 
 @register
@@ -196,12 +194,10 @@ class DynamicUpdateSlice(AtStartIndices):
         return dynamic_update_slice(operand, update, [0, *starts]), 0
 
 
-def _dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
+@builds(DynamicUpdateSlice)
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     starts = _of_one_type(operand_list(start_indices, "dynamic_update_slice", "start_indices"))
     return DynamicUpdateSlice()(operand, update, *starts)
-
-
-dynamic_update_slice = named_like(_dynamic_update_slice, DynamicUpdateSlice)
 
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Flag, Instance, attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import register
@@ -218,7 +218,8 @@ class Scatter(IndexedWindows):
         return results, as_results([operand_at] * len(arrays))
 
 
-def _scatter(
+@builds(Scatter)
+def scatter(
     operands: Any,
     scatter_indices: Any,
     updates: Any,
@@ -238,6 +239,3 @@ def _scatter(
     graph = computations.computation_of(update_computation, [*scalars, *scalars], "scatter")
     promises = indices_are_sorted, unique_indices, indices_in_bounds
     return Scatter(dimension_numbers, graph, *promises)(*values)
-
-
-scatter = named_like(_scatter, Scatter)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Instance, Integers, attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.graph import Graph
 from minixla.core.linear import linear_jvp, not_linear
 from minixla.core.operation import Operation, register
@@ -171,7 +171,8 @@ def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window
     return chosen
 
 
-def _select_and_scatter(
+@builds(SelectAndScatter)
+def select_and_scatter(
     operand: Any,
     select: computations.Computation,
     window_dimensions: Sequence[int],
@@ -189,6 +190,3 @@ def _select_and_scatter(
     window = sliding_windows.resolve_window(shape.dimensions, *given)
     graphs = [computations.computation_of(each, scalars, name) for each in (select, scatter)]
     return SelectAndScatter(graphs[0], *window[:3], graphs[1])(operand, source, initial)
-
-
-select_and_scatter = named_like(_select_and_scatter, SelectAndScatter)

@@ -10,7 +10,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
-from minixla.core.builders import builder, named_like
+from minixla.core.builders import builder, builds
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
@@ -111,7 +111,8 @@ class Sort(Operation):
         return results, as_results([at] * len(operands))
 
 
-def _sort(
+@builds(Sort)
+def sort(
     operands: Any,
     comparator: computations.Computation,
     dimension: int = -1,
@@ -123,9 +124,6 @@ def _sort(
     if dimension == -1 and shapes:
         dimension = shapes[0].rank - 1
     return Sort(graph, dimension, is_stable)(*values)
-
-
-sort = named_like(_sort, Sort)
 
 
 def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Integer, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.element_types import element_type
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
@@ -367,6 +367,7 @@ def _grouped_product(
     return moved.reshape(batch, kernel.shape[0], *windows.shape[2 : 2 + count])
 
 
+@builds(ConvGeneralDilated)
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -381,7 +382,6 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     window_reversal: Sequence[bool] | None = None,
 ) -> Any:
-    """See ConvGeneralDilated, whose documentation this function gets."""
     strides = listed(window_strides)
     count = len(strides) if isinstance(strides, tuple) else 0
     if dimension_numbers is None:
@@ -401,9 +401,6 @@ def conv_general_dilated(
     if is_named:
         operation = _padded(operation, padding, shape_of(lhs), shape_of(rhs))
     return operation(lhs, rhs)
-
-
-named_like(conv_general_dilated, ConvGeneralDilated)
 
 
 @api_boundary

@@ -11,7 +11,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
@@ -160,6 +160,7 @@ class DotGeneral(Dot, products.Product):
         return dot_general(lhs, rhs, numbers, *others), dimension
 
 
+@builds(DotGeneral)
 def dot_general(
     lhs: Any,
     rhs: Any,
@@ -167,15 +168,11 @@ def dot_general(
     precision_config: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """See DotGeneral, whose documentation this function gets."""
     operation = DotGeneral(dimension_numbers, precision_config, preferred_element_type)
     numbers = operation.dimension_numbers
     if numbers.rhs_batch_dimensions and isinstance(rhs, Tracer):  # arrays have static sizes
         lhs = _with_batch_sizes(lhs, rhs, numbers)
     return operation(lhs, rhs)
-
-
-named_like(dot_general, DotGeneral)
 
 
 def _with_batch_sizes(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> Any:
