@@ -85,9 +85,7 @@ class Conditional(RunsPrograms):
         if any(branch.has_side_effect for branch in self.branches):
             token, results = "captured", [TOKEN, *results]
             emit.take_token()
-        regions = [
-            emit.region(branch, token=token, operands=operands[1:]) for branch in self.branches
-        ]
+        regions = [emit.region(each, token=token, operands=operands[1:]) for each in self.branches]
         name = "stablehlo.if" if shapes[0] is Shape("pred") else "stablehlo.case"
         names = emit.operation(name, operands[:1], shapes[:1], results, regions)
         return emit.give_token(names) if token else names

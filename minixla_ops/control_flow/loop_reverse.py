@@ -77,10 +77,9 @@ def _while_vjp_graphs(body: Graph, condition: Graph, given: Flags, trips: Any) -
     if has_side_effect:
         problem = "the reverse derivative would repeat the loop's side effects"
         shown = ["the number of its iterations is not known while tracing"]
-        advice = (
-            "Count the iterations from a constant to a constant, so that all of them are kept; or "
-            "move the side effects (random numbers, callbacks) out of the loop."
-        )
+        advice = "move the side effects (random numbers, callbacks) out of the loop."
+        kept = "Count the iterations from a constant to a constant, so that all of them are kept"
+        advice = f"{kept}; or {advice}"
         raise explain(DerivativeError, "while_", problem, shown, advice)
     # What is computed again is not shown again.
     return _with_states_recomputed(condition, body, _Step(body.silent(), given, once))
@@ -94,17 +93,12 @@ def _scan_vjp_graphs(to_apply: Graph, it: scan.Scan, given: Flags, shapes: Any) 
 class _Step:
     """A program that is repeated, and its reverse derivative.
 
-    Attributes:
-        program: its last outputs, the carries, are its last inputs the next time.
-        given: with respect to which of the first inputs it is differentiated.
-        active: which inputs have cotangents in the course of the iterations.
-        halves: the reverse derivative of the program with respect to these.
-        count, start: the number of the first carry among the inputs, and among the outputs.
-        active_outputs: which outputs have cotangents in the course of the iterations.
-        residuals: what the second half needs, as values of the first.
-        fixed: which of them are the same in all iterations.
-        fixed_part: the program from the carries to these.
-        unchanged: of which carries the cotangent stays as it is.
+    The last outputs of `program`, the carries, are its last inputs the next time; the first carry
+    has the numbers `count` and `start` among both. It is differentiated with respect to `given` of
+    the first inputs. `active` and `active_outputs` say what has cotangents in the course of the
+    iterations; `halves` are the derivative with respect to these. The second half needs
+    `residuals`, values of the first; those that are `fixed` are the same in all iterations, and
+    `fixed_part` makes them from the carries. Cotangents of `unchanged` carries stay as they are.
     """
 
     def __init__(self, program: Graph, given: Flags, once: Sequence[bool]) -> None:
@@ -253,11 +247,11 @@ def _back_in_blocks(
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)
     block, one, zero = np.int32(size), np.int32(1), np.int32(0)
-    capacities = _capacities(size)
+    capacities, empty = _capacities(size), [zeros(each.with_dimension(0, size)) for each in shapes]
 
     def record(index: Any, carried: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
         state, blocks = split(carried, width)
-        kept = [loops.with_element(*pair, index) for pair in zip(blocks, state, strict=True)]
+        kept = loops.with_elements(blocks, state, index)
         return [*evaluate_graph(advance, [*state, *fixed]), *kept]
 
     def retreat(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -272,31 +266,24 @@ def _back_in_blocks(
         second = _second_part(capacities, end - start, np.int32(size - 1) - top)
         skipped = ops.max(end - start - second, one)
         steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
-        empty = [zeros(shape.with_dimension(0, size)) for shape in shapes]
         state = [loops.element(slot, top) for slot in slots]
         # Of a block's last iteration only the state before it is wanted.
         state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
-        pairs = zip(blocks, state, strict=True)
-        blocks = [loops.with_element(*pair, steps - last) for pair in pairs]
-        given = [steps - one, *blocks, *fixed]
+        given = [steps - one, *loops.with_elements(blocks, state, steps - last), *fixed]
         cotangents = loops.repeat(steps * last, retreat, cotangents, given)
         above = top + one  # beyond the slots in use, so that what a block leaves there is not read
         return [
             ops.select(is_block, top - one, above),
             ops.select(is_block, start, end),
             trips,
-            loops.with_element(starts, start + skipped, above),
-            *[loops.with_element(*pair, above) for pair in zip(slots, state, strict=True)],
+            *loops.with_elements([starts, *slots], [start + skipped, *state], above),
             *fixed,
             *cotangents,
         ]
 
     fixed_shapes = list(map(array_shape, fixed))
     blocks = ops.div(trips + np.int32(size - 1), block)
-    slots = [
-        loops.with_element(zeros(shape.with_dimension(0, size)), x, 0)
-        for shape, x in zip(shapes, first, strict=True)
-    ]
+    slots = loops.with_elements(empty, first, 0)
     starts = np.zeros(size, np.int32)
     init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *after]
     return list(ops.while_(lambda top, *_: ops.ge(top, zero), next_part, init)[-len(after) :])

@@ -200,11 +200,15 @@ def element(value: Any, index: Any) -> Any:
     return ops.reshape(found, rest)
 
 
-def with_element(stack: Any, value: Any, index: Any) -> Any:
-    """The stack with another element along the first dimension."""
-    rest = array_shape(stack).dimensions[1:]
-    update = ops.reshape(value, (1, *rest))
-    return ops.dynamic_update_slice(stack, update, [index, *[0] * len(rest)])
+def with_elements(stacks: Sequence[Any], values: Sequence[Any], index: Any) -> list[Any]:
+    """The stacks, each with another element along the first dimension."""
+
+    def changed(stack: Any, value: Any) -> Any:
+        rest = array_shape(stack).dimensions[1:]
+        update = ops.reshape(value, (1, *rest))
+        return ops.dynamic_update_slice(stack, update, [index, *[0] * len(rest)])
+
+    return list(map(changed, stacks, values))
 
 
 def repeat(

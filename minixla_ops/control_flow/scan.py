@@ -127,8 +127,7 @@ class Scan(RunsPrograms, Composed):
             elements = [loops.element(each, at) for each in given[:count]]
             carry = merged(fixed, given[count:], carried[results:])
             found = evaluate_graph(self.to_apply, [*elements, *carry])
-            pairs = zip(carried[:results], found, strict=False)
-            stacks = [loops.with_element(*pair, at) for pair in pairs]
+            stacks = loops.with_elements(carried[:results], found, at)
             return [*stacks, *parted(fixed, found[results:])[1]]
 
         shapes: Any = self.infer(tuple(map(shape_of, operands)))

@@ -124,10 +124,9 @@ class LapackCall(CustomCall):
             advice = f"Run it by XLA (mx.jit), or say what it computes: {REGISTERING}."
             shown = [f"target_name = {target_name!r}"]
             raise explain(TransformError, self.builder_name, problem, shown, advice)
-        given = {
-            name: value if isinstance(value, bool) else letters(dict(self.options), name)
-            for name, value in self.options
-        }
+        given = dict(self.options)
+        texts = {name: letters(given, name) for name in given}
+        given = {n: v if isinstance(v, bool) else texts[n] for n, v in given.items()}
         try:
             inspect.signature(function).bind(*args, **given)
             _check_letters(function, given)

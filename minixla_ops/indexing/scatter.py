@@ -22,7 +22,8 @@ from minixla_ops.indexing.scatter_computations import apply_updates, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
-from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
+from minixla_ops.programs.runs_programs import moved_batches
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
@@ -174,14 +175,11 @@ class Scatter(IndexedWindows):
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
         outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
-        indexed = ScatterDimensionNumbers(
-            numbers.update_window_dims,
-            (0, *(d + 1 for d in numbers.inserted_window_dims)),
-            (0,),
-            len(outer),
-            tuple([d + 1 for d in numbers.operand_batching_dims]),
-            tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims]),
-        )
+        inserted = index_numbers.shifted(numbers.inserted_window_dims, 0)
+        batching = index_numbers.shifted(numbers.operand_batching_dims, 0)
+        along = tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims])
+        parts = (0, *inserted), (0,), len(outer), batching, along
+        indexed = ScatterDimensionNumbers(numbers.update_window_dims, *parts)
         raised = [ops.reshape(each, (1, *sizes)) for each in operands]
         start = zeros(Shape("s32", (*outer, 1)))
         inside = Scatter(indexed, self.update_computation, indices_in_bounds=True)
@@ -200,18 +198,14 @@ class Scatter(IndexedWindows):
         numbers, size = self.dimension_numbers, batch_size(operands, dimensions)
         arrays, indices, updates = split(operands)
         of_arrays, indices_at, of_updates = split(dimensions)
-        operand_at, updates_at = (
-            next((at for at in part if at is not None), 0) for part in (of_arrays, of_updates)
-        )
+        operand_at = next((at for at in of_arrays if at is not None), 0)
+        updates_at = next((at for at in of_updates if at is not None), 0)
         members = member_shapes(operands, dimensions)
         ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
         places = operand_at, indices_at
         whole, updates_at = index_numbers.batched_numbers(numbers, ranks, places, updates_at)
-        rows = (arrays, of_arrays, operand_at), (updates, of_updates, updates_at)
-        arrays, updates = (
-            [move_batch(*each, to, size) for each in zip(part, places, strict=True)]
-            for part, places, to in rows
-        )
+        arrays = moved_batches(arrays, of_arrays, [operand_at] * len(arrays), size)
+        updates = moved_batches(updates, of_updates, [updates_at] * len(arrays), size)
         is_sorted = self.indices_are_sorted and indices_at is None
         operation = self.replace(dimension_numbers=whole, indices_are_sorted=is_sorted)
         results = operation(*arrays, indices, *updates)

@@ -227,10 +227,8 @@ def _general_pull(
     places: _Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
 ) -> list[Any]:
     """The cotangents of N operands and N updates, in pairs, for any update computation."""
-    given = [
-        instantiate(cotangent, operand) if has_tangent(operand) else None
-        for cotangent, operand in zip(cotangents, operands, strict=True)
-    ]
+    pairs = zip(cotangents, operands, strict=True)
+    given = [instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs]
     if not places.is_unique:
         return _pull_in_sequence(places, computation, given, operands, updates)
     old = [places.read(operand) for operand in operands]

@@ -155,18 +155,15 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
 def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window) -> np.ndarray:
     """For each position the number of the window's selected element; -1 where there is none."""
     present = window.present(operand.shape)
-    view = sliding_windows.window_view(
-        sliding_windows.padded_base(operand, np.zeros((), operand.dtype), window), window
-    )
-    best: Any = None
+    base = sliding_windows.padded_base(operand, np.zeros((), operand.dtype), window)
+    view = sliding_windows.window_view(base, window)
+    best = view[(..., *[0] * operand.ndim)]
     chosen = np.full(window.positions(operand.shape), -1)
     for number, (here, index) in enumerate(zip(present, np.ndindex(*window.sizes), strict=True)):
         element = view[(..., *index)]
-        taken = here
-        if best is not None:
-            stays = apply_elementwise(select, [best, element])[0]
-            taken = here & ~(stays & (chosen >= 0))
-        best = element if best is None else np.where(taken, element, best)
+        stays = apply_elementwise(select, [best, element])[0]
+        taken = here & ~(stays & (chosen >= 0))
+        best = np.where(taken, element, best)
         chosen = np.where(taken, number, chosen)
     return chosen
 

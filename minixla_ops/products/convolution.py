@@ -260,15 +260,9 @@ class ConvGeneralDilated(Product):
             kernel = merge_dimension(kernel, outputs, numbers.kernel_input_feature_dimension)
         kernel = self._reversed(kernel, [not flag for flag in self.window_reversal])
         roles = numbers.output, _swapped(numbers.rhs), numbers.lhs
-        result = self(
-            *in_common_type(cotangent, kernel),
-            **self._unreversed(roles),
-            window_strides=self.lhs_dilation,
-            padding=padding,
-            lhs_dilation=self.window_strides,
-            feature_group_count=groups,
-            batch_group_count=1,
-        )
+        steps = {"window_strides": self.lhs_dilation, "lhs_dilation": self.window_strides}
+        counts = {"feature_group_count": groups, "batch_group_count": 1}
+        result = self._of_roles(cotangent, kernel, roles, padding=padding, **steps, **counts)
         if batches > 1:
             features = numbers.input_feature_dimension
             result = split_dimension(result, features, batches)
@@ -279,23 +273,17 @@ class ConvGeneralDilated(Product):
         numbers = self.dimension_numbers
         padding = [(low, out + window - 1 - base - low) for base, window, out, (low, _) in extents]
         roles = map(_swapped, (numbers.lhs, numbers.output, numbers.rhs))
-        result = self(
-            *in_common_type(lhs, cotangent),
-            **self._unreversed(roles),
-            window_strides=self.rhs_dilation,
-            padding=padding,
-            rhs_dilation=self.window_strides,
-            feature_group_count=self.batch_group_count,
-            batch_group_count=self.feature_group_count,
-        )
+        steps = {"window_strides": self.rhs_dilation, "rhs_dilation": self.window_strides}
+        groups, batch_groups = self.feature_group_count, self.batch_group_count
+        counts = {"feature_group_count": batch_groups, "batch_group_count": groups}
+        result = self._of_roles(lhs, cotangent, roles, padding=padding, **steps, **counts)
         return self._reversed(result, self.window_reversal)
 
-    def _unreversed(self, roles: Iterable[Sequence[int]]) -> dict[str, Any]:
-        return {
-            "dimension_numbers": ConvolutionDimensionNumbers.of(*roles),
-            "preferred_element_type": None,
-            "window_reversal": (False,) * len(self.padding),
-        }
+    def _of_roles(self, lhs: Any, rhs: Any, roles: Iterable[Any], **changed: Any) -> Any:
+        """The operation, of other roles and not reversed, on operands of types that may differ."""
+        numbers, reversal = ConvolutionDimensionNumbers.of(*roles), (False,) * len(self.padding)
+        changed |= {"dimension_numbers": numbers, "window_reversal": reversal}
+        return self(*in_common_type(lhs, rhs), preferred_element_type=None, **changed)
 
     def _reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
         marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)

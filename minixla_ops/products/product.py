@@ -109,10 +109,8 @@ class Product(SumOfProducts):
         raise self.lacks("cotangent")
 
     def transpose(self, cotangents, operands, linear):
-        return [
-            self.cotangent(index, cotangents, operands) if wanted else None
-            for index, wanted in enumerate(linear)
-        ]
+        given = cotangents, operands
+        return [self.cotangent(i, *given) if flag else None for i, flag in enumerate(linear)]
 
     def vjp(self, cotangents, operands, results, active):
         return self.transpose(cotangents, operands, active)
