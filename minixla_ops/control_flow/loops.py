@@ -141,16 +141,15 @@ def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> 
     test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
     constants = running.constants_of(step)
 
-    def any_holds(*values: Any) -> list[Any]:
-        return [any_of(evaluate_graph(test, values)[0])]
-
     def next_values(*values: Any) -> list[Any]:
         holds = evaluate_graph(test, values)[0]
         outputs = evaluate_graph(step, shadowed(holds, values, flags))
         triples = zip(constants, outputs, values, strict=True)
         return [old if stays else choose(holds, new, old) for stays, new, old in triples]
 
-    whole = program(any_holds, test.input_shapes, test.name)
+    whole = program(
+        lambda *values: [any_of(evaluate_graph(test, values)[0])], test.input_shapes, test.name
+    )
     made = program(next_values, step.input_shapes, step.name)
     made.memo["members", whole] = test, step, flags
     return While(whole, made)

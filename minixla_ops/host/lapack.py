@@ -124,9 +124,8 @@ class LapackCall(CustomCall):
             advice = f"Run it by XLA (mx.jit), or say what it computes: {REGISTERING}."
             shown = [f"target_name = {target_name!r}"]
             raise explain(TransformError, self.builder_name, problem, shown, advice)
-        given = dict(self.options)
-        texts = {name: letters(given, name) for name in given}
-        given = {n: v if isinstance(v, bool) else texts[n] for n, v in given.items()}
+        options = dict(self.options)
+        given = {n: v if isinstance(v, bool) else letters(options, n) for n, v in self.options}
         try:
             inspect.signature(function).bind(*args, **given)
             _check_letters(function, given)

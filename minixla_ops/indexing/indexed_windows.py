@@ -114,11 +114,14 @@ def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers)
     s64 of that rank, neither clamped nor repeated along what they do not depend on.
     """
     at = numbers.index_vector_dim
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(2**62))
+    indices = cast(indices, ELEMENT_TYPES["s64"])
     vectors = indices[..., None] if at == indices.ndim else np.moveaxis(indices, at, -1)
     outer = vectors.shape[:-1]
     starts = [np.zeros((1,) * len(outer), np.int64) for _ in dimensions]
     for component, dimension in enumerate(numbers[2]):
-        starts[dimension] = _as_s64(vectors[..., component])
+        starts[dimension] = vectors[..., component]
     for dimension, along in zip(numbers[4], numbers[5], strict=True):
         axis = along - (along > at)
         sizes = [-1 if each == axis else 1 for each in range(len(outer))]
@@ -155,9 +158,3 @@ def target_places(
         inside &= (place >= 0) & (place < size)
         places = places * size + place
     return places, inside
-
-
-def _as_s64(indices: np.ndarray) -> np.ndarray:
-    if indices.dtype == np.uint64:
-        indices = np.minimum(indices, np.uint64(2**62))
-    return cast(indices, ELEMENT_TYPES["s64"])

@@ -72,10 +72,12 @@ def apply_updates(computation: Graph, operands: Arrays, targets: Any, updates: A
 
 
 def _apply_one(computation: Graph, operand: Any, targets: Any, update: Any) -> None:
-    combination = combination_of(computation)
+    combination, dtype = combination_of(computation), operand.dtype
+    # NumPy's function is not the operation for types of ml_dtypes and for signs of zeros.
+    is_numpys = dtype.isbuiltin == 1 and (combination not in ("max", "min") or dtype.kind in "biu")
     if combination == "set":
         operand[targets] = update  # of repeated targets NumPy keeps the last
-    elif combination is None or not _is_numpys(combination, operand.dtype):
+    elif combination is None or not is_numpys:
         _apply_in_rounds(computation, [operand], targets, [update])
     elif combination == "sub":
         np.subtract.at(operand, targets, update)
@@ -83,14 +85,7 @@ def _apply_one(computation: Graph, operand: Any, targets: Any, update: Any) -> N
         MONOIDS[combination].ufunc.at(operand, targets, update)
 
 
-def _is_numpys(combination: str, dtype: np.dtype) -> bool:
-    """Whether NumPy's function is the operation: not for types of ml_dtypes and signs of zeros."""
-    return dtype.isbuiltin == 1 and (combination not in ("max", "min") or dtype.kind in "biu")
-
-
-def _apply_in_rounds(
-    computation: Graph, operands: Arrays, targets: np.ndarray, updates: Arrays
-) -> None:
+def _apply_in_rounds(computation: Graph, operands: Arrays, targets: Any, updates: Arrays) -> None:
     """Any computation: first the first update of every target, then the second, and so on."""
     by_target = np.argsort(targets, kind="stable")
     ordered = targets[by_target]

@@ -22,6 +22,7 @@ from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.movement.slicing import slice_in_dim
 from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.computations import Computation
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
@@ -113,10 +114,7 @@ class Sort(Operation):
 
 @builds(Sort)
 def sort(
-    operands: Any,
-    comparator: computations.Computation,
-    dimension: int = -1,
-    is_stable: bool = False,
+    operands: Any, comparator: Computation, dimension: int = -1, is_stable: bool = False
 ) -> Any:
     values = as_sequence(operands)
     shapes = Sort.array_shapes([shape_of(value, "sort") for value in values])
