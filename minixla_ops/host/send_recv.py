@@ -113,10 +113,9 @@ class _Done(_OnChannel):
         return as_results([elements[index] for index in self.given])
 
     def stablehlo(self, emit, operands, shapes, results):
-        names, given = [], ("stablehlo.get_tuple_element", operands, shapes)
-        for index, result in zip(self.given, results, strict=True):
-            names += emit.operation(*given, [result], index=f"{index} : i32")
-        return names
+        given = "stablehlo.get_tuple_element", operands, shapes
+        pairs = zip([f"{index} : i32" for index in self.given], results, strict=True)
+        return [emit.operation(*given, [result], index=index)[0] for index, result in pairs]
 
 
 @register

@@ -13,9 +13,9 @@ from minixla.core.builders import builds
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.indexing.bounded_windows import clamped_starts
 from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.indexing.indexed_windows import clamped_starts
 from minixla_ops.indexing.scatter import Scatter
 from minixla_ops.indexing.scatter_computations import overwrite
 from minixla_ops.movement.slicing import box, inserted
@@ -26,10 +26,7 @@ from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand
 
 
 class AtStartIndices(Operation):
-    """Base class of the two: start indices are the last operands.
-
-    Each is clamped to [0, operand size - box size], so that the box is always inside the operand.
-    """
+    """Base class: start indices come last, each clamped to [0, operand size - box size]."""
 
     #: The index of the first operand that is a start index.
     first_start: ClassVar[int]

@@ -9,19 +9,18 @@ from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla_ops.indexing import bounded_windows, index_numbers
+from minixla_ops.indexing import index_numbers, indexed_windows
 from minixla_ops.indexing.index_numbers import (
     GatherDimensionNumbers,
     NumbersAttribute,
     ScatterDimensionNumbers,
 )
-from minixla_ops.indexing.indexed_windows import IndexedWindows, element_places, window_starts
 from minixla_ops.vocabulary.batch_dimensions import batch_size
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 
 @register
-class Gather(IndexedWindows):
+class Gather(indexed_windows.IndexedWindows):
     """Copies slices of an array, from starts that an array of index vectors gives. XLA: Gather.
 
     out[g..., o...] = operand[start(g) + offset(o)]: g, the result's dimensions that are not in
@@ -95,7 +94,7 @@ class Gather(IndexedWindows):
         fixed = [d for d in windows if d not in numbers.start_index_map]
         moving = [d for d in range(operand.ndim) if d not in fixed]
         spread = [d for d in windows if d in moving]
-        outer, starts = window_starts(start_indices, operand.shape, numbers)
+        outer, starts = indexed_windows.window_starts(start_indices, operand.shape, numbers)
         sizes = (*outer, *(slice_sizes[d] for d in spread))
         rows = operand.transpose([*moving, *fixed])
         rows = rows[(..., *(slice(slice_sizes[d]) for d in fixed))]
@@ -105,7 +104,7 @@ class Gather(IndexedWindows):
             gathered = np.broadcast_to(rows, [*sizes, *rows.shape])
         else:
             clamped = {d: np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d]) for d in moving}
-            places = element_places(clamped, spread, slice_sizes)
+            places = indexed_windows.element_places(clamped, spread, slice_sizes)
             gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
         axes = range(len(outer)), [len(outer) + [*spread, *fixed].index(d) for d in windows]
         return gathered.transpose(index_numbers.interleaved(*axes, numbers.offset_dims))
@@ -116,7 +115,7 @@ class Gather(IndexedWindows):
         if not array_shape(cotangents).size:
             return None, None
         given = indices, numbers, shape.dimensions, self.slice_sizes
-        starts = bounded_windows.clamped_starts(*given)
+        starts = indexed_windows.clamped_starts(*given)
         # Clamping keeps the order of single components, but not that of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
         scattered = zeros(shape), starts, cotangents, ops.add, ScatterDimensionNumbers(*numbers)

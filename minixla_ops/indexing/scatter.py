@@ -15,9 +15,8 @@ from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
-from minixla_ops.indexing import bounded_windows, index_numbers
+from minixla_ops.indexing import index_numbers, indexed_windows
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
-from minixla_ops.indexing.indexed_windows import IndexedWindows, target_places
 from minixla_ops.indexing.scatter_computations import apply_updates, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
@@ -30,7 +29,7 @@ _ONE_EACH = "Give one array of updates for each operand, at least one."
 
 
 @register
-class Scatter(IndexedWindows):
+class Scatter(indexed_windows.IndexedWindows):
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter.
 
     results = operands; then, for each index u of the updates, results[start(g) + window(u)] =
@@ -135,7 +134,7 @@ class Scatter(IndexedWindows):
         operands, indices, updates = split(arrays)
         numbers, sizes = self.dimension_numbers, operands[0].shape
         windows = index_numbers.window_sizes(sizes, updates[0].shape, numbers)
-        places, inside = target_places(indices, sizes, numbers, windows)
+        places, inside = indexed_windows.target_places(indices, sizes, numbers, windows)
         outer = index_numbers.outer_dimensions(updates[0].ndim, numbers)
         order = [*outer, *numbers.update_window_dims]
         results = [operand.flatten() for operand in operands]
@@ -147,7 +146,7 @@ class Scatter(IndexedWindows):
         operand, *_, updates = self.array_shapes(shapes)
         numbers = self.dimension_numbers
         windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
-        if not self.indices_in_bounds and bounded_windows.may_lie_partly_outside(numbers, windows):
+        if not self.indices_in_bounds and indexed_windows.may_lie_partly_outside(numbers, windows):
             function = self._by_elements
         elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
             function = self._with_index_component
@@ -162,12 +161,12 @@ class Scatter(IndexedWindows):
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
         windows = index_numbers.window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
-        config, moved = bounded_windows.into_padding(indices, numbers, sizes, windows)
+        config, moved = indexed_windows.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
-        framed = [bounded_windows.framed(each, config) for each in operands]
+        framed = [indexed_windows.framed(each, config) for each in operands]
         results = inside(*framed, moved, *updates)
-        return [bounded_windows.unframed(each, config) for each in as_tuple(results)]
+        return [indexed_windows.unframed(each, config) for each in as_tuple(results)]
 
     def _with_index_component(self, *values: Any) -> Sequence[Any]:
         """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""

@@ -24,7 +24,7 @@ from minixla.core.linear import instantiate, not_linear, spread, zeros_like
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.folds.fold_programs import tangents_of_fold
-from minixla_ops.indexing import bounded_windows, index_numbers
+from minixla_ops.indexing import index_numbers, indexed_windows
 from minixla_ops.indexing.scatter_computations import combination_of, overwrite, separate, split
 from minixla_ops.programs.computations import apply_computation, pulled_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
@@ -69,17 +69,17 @@ class _Places:
         if self.in_bounds:
             return ops.gather(value, self.indices, numbers, self.windows, self.is_sorted)
         given = numbers, self.windows, 0, self.is_sorted
-        return bounded_windows.gather_or_fill(value, self.indices, *given)
+        return indexed_windows.gather_or_fill(value, self.indices, *given)
 
     def inside(self) -> Any:
         """Which updates go somewhere: a mask like the updates; None where all do."""
         if self.in_bounds:
             return None
-        is_split = bounded_windows.may_lie_partly_outside(self.numbers, self.windows)
+        is_split = indexed_windows.may_lie_partly_outside(self.numbers, self.windows)
         if 0 in self.dimensions or is_split:
             return self.read(splat(True, Shape("pred", self.dimensions)))
         given = self.numbers, self.dimensions, self.windows
-        mask = bounded_windows.starts_in_bounds(self.indices, *given)
+        mask = indexed_windows.starts_in_bounds(self.indices, *given)
         return None if mask is None else self._spread(mask)
 
     def last(self) -> Any:
@@ -272,7 +272,7 @@ def _pull_in_sequence(
     config, indices = None, places.indices
     if not places.in_bounds:
         given = places.numbers, places.dimensions, windows
-        config, indices = bounded_windows.into_padding(indices, *given)
+        config, indices = indexed_windows.into_padding(indices, *given)
     columns = _start_columns(places, indices, sizes[: len(outer)])
     rank, count = len(columns), len(operands)
     is_pulled = tuple([cotangent is not None for cotangent in cotangents])
@@ -297,7 +297,7 @@ def _pull_in_sequence(
         return [*pulled[count:], *written(running, compress(pulled[:count], is_pulled), starts)]
 
     def loop(step: Callable[..., Any], inputs: Values, arrays: Iterable[Any]) -> Values:
-        carries = [bounded_windows.framed(each, config) for each in arrays]
+        carries = [indexed_windows.framed(each, config) for each in arrays]
         rows = [array_shape(each).without_dimension(0) for each in inputs]
         shapes, name = (*rows, *map(array_shape, carries)), step.__name__
         given = step, shapes, "scatter", name
@@ -308,7 +308,7 @@ def _pull_in_sequence(
     rows = [ops.reshape(each, (math.prod(sizes[: len(outer)]), *windows)) for each in rows]
     old = loop(forwards, [*columns, *rows], operands)[:count]
     found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
-    pulled = [bounded_windows.unframed(each, config) for each in found[count:]]
+    pulled = [indexed_windows.unframed(each, config) for each in found[count:]]
     of_operands = spread(is_pulled, pulled)
     back, inside = [order.index(each) for each in sorted(order)], places.inside()
     return [

@@ -232,12 +232,9 @@ def _order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray |
 
 
 def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray:
-    """The stable order of each row, by merging runs of growing width, all runs at once.
-
-    The elements of every second run find their places in the run before it by binary search: in
-    front of the first element that they come before. Whatever the comparator, this ends, and gives
-    a permutation.
-    """
+    """The stable order of each row by merging runs; some permutation whatever the comparator is."""
+    # Elements of every second run, all at once, find their places in the run before it by binary
+    # search: in front of the first element that they come before.
     size = rows[0].shape[-1]
     count = math.prod(rows[0].shape[:-1])  # -1 cannot be told where size is 0
     flat = [row.reshape(count, size) for row in rows]

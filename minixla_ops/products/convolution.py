@@ -243,10 +243,9 @@ class ConvGeneralDilated(Product):
             return None
         spatial = [roles[2:] for roles in (numbers.lhs, numbers.rhs, numbers.output)]
         steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
-        dilated = [
-            map(sliding_windows.dilated_size, sliding_windows.sizes_at(shape, at), step)
-            for shape, at, step in zip(shapes, spatial, steps, strict=True)
-        ]
+        sizes = map(sliding_windows.sizes_at, shapes, spatial)
+        pairs = zip(sizes, steps, strict=True)
+        dilated = [map(sliding_windows.dilated_size, *pair) for pair in pairs]
         extents: Any = zip(*dilated, self.padding, strict=True)
         rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
         return convert(rule(cotangent, operands[1 - index], extents), own.element_type)
@@ -377,15 +376,12 @@ def conv_general_dilated(
         rank = shape.rank if isinstance(shape, Shape) else 2
         dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
     is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
-    attributes: tuple[Any, ...] = (
-        strides,
-        ((0, 0),) * count if is_named else padding,
-        *[(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)],
-        (False,) * count if window_reversal is None else window_reversal,
-        *(dimension_numbers, feature_group_count, batch_group_count),
-        *(precision_config, preferred_element_type),
-    )
-    operation = ConvGeneralDilated(*attributes)
+    pairs = ((0, 0),) * count if is_named else padding
+    steps = [(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)]
+    reversal = (False,) * count if window_reversal is None else window_reversal
+    others = feature_group_count, batch_group_count, precision_config, preferred_element_type
+    given: Any = (strides, pairs, *steps, reversal, dimension_numbers, *others)
+    operation = ConvGeneralDilated(*given)
     if is_named:
         operation = _padded(operation, padding, shape_of(lhs), shape_of(rhs))
     return operation(lhs, rhs)
