@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minixla.core import attributes
-from minixla.core.attributes import Boolean, Integer, Integers, Literal, attribute
+from minixla.core.attributes import Boolean, Integer, Integers, Literal, ShapeAttribute, attribute
 from minixla.core.builders import builder
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
@@ -300,9 +300,7 @@ class PartitionID(Operation):
 
     hlo_name = "partition-id"
     stablehlo_name = builder_name = "partition_id"
-    output_shape: Any = attribute(
-        attributes.ShapeAttribute(), default=_SCALAR, stablehlo=None, hlo=None
-    )
+    output_shape: Any = attribute(ShapeAttribute(), default=_SCALAR, stablehlo=None, hlo=None)
     zero_derivative = "it has no operands"
 
     def shape(self):

@@ -16,8 +16,8 @@ from minixla.core.batching import BatchTracer
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph
-from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape
+from minixla.core.operation import EVERY_OPERAND, register
+from minixla.core.shapes import TOKEN, Shape
 from minixla.core.tracing import current_trace, under
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import Composed, composed_program
@@ -59,11 +59,6 @@ class Internal(Composed):
         ]
         values, carried = map(tuple, zip(*found, strict=True))
         return (values, carried) if type(outputs) is tuple else found[0]
-
-
-def result_of(operation: Operation, *operands: AnyShape) -> Any:
-    """The shape of an operation's result, or a tuple of them."""
-    return operation.infer(operands)
 
 
 def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
@@ -236,7 +231,7 @@ class Fusion(Internal):
     instead = "Use call, or plain functions: XLA decides what it fuses."
 
     def shape(self, *operands):
-        return result_of(Call(self.computation), *operands)
+        return Call(self.computation).infer(operands)
 
     def reference(self, *operands):
         return tuple(reference_graph(self.computation, operands))

@@ -61,7 +61,14 @@ class Gather(indexed_windows.IndexedWindows):
         operand, start_indices = self.array_shapes([operand, start_indices])
         numbers = self.dimension_numbers
         self.check_numbers(operand, start_indices)
-        self._check_slice(operand)
+        if len(self.slice_sizes) != operand.rank:
+            problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
+            advice = "Give one size for each dimension of the operand, collapsed ones too."
+            self.refuse_attribute("C11", problem, advice)
+        for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
+            if not 0 <= part <= size:
+                problem = f"a slice of size {part} is not within dimension {at} of size {size}"
+                self.refuse_attribute("C12", problem, "0 <= slice size <= operand size must hold.")
         inner = index_numbers.window_dimensions(operand.rank, numbers)
         window = [self.slice_sizes[d] for d in inner]
         at, parts = numbers.index_vector_dim, (start_indices.dimensions, start_indices.dynamic)
@@ -76,16 +83,6 @@ class Gather(indexed_windows.IndexedWindows):
                 advice = "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1."
                 self.refuse_attribute("C13", problem, advice)
         return result
-
-    def _check_slice(self, operand: Shape) -> None:
-        if len(self.slice_sizes) != operand.rank:
-            problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
-            advice = "Give one size for each dimension of the operand, collapsed ones too."
-            self.refuse_attribute("C11", problem, advice)
-        for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
-            if not 0 <= part <= size:
-                problem = f"a slice of size {part} is not within dimension {at} of size {size}"
-                self.refuse_attribute("C12", problem, "0 <= slice size <= operand size must hold.")
 
     def reference(self, operand, start_indices):
         numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
