@@ -118,7 +118,7 @@ def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers)
     """
     at = numbers.index_vector_dim
     if indices.dtype == np.uint64:
-        indices = np.minimum(indices, np.uint64(2**62))
+        indices = np.minimum(indices, np.uint64(2**62))  # outside of every operand, too
     indices = cast(indices, ELEMENT_TYPES["s64"])
     vectors = indices[..., None] if at == indices.ndim else np.moveaxis(indices, at, -1)
     outer = vectors.shape[:-1]
@@ -173,7 +173,7 @@ def clamped_starts(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windo
 
 
 def _clamped(indices: Any, index_vector_dim: int, lowest: Sizes, highest: Sizes) -> Any:
-    """Each component clamped to [lowest, highest]; `indices` where their type has no other."""
+    """Each component clamped to [lowest, highest]; `indices` itself where their type is within."""
     shape = array_shape(indices)
     info = ml_dtypes.iinfo(shape.dtype)
     low, high = int(info.min), int(info.max)

@@ -21,7 +21,7 @@ def overwrite(old: Any, update: Any) -> Any:
 
 @remembered
 def combination_of(computation: Graph) -> str | None:
-    """`monoid_of`, `sub` (old - update), `set` (the update), `keep` (the old); or None."""
+    """What `monoid_of` says; `sub` for old - update, `set` for the update, `keep` for the old."""
     monoid = monoid_of(computation)
     if monoid is not None:
         return monoid

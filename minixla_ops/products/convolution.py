@@ -261,7 +261,7 @@ class ConvGeneralDilated(Product):
         roles = numbers.output, _swapped(numbers.rhs), numbers.lhs
         steps = {"window_strides": self.lhs_dilation, "lhs_dilation": self.window_strides}
         counts = {"feature_group_count": groups, "batch_group_count": 1}
-        result = self._of_roles(cotangent, kernel, roles, padding=padding, **steps, **counts)
+        result = self._of_roles(cotangent, kernel, roles, padding, **steps, **counts)
         if batches > 1:
             features = numbers.input_feature_dimension
             result = split_dimension(result, features, batches)
@@ -275,14 +275,15 @@ class ConvGeneralDilated(Product):
         steps = {"window_strides": self.rhs_dilation, "rhs_dilation": self.window_strides}
         groups, batch_groups = self.feature_group_count, self.batch_group_count
         counts = {"feature_group_count": batch_groups, "batch_group_count": groups}
-        result = self._of_roles(lhs, cotangent, roles, padding=padding, **steps, **counts)
+        result = self._of_roles(lhs, cotangent, roles, padding, **steps, **counts)
         return self._reversed(result, self.window_reversal)
 
-    def _of_roles(self, lhs: Any, rhs: Any, roles: Iterable[Any], **changed: Any) -> Any:
+    def _of_roles(self, lhs: Any, rhs: Any, roles: Any, padding: Any, **changed: Any) -> Any:
         """The operation, of other roles and not reversed, on operands of types that may differ."""
-        numbers, reversal = ConvolutionDimensionNumbers.of(*roles), (False,) * len(self.padding)
+        numbers, reversal = ConvolutionDimensionNumbers.of(*roles), (False,) * len(padding)
         changed |= {"dimension_numbers": numbers, "window_reversal": reversal}
-        return self(*in_common_type(lhs, rhs), preferred_element_type=None, **changed)
+        changed |= {"padding": tuple(padding), "preferred_element_type": None}
+        return self(*in_common_type(lhs, rhs), **changed)
 
     def _reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
         marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)
