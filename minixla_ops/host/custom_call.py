@@ -11,7 +11,6 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import attributes as kinds
 from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
-from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
@@ -94,12 +93,12 @@ class CustomCall(Operation):
     operands = ("args...",)
     telling_attributes = ("target_name",)
     target_name: str = attribute(Text(), stablehlo="call_target_name")
-    shapes: tuple[AnyShape, ...] = attribute(SequenceOf(_ShapeOf()))
+    shapes: tuple[AnyShape, ...] = attribute(kinds.Sequence(_ShapeOf()))
     options: tuple[tuple[str, Any], ...] = attribute(_Options(), default=())
     has_side_effect: bool = attribute(Boolean(), default=False)  # type: ignore[assignment]  # of a call
     api_version: int = attribute(Integer(1, 4), default=4)
-    operand_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
-    result_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
+    operand_layouts: Layouts | None = attribute(kinds.Sequence(Integers()), default=None)
+    result_layouts: Layouts | None = attribute(kinds.Sequence(Integers()), default=None)
 
     def shape(self, *args):
         if not self.target_name:

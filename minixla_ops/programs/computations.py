@@ -160,18 +160,14 @@ def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
 
 def is_identity(monoid: str, value: Any) -> bool:
     """Whether a scalar is known to be the identity of a monoid while the program is traced."""
-    known = _known_scalar(value)
-    return known is not None and bool(known == identity_of(monoid, known.dtype))
-
-
-def _known_scalar(value: Any) -> np.ndarray | None:
     if isinstance(value, Tracer):
         literal = value._value.literal if type(value) is GraphTracer else None
-        return None if literal is None else literal.array
+        value = None if literal is None else literal.array
     try:
-        return np.asarray(value)
+        known = np.asarray(value)
     except TypeError:  # an array that is itself being traced, by JAX
-        return None
+        return False
+    return value is not None and bool(known == identity_of(monoid, known.dtype))
 
 
 def short_form(computation: Graph) -> str | None:
