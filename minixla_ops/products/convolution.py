@@ -202,9 +202,8 @@ class ConvGeneralDilated(Product):
         own = result
         if result.element_type.is_complex:
             own = result.with_element_type(result.element_type.real)
-        types = f"({lhs.stablehlo}, {rhs.stablehlo}) -> {own.stablehlo}"
-        text = f"({', '.join(operands)}) {self._attributes_text} : {types}"
-        names = written(emit, f"stablehlo.convolution{text}")
+        text = f"stablehlo.convolution({', '.join(operands)}) {self._attributes_text}"
+        names = written(emit, text, shapes, own)
         return emit_converted(emit, names, [own], [result])
 
     @cached_property

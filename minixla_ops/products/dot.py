@@ -127,8 +127,7 @@ class DotGeneral(Dot, products.Product):
 
     def write(self, emit, operands, shapes, results):
         given = f"{operands[0]}, {operands[1]}, {self._attributes_text}"
-        types = f"({shapes[0].stablehlo}, {shapes[1].stablehlo}) -> {results[0].stablehlo}"
-        return written(emit, f"stablehlo.dot_general {given} : {types}")
+        return written(emit, f"stablehlo.dot_general {given}", shapes, results[0])
 
     @cached_property
     def _attributes_text(self) -> str:
