@@ -7,27 +7,37 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minixla.core.errors import DerivativeError, MinixlaError, ShapeError, TransformError, explain
-from minixla.core.registry import OURS
+from minixla.core.operation import Operation
+from minixla.core.registry import OURS, registered
 from minixla.core.shapes import Shape, TokenShape, TupleShape
 from minixla.core.tracing import shape_of
-
-_Rule = Callable[..., Any]
 
 
 def check_rules(kind: type[Any]) -> None:
     """Wraps the rules that a class, or a base of it outside this library, gives."""
-    for name, checked in _CHECKED.items():
+    for name in _WANTED:
         home = next(base for base in kind.__mro__ if name in base.__dict__)
-        if home.__module__.partition(".")[0] not in OURS:
-            setattr(kind, name, checked(home.__dict__[name]))
+        is_checked = issubclass(home, Operation) and home in registered(home.name)
+        if not is_checked and home.__module__.partition(".")[0] not in OURS:
+            setattr(kind, name, _checked(name, home.__dict__[name]))
 
 
-def _refused(
-    operation: Any, rule: str, found: Any, wanted: str, kind: type[MinixlaError] = TransformError
-) -> MinixlaError:
-    problem = f"its {rule} rule gives something else than {wanted}"
-    given = [f"rule of class {type(operation).__name__}", f"given {_shown(found)}"]
-    return explain(kind, operation.builder_name, problem, given, f"Return {wanted}.")
+def _checked(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    wanted = _WANTED[name]
+
+    @functools.wraps(rule)
+    def checked(self: Any, *given: Any, **named: Any) -> Any:
+        found = rule(self, *given, **named)
+        missed = wanted(found, *given, **named)
+        if missed:
+            problem = f"its {name} rule gives something else than {missed}"
+            shown = [f"rule of class {type(self).__name__}", f"given {_shown(found)}"]
+            is_derivative = name in ("jvp", "vjp", "transpose")
+            error = DerivativeError if is_derivative else TransformError
+            raise explain(error, self.builder_name, problem, shown, f"Return {missed}.")
+        return found
+
+    return checked
 
 
 def _shown(found: Any) -> str:
@@ -37,30 +47,6 @@ def _shown(found: Any) -> str:
         return str(shape_of(found))
     except (MinixlaError, TypeError, ValueError):
         return repr(found)
-
-
-def _shape(rule: _Rule) -> _Rule:
-    @functools.wraps(rule)
-    def shape(self: Any, *operands: Any) -> Any:
-        found = rule(self, *operands)
-        each = found if isinstance(found, tuple) else (found,)
-        if not all(isinstance(one, (Shape, TupleShape, TokenShape)) for one in each):
-            raise _refused(self, "shape", found, "a Shape, or a tuple of a Shape for each result")
-        return found
-
-    return shape
-
-
-def _jvp(rule: _Rule) -> _Rule:
-    @functools.wraps(rule)
-    def jvp(self: Any, primals: Any, tangents: Any, results: Any) -> Any:
-        found = rule(self, primals, tangents, results)
-        if found is not None and not _fit(found, results):
-            wanted = f"tangents like its results, {_shown(results)}, or None for zero"
-            raise _refused(self, "jvp", found, wanted, DerivativeError)
-        return found
-
-    return jvp
 
 
 def _fit(found: Any, values: Any) -> bool:
@@ -76,37 +62,36 @@ def _fit(found: Any, values: Any) -> bool:
         return False
 
 
-def _pulled(name: str) -> Callable[[_Rule], _Rule]:
-    def checked(rule: _Rule) -> _Rule:
-        @functools.wraps(rule)
-        def pulled(self: Any, cotangents: Any, operands: Any, *given: Any) -> Any:
-            found = rule(self, cotangents, operands, *given)
-            if not _fit(found, operands):
-                wanted = f"a cotangent or None for each operand, {_shown(operands)}"
-                raise _refused(self, name, found, wanted, DerivativeError)
-            return found
-
-        return pulled
-
-    return checked
+# What a rule should have given, for what it gave and for its arguments; nothing if it did.
 
 
-def _batch(rule: _Rule) -> _Rule:
-    @functools.wraps(rule)
-    def batch(self: Any, operands: Any, dimensions: Any) -> Any:
-        found = rule(self, operands, dimensions)
-        if not isinstance(found, tuple) or len(found) != 2:
-            wanted = "a pair: the result (or a tuple) and its batch dimension (or one for each)"
-            raise _refused(self, "batch", found, wanted)
-        return found
-
-    return batch
+def _shapes(found: Any, *operands: Any) -> str:
+    each = found if isinstance(found, tuple) else (found,)
+    fits = all(isinstance(one, (Shape, TupleShape, TokenShape)) for one in each)
+    return "" if fits else "a Shape, or a tuple of a Shape for each result"
 
 
-_CHECKED = {
-    "shape": _shape,
-    "jvp": _jvp,
-    "vjp": _pulled("vjp"),
-    "transpose": _pulled("transpose"),
-    "batch": _batch,
+def _tangents(found: Any, primals: Any, tangents: Any, results: Any) -> str:
+    if found is None or _fit(found, results):
+        return ""
+    return f"tangents like its results, {_shown(results)}, or None for zero"
+
+
+def _cotangents(found: Any, cotangents: Any, operands: Any, *others: Any, **named: Any) -> str:
+    fits = _fit(found, operands)
+    return "" if fits else f"a cotangent or None for each operand, {_shown(operands)}"
+
+
+def _batched(found: Any, operands: Any, dimensions: Any) -> str:
+    fits = isinstance(found, tuple) and len(found) == 2
+    wanted = "a pair: the result (or a tuple) and its batch dimension (or one for each)"
+    return "" if fits else wanted
+
+
+_WANTED: dict[str, Callable[..., str]] = {
+    "shape": _shapes,
+    "jvp": _tangents,
+    "vjp": _cotangents,
+    "transpose": _cotangents,
+    "batch": _batched,
 }

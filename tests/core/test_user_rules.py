@@ -79,6 +79,15 @@ def test_right_rules_are_as_they_were():
     np.testing.assert_array_equal(ASKED["vjp"](zero), 0 * X)
 
 
+def test_rules_that_a_registered_class_gives_are_checked_once():
+    operation("jvp", lambda p, t, r: t[0].sum())
+    parent = REGISTERED[-1]
+    heir = register(type("Heir", (parent,), {"__doc__": "A user's.", "__module__": "wrong_rules"}))
+    assert heir.jvp is parent.jvp
+    with pytest.raises(DerivativeError, match="heir: its jvp rule gives something else"):
+        ASKED["jvp"](builder(heir))
+
+
 def test_rules_that_are_missing():
     class Bare(Elementwise):
         """Has a name alone."""
