@@ -8,7 +8,6 @@ import os
 import pickle
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -43,38 +42,26 @@ def end_children() -> None:
             end_child(child)
 
 
-# More is not copied into one piece.
-_SMALL = 1 << 16
-
-
-def send(
-    connection: socket.socket, number: int, message: object, blocks: Sequence[bytes] = ()
-) -> None:
+def send(stream: Any, number: int, message: object, blocks: Sequence[bytes] = ()) -> None:
     """Sends what can be pickled, under a number, and blocks of bytes as they are."""
-    head = pickle.dumps((message, list(map(len, blocks))))
-    parts = [struct.pack("<QQ", number, len(head)), head, *blocks]
-    if sum(map(len, parts)) < _SMALL:
-        parts = [b"".join(parts)]
-    for part in parts:
-        connection.sendall(part)
+    pickle.dump((number, message, list(map(len, blocks))), stream)
+    for block in blocks:
+        stream.write(block)
+    stream.flush()
 
 
-def receive(connection: socket.socket) -> tuple[int, Any, list[np.ndarray]]:
+def receive(stream: Any) -> tuple[int, Any, list[np.ndarray]]:
     """What `send` was given at the other end; EOFError or TimeoutError where nothing comes."""
-    number, size = struct.unpack("<QQ", _received(connection, 16).data)
-    message, sizes = pickle.loads(_received(connection, size).data)
-    return number, message, [_received(connection, each) for each in sizes]
+    number, message, sizes = pickle.load(stream)
+    blocks = [np.empty(size, np.uint8) for size in sizes]
+    if any(stream.readinto(each) < len(each) for each in blocks):
+        raise EOFError
+    return number, message, blocks
 
 
-def _received(connection: socket.socket, size: int) -> np.ndarray:
-    data = np.empty(size, np.uint8)
-    rest = data.data
-    while rest:
-        count = connection.recv_into(rest)
-        if not count:
-            raise EOFError
-        rest = rest[count:]
-    return data
+def stream_to_parent() -> Any:
+    """In a process that helps: where it can `receive` requests and `send` replies."""
+    return socket.socket(fileno=int(sys.argv[-1])).makefile("rwb")
 
 
 class HelperDied(Exception):
@@ -92,8 +79,7 @@ class HelperDied(Exception):
 class Helper:
     """A process that answers requests: started when first asked, and again when it has died.
 
-    It is given the number of a socket's file as its last argument. There it can `receive` requests,
-    and `send` replies of the same number.
+    Over `stream_to_parent` it can `receive` requests, and `send` replies of the same number.
 
     Args:
         words: what Python is to run, and its arguments.
@@ -132,7 +118,8 @@ class Helper:
 
     def _start(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`_end` closes it)
-        self._connection, remote = socket.socketpair()
+        connection, remote = socket.socketpair()
+        self._connection, self._stream = connection, connection.makefile("rwb")
         # It finds the modules that this process finds.
         folders = os.pathsep.join(map(os.path.abspath, sys.path))
         # A new program and not a fork: a fork of JAX's threads would leave their locks held.
@@ -154,9 +141,9 @@ class Helper:
         self._errors.truncate()
         self._number += 1
         self._connection.settimeout(seconds)
-        send(self._connection, self._number, request, blocks)
+        send(self._stream, self._number, request, blocks)
         while True:
-            number, reply, found = receive(self._connection)
+            number, reply, found = receive(self._stream)
             if number == self._number:  # not of its death after the answer to the last one
                 return reply, found
 
@@ -165,6 +152,8 @@ class Helper:
         child, self._child = self._child, None
         assert child is not None
         self._connection.close()
+        with contextlib.suppress(OSError):  # it has something to send yet
+            self._stream.close()
         try:
             how = f"ended with status {child.wait(timeout=patience)}"
         except subprocess.TimeoutExpired:

@@ -6,13 +6,11 @@ Both sides are here: `Worker` asks the process, `serve` is what the process does
 
 from __future__ import annotations
 
-import socket
-import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from minixla.core.children import Helper, HelperDied, receive, send
+from minixla.core.children import Helper, HelperDied, receive, send, stream_to_parent
 
 
 class OracleError(NotImplementedError):
@@ -25,17 +23,17 @@ class OracleCrash(OracleError):
 
 def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> None:
     """Evaluate what comes over the connection that the command line names, until it is closed."""
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    stream = stream_to_parent()
     while True:
         try:
-            number, (text, arguments), _ = receive(connection)
+            number, (text, arguments), _ = receive(stream)
         except EOFError:
             return
         try:
             reply = None, evaluate(text, arguments)
         except Exception as error:  # Whatever is wrong with the request, its sender is told.
             reply = f"{type(error).__name__}: {error}", []
-        send(connection, number, reply)
+        send(stream, number, reply)
 
 
 class Worker:
