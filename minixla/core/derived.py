@@ -42,17 +42,10 @@ def entered_graph(
         known: what it knows of each input.
         wanted: what it shall know of each output, where that is less than it finds.
     """
-    if trace.memo_key is None:
-        return _enter(graph, trace, known, wanted)
     key = trace.memo_key, known, wanted
-    if key not in graph.memo:  # not by `graph.remembered`, which takes a frame
-        graph.memo[key] = _enter(graph, trace, known, wanted)
-    return graph.memo[key]
-
-
-def _enter(
-    graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None
-) -> EnteredGraph:
+    is_kept = trace.memo_key is not None
+    if is_kept and key in graph.memo:  # not by `graph.remembered`, which takes a frame
+        return graph.memo[key]
     shapes = [trace.shapes_of(*pair) for pair in zip(graph.input_shapes, known, strict=True)]
     found: list[Any] = []
 
@@ -74,26 +67,23 @@ def _enter(
     flat = [shape for each in shapes for shape in each]
     made, captured = trace_to_graph(function, flat, f"{trace.prefix}_{graph.name}")
     _refuse_captured(graph, captured)
-    return EnteredGraph(made.pruned(), tuple(found))
-
-
-class ForwardGraph(NamedTuple):
-    """A graph from primals, then a tangent for each active one, to results and their tangents.
-
-    Tangents are given for `active_outputs`; those of other results are always zero.
-    """
-
-    graph: Graph
-    active_outputs: tuple[bool, ...]
+    entered = EnteredGraph(made.pruned(), tuple(found))
+    if is_kept:
+        graph.memo[key] = entered
+    return entered
 
 
 @remembered
-def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
-    """The forward derivative of `graph` with respect to the inputs marked in `active`."""
+def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> EnteredGraph:
+    """The forward derivative of `graph` with respect to the inputs marked in `active`.
+
+    From primals, then a tangent for each active one, to results, then a tangent for each of which
+    `known` says that it may have one.
+    """
     made, moving = entered_graph(graph, ForwardTrace(None), active)
     inputs, outputs = _tangents_last(made.inputs, active), _tangents_last(made.outputs, moving)
     ordered = Graph(inputs, made.instructions, outputs, made.name)
-    return ForwardGraph(ordered.pruned(), moving)
+    return EnteredGraph(ordered.pruned(), moving)
 
 
 def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Value]:
@@ -168,14 +158,6 @@ def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:
         raise explain(TransformError, graph.name, problem, given, advice)
 
 
-class BatchedGraph(NamedTuple):
-    """A graph over a batch, and where the batch is in each output (None: it is not there)."""
-
-    graph: Graph
-    dimensions: tuple[int | None, ...]
-
-
-@remembered
-def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> BatchedGraph:
-    """`graph` over a batch of `size` whose dimension in each input is given (None: not there)."""
-    return BatchedGraph(*entered_graph(graph, BatchTrace(None, size), dimensions))
+def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> EnteredGraph:
+    """`graph` over a batch of `size`; of inputs and outputs is known where it is (None: not)."""
+    return entered_graph(graph, BatchTrace(None, size), dimensions)

@@ -241,7 +241,7 @@ def _batched_step(
     """Which operands are batched, which results, and the step over the batch."""
 
     def after(flags: Flags) -> Flags:
-        return batched_of(batched_graph(to_apply, in_front(flags), size).dimensions)
+        return batched_of(batched_graph(to_apply, in_front(flags), size).known)
 
     flags = grown(given, carries, after)
     out = (*split(after(flags), len(to_apply.outputs) - carries)[0], *flags[len(given) - carries :])

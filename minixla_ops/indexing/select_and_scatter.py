@@ -143,7 +143,7 @@ class SelectAndScatter(sliding_windows.Windowed):
         derived = jvp_graph(program, tuple([tangent is not None for tangent in tangents]))
         given = [tangent for tangent in tangents if tangent is not None]
         outcome = ops.call(derived.graph, *primals, *given)
-        return outcome[1] if derived.active_outputs[0] else None
+        return outcome[1] if derived.known[0] else None
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.scatter) != "add":
@@ -167,7 +167,7 @@ class SelectAndScatter(sliding_windows.Windowed):
             size = batch_size(operands, dimensions)
             batched = batched_graph(program, tuple(dimensions), size)
             (result,) = ops.call(batched.graph, *operands)
-            return result, batched.dimensions[0]
+            return result, batched.known[0]
         (operand, source), at = align_batches(operands[:2], dimensions[:2])
         window = self.window.inserted(at)
         record = SelectAndScatter(self.select, *window[:3], self.scatter)

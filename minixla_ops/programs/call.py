@@ -73,7 +73,7 @@ class Call(RunsPrograms):
 
     def batch_of(self, size, operands, dimensions):
         batched = batched_graph(self.computation, tuple(dimensions), size)
-        return self.of_derived(batched.graph)(*operands), batched.dimensions
+        return self.of_derived(batched.graph)(*operands), batched.known
 
     def of_derived(self, computation: Graph) -> Operation:
         """The call of a program that is made of the computation."""

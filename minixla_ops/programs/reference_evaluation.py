@@ -45,5 +45,5 @@ def apply_elementwise(
         np.broadcast_to(result, (size,)).reshape(sizes)
         if at is None
         else np.asarray(result).reshape(sizes)
-        for result, at in zip(results, batched.dimensions, strict=True)
+        for result, at in zip(results, batched.known, strict=True)
     ]

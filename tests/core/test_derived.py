@@ -41,7 +41,7 @@ FORWARD = [
 @pytest.mark.parametrize(("active", "moving", "inputs"), FORWARD)
 def test_forward(graph, active, moving, inputs):
     derived = jvp_graph(graph, active)
-    assert derived.active_outputs == moving
+    assert derived.known == moving
     assert len(derived.graph.inputs) == inputs
     assert len(derived.graph.outputs) == 4 + sum(moving)
     assert derived.graph.name == "jvp_program"
@@ -96,7 +96,7 @@ BATCHED = [
 @pytest.mark.parametrize(("dimensions", "found"), BATCHED)
 def test_batched(graph, dimensions, found):
     batched = batched_graph(graph, dimensions, 4)
-    assert batched.dimensions == found
+    assert batched.known == found
     assert batched_graph(graph, dimensions, 4) is batched
     assert batched_graph(graph, dimensions, 5) is not batched
     for shape, dimension in zip(batched.graph.input_shapes, dimensions, strict=True):
