@@ -15,7 +15,7 @@ from functools import reduce
 
 import numpy as np
 
-from minixla.core.expressions import Expression, text_of
+from minixla.core.source import Expression, text_of
 
 Advice = str | None
 

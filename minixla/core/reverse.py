@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -178,44 +179,32 @@ class ReverseTrace(Trace):
         self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
     ) -> list[Any]:
         """The cotangents of `inputs`, which `add_input` made, for those of `outputs` (None: 0)."""
-        pending = _Cotangents()
+        # On their way: for each node the cotangents of its results, by index.
+        pending: defaultdict[Node, dict[int, Any]] = defaultdict(dict)
+
+        def add(node: Node, index: int, cotangent: Any) -> None:
+            received = pending[node]
+            received[index] = add_cotangents(received.get(index), cotangent)
+
         for output, cotangent in zip(outputs, cotangents, strict=True):
             if type(output) is ReverseTracer and output._trace is self and cotangent is not None:
-                pending.add(output.node, output.index, cotangent)
-        previous = _state.source
+                add(output.node, output.index, cotangent)
+        previous, watch = _state.source, _state.watch
         try:
-            self._walk_back(pending)
+            for node in reversed(self.nodes):
+                received = pending.pop(node, None)
+                if received is None:
+                    continue
+                _state.source = node.source
+                assert node.pullback is not None
+                given = received[0] if node.single else received
+                found = node.pullback(given) if watch is None else watch.pull(node, given)
+                for target, cotangent in zip(node.targets, found, strict=True):
+                    if target is not None and cotangent is not None:
+                        add(*target, cotangent)
         finally:
             _state.source = previous
-        return [pending.get(tracer.node, {}).get(0) for tracer in inputs]
-
-    def _walk_back(self, pending: _Cotangents) -> None:
-        watch = _state.watch
-        for node in reversed(self.nodes):
-            received = pending.pop(node, None)
-            if received is None:
-                continue
-            _state.source = node.source
-            assert node.pullback is not None
-            given = received[0] if node.single else received
-            found = node.pullback(given) if watch is None else watch.pull(node, given)
-            for target, cotangent in zip(node.targets, found, strict=True):
-                if target is not None and cotangent is not None:
-                    pending.add(*target, cotangent)
-
-
-class _Cotangents(dict[Node, dict[int, Any]]):
-    """One walk's cotangents on their way: for each node those of its results, by index."""
-
-    def add(self, node: Node, index: int, cotangent: Any) -> None:
-        """Adds to the cotangent of result `index` of a node."""
-        received = self.get(node)
-        if received is None:
-            self[node] = {index: cotangent}
-        elif index in received:
-            received[index] = add_cotangents(received[index], cotangent)
-        else:
-            received[index] = cotangent
+        return [pending[tracer.node].get(0) for tracer in inputs]
 
 
 def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:

@@ -17,7 +17,7 @@ from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
 from minixla.core.operation import Operation
 from minixla.core.reverse import LinearTracer
 from minixla.core.shapes import shape_of_data
-from minixla.core.source import reverse_source
+from minixla.core.source import ReverseSource
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
 from minixla.core.tuples import TupleValue
@@ -109,7 +109,8 @@ class NumberWatch:
     def pull(self, node: Any, given: Any) -> Sequence[Any]:
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
-        _state.source = reverse_source(node.source, operation)
+        if node.source is not None:
+            _state.source = ReverseSource(node.source, operation)
         # What runs programs is looked into.
         if operation is None or operation.linearize is not None or operation.forward is not None:
             return node.pullback(given)
