@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -197,13 +197,17 @@ class Graph:
 
     def pruned(self) -> Graph:
         """The same program without pure instructions that no output depends on."""
-        found = self.memo.get("pruned")
-        if found is None:
-            kept = live_instructions(self.instructions, self.outputs)
+        if "pruned" not in self.memo:
+            needed = {id(value.instruction) for value in self.outputs}
+            kept: list[Instruction] = []
+            for step in reversed(self.instructions):
+                if id(step) in needed or (not step.op.is_plain and step.has_side_effect):
+                    kept.append(step)
+                    needed.update([id(operand.instruction) for operand in step.operands])
             same = len(kept) == len(self.instructions)
-            found = self if same else Graph(self.inputs, kept, self.outputs, self.name)
+            found = self if same else Graph(self.inputs, kept[::-1], self.outputs, self.name)
             self.memo["pruned"] = found.memo["pruned"] = found
-        return found
+        return self.memo["pruned"]
 
     @inner_first
     def silent(self) -> Graph:
@@ -267,7 +271,7 @@ class Graph:
         programs: dict[int, _Place] = {}
 
         def written(op: Any) -> Any:
-            return (type(op), _values(op, programs)) if op.computations else op
+            return (type(op), _without_programs(op, programs)) if op.computations else op
 
         parts = []
         for graph in innermost_first(self, lambda each: id(each) in programs):
@@ -300,9 +304,8 @@ class _Place(NamedTuple):
     number: int
 
 
-def _values(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
-    values = tuple(op.values.values())
-    return _replaced(values, lambda each: programs[id(each)]) if op.computations else values
+def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
+    return _replaced(tuple(op.values.values()), lambda each: programs[id(each)])
 
 
 def _replaced(value: Any, place: Callable[[Any], Any]) -> Any:
@@ -343,22 +346,6 @@ def innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[
                 yield innermost
 
 
-def live_instructions(
-    instructions: Sequence[Instruction], outputs: Iterable[Value]
-) -> list[Instruction]:
-    """The instructions that `outputs` depend on, and those with side effects, in order."""
-    needed = {id(value.instruction) for value in outputs}
-    kept: list[Instruction] = []
-    for instruction in reversed(instructions):
-        if id(instruction) in needed or (
-            not instruction.op.is_plain and instruction.has_side_effect
-        ):
-            kept.append(instruction)
-            needed.update([id(operand.instruction) for operand in instruction.operands])
-    kept.reverse()
-    return kept
-
-
 def _same_program(first: Graph, second: Graph) -> bool:
     if hash(first) != hash(second):
         return False
@@ -369,7 +356,7 @@ def _same_program(first: Graph, second: Graph) -> bool:
     def written(op: Operation) -> Any:
         if not (op.keeps_identity or op.is_unique):
             return op  # the only one of its attributes
-        values = _values(op, programs)
+        values = _without_programs(op, programs)
         try:
             hash(values)
         except TypeError:  # a function of the user's
@@ -389,17 +376,15 @@ def _same_program(first: Graph, second: Graph) -> bool:
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     """The program with the constants that are not printed as its first inputs, and those."""
     constant = role("constant")
-    literals: list[Literal] = []
-    hoisted: list[Value] = []
-    kept: list[Instruction] = []
-    for instruction in graph.instructions:
-        operation: Any = instruction.op
-        literal = operation.literal if type(operation) is constant else None
-        if literal is not None and not literal.is_printed:
-            literals.append(literal)
-            hoisted.append(instruction.results[0])
-        else:
-            kept.append(instruction)
-    if not literals:
+    hoisted = [
+        step
+        for step in graph.instructions
+        if type(step.op) is constant and not step.op.literal.is_printed
+    ]
+    if not hoisted:
         return graph, []
-    return Graph([*hoisted, *graph.inputs], kept, graph.outputs, graph.name), literals
+    gone = set(map(id, hoisted))
+    kept = [step for step in graph.instructions if id(step) not in gone]
+    inputs = [*[step.results[0] for step in hoisted], *graph.inputs]
+    literals = [step.op.literal for step in hoisted]
+    return Graph(inputs, kept, graph.outputs, graph.name), literals

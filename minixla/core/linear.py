@@ -129,12 +129,6 @@ def _require_declared(operation: Operation, active: Sequence[bool]) -> None:
         raise explain(DerivativeError, operation.builder_name, problem, advice=advice)
 
 
-def require_linear(operation: Operation, linear: Sequence[bool]) -> None:
-    """Raises DerivativeError where the operation is not linear in the marked operands."""
-    if not operation.is_linear_in(linear):
-        raise not_linear(operation)
-
-
 def not_linear(operation: Operation, *given: str) -> DerivativeError:
     """The error for the transpose of an operation that is not linear, as the given lines say."""
     problem = "a jvp rule applies it to a tangent, but it is not linear there"

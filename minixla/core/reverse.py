@@ -10,7 +10,7 @@ from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
-from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
+from minixla.core.linear import add_cotangents, not_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source, find_source
@@ -245,7 +245,8 @@ class LinearTrace(Trace):
         linear = [type(each) is LinearTracer and each._trace is self for each in operands]
         if not any(linear):
             return self.parent.process(operation, operands)
-        require_linear(operation, linear)
+        if not operation.is_linear_in(linear):
+            raise not_linear(operation)
         targets = [
             (each.node, each.index) if flag else None
             for each, flag in zip(operands, linear, strict=True)

@@ -25,11 +25,10 @@ class _Interned:
     __slots__ = ()
     is_dynamic: bool = False
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
+    def __setattr__(self, name: str, value: Any = None) -> NoReturn:
         raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
+    __delattr__ = __setattr__
 
 
 class Shape(_Interned):
@@ -225,21 +224,15 @@ def _dynamic_flags(dynamic: Iterable[bool], rank: int) -> tuple[bool, ...]:
 
 def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[Any], str]) -> str:
     # An explicit stack, as in `parse_shape`.
-    parts = [opening]
-    stack = [iter(shape.elements)]
+    parts: list[str] = []
+    stack: list[AnyShape | str] = [shape]
     while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-            parts.append(closing)
-            continue
-        if parts[-1] is not opening:
-            parts.append(", ")
-        if isinstance(element, TupleShape):
-            parts.append(opening)
-            stack.append(iter(element.elements))
-        else:
-            parts.append(text(element))
+        each = stack.pop()
+        if isinstance(each, TupleShape):
+            separated = [part for member in each.elements for part in (", ", member)]
+            stack += [closing, *reversed(separated[1:])]
+            each = opening
+        parts.append(each if isinstance(each, str) else text(each))
     return "".join(parts)
 
 
