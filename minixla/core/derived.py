@@ -15,8 +15,8 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.forward import ForwardTrace, has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import pullback_by, spread
+from minixla.core.registry import role
 from minixla.core.reverse import ReverseTrace, ReverseTracer
-from minixla.core.roles import role
 from minixla.core.state import state
 from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_graph, tracing, under
 

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from minixla.core.attributes import spelling
-from minixla.core.roles import role
+from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
-from minixla.core.roles import role
+from minixla.core.registry import role
 from minixla.core.tracer import is_dynamic
 from minixla.core.tracing import shape_of
 from minixla.core.tuples import TupleValue

@@ -7,20 +7,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from minixla.core.errors import (
-    AttributeValueError,
-    DerivativeError,
-    ErrorType,
-    MinixlaError,
-    ShapeError,
-    SizeError,
-    TransformError,
-    explain,
-    too_large,
-)
+from minixla.core import errors
+from minixla.core.errors import ErrorType, MinixlaError, ShapeError, explain
 from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
-from minixla.core.registry import full_name, operation_named, registered
+from minixla.core.registry import full_name, operation_named, registered, role
 from minixla.core.registry import register as register
 from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.state import state as _state
@@ -213,7 +204,7 @@ class Operation(Record):
             results: what the operation gave for `primals`.
         """
         if self.linear_operands is None:
-            raise self.lacks("jvp", DerivativeError, _DERIVATIVE_ADVICE)
+            raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
         from minixla.core.linear import linear_jvp  # it applies operations
 
         return linear_jvp(self, primals, tangents)
@@ -231,7 +222,7 @@ class Operation(Record):
         Returns:
             A cotangent or None for each operand.
         """
-        raise self.lacks("transpose", DerivativeError, _DERIVATIVE_ADVICE)
+        raise self.lacks("transpose", errors.DerivativeError, _DERIVATIVE_ADVICE)
 
     def vjp(
         self, cotangents: Any, operands: Sequence[Any], results: Any, active: Sequence[bool], /
@@ -258,8 +249,6 @@ class Operation(Record):
             The result (or tuple of results) and its batch dimension (or tuple of them; None where
             a result does not depend on the batch). The default runs the members one by one.
         """
-        from minixla.core.roles import role  # roles are operations
-
         return role("batch_by_loop")(self, operands, dimensions)
 
     # Hooks for operations that hold programs: None, or a method of the class.
@@ -283,7 +272,7 @@ class Operation(Record):
     batch_within = _NO_HOOK
 
     def lacks(
-        self, rule: str, kind: type[MinixlaError] = TransformError, advice: str = ""
+        self, rule: str, kind: type[MinixlaError] = errors.TransformError, advice: str = ""
     ) -> MinixlaError:
         """The error of a call of a rule that the class does not give."""
         problem = f"the operation has no {rule} rule"
@@ -312,8 +301,9 @@ class Operation(Record):
         self._refuse_dynamic(shapes)
         try:
             found = self.shape(*shapes)
-        except SizeError as error:
-            raise too_large(self.builder_name, error.problem, self._operand_lines(shapes)) from None
+        except errors.SizeError as error:
+            given = self._operand_lines(shapes)
+            raise errors.too_large(self.builder_name, error.problem, given) from None
         except MinixlaError as error:
             if error.refusal is None or error.refusal[0] is not self:
                 raise
@@ -332,9 +322,11 @@ class Operation(Record):
         names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
-            problem = f"{count} operands were given"
+            problem, advice = (
+                f"{count} operands were given",
+                f"It takes {', '.join(names) or 'none'}.",
+            )
             shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
-            advice = f"It takes {', '.join(names) or 'none'}."
             raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def _refuse_dynamic(self, shapes: ShapeList) -> None:
@@ -358,7 +350,7 @@ class Operation(Record):
 
     def refuse_attribute(self, label: str, problem: str, advice: str) -> NoReturn:
         """Raises AttributeValueError for the check `label`, see `refuse`."""
-        raise self._refusal(AttributeValueError, label, problem, advice)
+        raise self._refusal(errors.AttributeValueError, label, problem, advice)
 
     def _refusal(
         self, kind: type[ErrorType], label: str, problem: str, advice: str, operands: Names = ()

@@ -19,7 +19,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
 from minixla.core.one_program import one_program as one_program
 from minixla.core.operation import Operation
-from minixla.core.roles import role
+from minixla.core.registry import role
 from minixla.core.shapes import AnyShape, shape_of_data
 from minixla.core.snapshots import holds, snapshot
 from minixla.core.source import find_source
