@@ -232,14 +232,14 @@ class Graph:
 
     def stablehlo(self) -> str:
         """The program as a StableHLO module whose public function is `main`."""
-        from minixla.core.stablehlo_text import module_text  # what writes a graph reads it
+        from minixla.core.stablehlo_text import Emitter  # what writes a graph reads it
 
-        return module_text(self)
+        return Emitter().module(self)
 
     def __str__(self) -> str:
-        from minixla.core.hlo_text import hlo_text  # as above
+        from minixla.core.hlo_text import HloEmitter  # as above
 
-        return hlo_text(self)
+        return HloEmitter().module(self)
 
     def _repr_html_(self) -> str:
         from minixla.core.drawing import html_of  # as above

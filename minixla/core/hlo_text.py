@@ -23,11 +23,6 @@ from minixla.core.stablehlo_text import nested_text, quoted
 _ELIDED_ABOVE = 16
 
 
-def hlo_text(graph: Graph) -> str:
-    """The program as an HLO module, computations that it calls before it."""
-    return HloEmitter().module(graph)
-
-
 class HloEmitter:
     """Writes computations and their instructions; operations' `hlo` rules call it."""
 
@@ -45,7 +40,7 @@ class HloEmitter:
         self._called: set[str] = set()
 
     def module(self, graph: Graph) -> str:
-        """The whole module for `graph`."""
+        """The program as an HLO module, computations that it calls before it."""
         name = _identifier(graph.name)
         texts = {name: f"ENTRY {self._computation(graph, name, False)}"}
         callees = {name: self._called}
@@ -77,25 +72,17 @@ class HloEmitter:
     def instruction(
         self, opcode: str, operands: Sequence[str], shape: AnyShape, **attributes: Any
     ) -> str:
-        """Appends one instruction.
+        """Appends one instruction; returns the name of its result.
 
-        Args:
-            opcode: HLO's name, `dynamic-slice`.
-            operands: names that instructions have been given; for a constant the literal's text.
-            shape: the result's shape.
-            attributes: by HLO's name; see `attribute`; None leaves one out.
-
-        Returns:
-            The name of the result.
+        Operands are names that instructions have been given, for a constant the literal's text;
+        attributes are as `attribute` takes them, under HLO's names, and None leaves one out.
         """
         name = self._number(opcode)
         given = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
         if self._source is not None:
-            given.append(f", metadata={_metadata(self._source)}")
-        return self._append(name, f"{shape} {opcode}({', '.join(operands)}){''.join(given)}")
-
-    def _append(self, name: str, text: str) -> str:
-        self._lines[f"%{name}"] = text
+            file, line = quoted(self._source.file), self._source.line
+            given.append(f", metadata={{source_file={file} source_line={line}}}")
+        self._lines[f"%{name}"] = f"{shape} {opcode}({', '.join(operands)}){''.join(given)}"
         return f"%{name}"
 
     def constant(self, literal: Literal) -> str:
@@ -104,7 +91,10 @@ class HloEmitter:
         if literal.is_splat and shape.rank > 0:
             scalar = self.constant(Literal.splat(literal.scalar, Shape(shape.element_type)))
             return self.instruction("broadcast", [scalar], shape, dimensions=())
-        return self.instruction("constant", [_literal_hlo(literal)], shape)
+        text = "{...}"
+        if shape.size <= _ELIDED_ABOVE:
+            text = nested_text(literal.array, shape.element_type, _real_hlo, "{}")
+        return self.instruction("constant", [text], shape)
 
     def pack(self, operands: Sequence[str], shapes: Sequence[AnyShape]) -> str:
         """Several values as one tuple, one value as itself: what `by_tuple` computations take."""
@@ -145,7 +135,7 @@ class HloEmitter:
         shapes = (TupleShape(graph.input_shapes),) if by_tuple else graph.input_shapes
         names = [self._number(f"arg{index}") for index in range(len(shapes))]
         for index, (name, shape) in enumerate(zip(names, shapes, strict=True)):
-            self._append(name, f"{shape} parameter({index})")
+            self._lines[f"%{name}"] = f"{shape} parameter({index})"
         if by_tuple:
             self._members(f"%{names[0]}", graph.inputs)
         else:
@@ -186,16 +176,6 @@ def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:
 def _identifier(name: str) -> str:
     cleaned = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
     return cleaned if cleaned and (cleaned[0].isalpha() or cleaned[0] == "_") else f"_{cleaned}"
-
-
-def _metadata(source: Source) -> str:
-    return f"{{source_file={quoted(source.file)} source_line={source.line}}}"
-
-
-def _literal_hlo(literal: Literal) -> str:
-    if literal.shape.size > _ELIDED_ABOVE:
-        return "{...}"
-    return nested_text(literal.array, literal.shape.element_type, _real_hlo, "{}")
 
 
 def _real_hlo(value: Any) -> str:

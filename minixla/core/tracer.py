@@ -273,12 +273,8 @@ def unknown_value(
 ) -> ConcretizationError:
     """The error where Python asked for a value that is not known, or may not be.
 
-    Args:
-        subject: the transformation.
-        wanted: what was asked for, one of those that `core.questions` knows.
-        where: from which value.
-        given: what is known of it.
-        otherwise: what else to do than the question's advice.
+    `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
+    `where` from which value, of which `given` is known, and `otherwise` what to do besides.
     """
     source = state.source or find_source(2)
     # The line of an instruction that is transformed is not the one that asks.

@@ -183,9 +183,7 @@ def bind(operation: Operation, *operands: Any) -> Any:
 class under:
     """Makes a trace the current one inside a `with` block.
 
-    Args:
-        trace: the trace.
-        is_level: whether a function is run that may be one of many within each other.
+    It counts as a level where a function is run that may be one of many within each other.
     """
 
     __slots__ = ("_is_level", "_level", "_previous", "_trace")
@@ -259,8 +257,7 @@ class GraphTracer(Tracer):
         return copied
 
     def _concrete(self, wanted: str) -> Any:
-        made = self._value.instruction
-        origin = "it is an input of the traced function"
+        made, origin = self._value.instruction, "it is an input of the traced function"
         if made is not None:
             origin = f"it was made by {made.op.builder_name} at {made.source}"
         where = f"where only the shape {self._shape} is known"
@@ -301,20 +298,19 @@ class GraphTrace(Trace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         if operation.stage_operands is not None:
             operation, operands = operation.stage_operands(operands)
-            if any(self._lies_between(operand) for operand in operands):
+            tracers = [operand for operand in operands if isinstance(operand, Tracer)]
+            if any(not self.reaches(x) and _state.trace.reaches(x) for x in tracers):
                 # The function reads a value of the trace that passed the call on.
                 return _state.trace.process(operation, operands)
-        values = tuple(
-            [
-                operand._value
-                if type(operand) is GraphTracer and operand._trace is self
-                else self.capture(operand, operation.builder_name)
-                for operand in operands
-            ]
-        )
+        values = [
+            operand._value
+            if type(operand) is GraphTracer and operand._trace is self
+            else self.capture(operand, operation.builder_name)
+            for operand in operands
+        ]
         result_shapes = operation.infer(tuple([value.shape for value in values]))
         source = _state.source or find_source(2)
-        instruction = Instruction(operation, values, result_shapes, source)
+        instruction = Instruction(operation, tuple(values), result_shapes, source)
         self.instructions.append(instruction)
         if instruction.single:
             return GraphTracer(self, instruction.results[0])
@@ -359,12 +355,6 @@ class GraphTrace(Trace):
         self._constants[id(operand)] = (value, operand, seen)
         return value
 
-    def _lies_between(self, operand: Any) -> bool:
-        """Whether a tracer is of a trace inside this one that is at work."""
-        if not isinstance(operand, Tracer) or self.reaches(operand):
-            return False
-        return _state.trace.reaches(operand)
-
     def _captured(self, tracer: Tracer, subject: str) -> Value:
         if not self.parent.reaches(tracer):
             raise leaked(tracer, subject)
@@ -381,9 +371,8 @@ class GraphTrace(Trace):
         if shape is None:
             raise not_a_value(operand, subject)
         if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
-            literal = Literal(host_array(operand, shape, subject), shape)
-        else:
-            literal = Literal(operand, shape)
+            operand = host_array(operand, shape, subject)
+        literal = Literal(operand, shape)
         if not literal.is_splat or not literal.is_host:
             return self._record_constant(literal)
         scalar = literal.scalar
@@ -423,16 +412,11 @@ def trace_to_graph(
     open_inputs: bool = False,
     where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
-    """The graph of a function, and the tracers of enclosing traces that it captured.
+    """The graph of a function, and the tracers of enclosing traces that are its first inputs.
 
-    These are the graph's first inputs.
-
-    Args:
-        function: takes a tracer for each shape and returns a sequence of values.
-        shapes: the shapes of its arguments.
-        name: the graph's name.
-        open_inputs: whether it may declare more inputs, by `parameter`.
-        where: gives the places of the values in what the user's function returned, for messages.
+    The function takes a tracer for each shape and returns a sequence of values, whose places in
+    what the user's function returned `where` gives for messages; with `open_inputs` it may declare
+    more inputs, by `parameter`.
     """
     trace = GraphTrace(_state.trace)
     trace.open_inputs = open_inputs
@@ -465,22 +449,16 @@ def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 
     Instructions recorded on the way keep the source lines of the original ones.
     """
-    values: dict[int, Any] = {
-        id(value): operand for value, operand in zip(graph.inputs, operands, strict=True)
-    }
-    state = _state
-    process = state.trace.process
-    previous = state.source
+    values = dict(zip(map(id, graph.inputs), operands, strict=True))
+    state, process, previous = _state, _state.trace.process, _state.source
     try:
-        for instruction in graph.instructions:
-            state.source = instruction.source
-            arguments = tuple([values[id(value)] for value in instruction.operands])
-            outcome = process(instruction.op, arguments)
-            if instruction.single:
-                values[id(instruction.results[0])] = outcome
+        for step in graph.instructions:
+            state.source = step.source
+            outcome = process(step.op, tuple([values[id(value)] for value in step.operands]))
+            if step.single:
+                values[id(step.results[0])] = outcome
             else:
-                for value, each in zip(instruction.results, outcome, strict=True):
-                    values[id(value)] = each
+                values.update(zip(map(id, step.results), outcome, strict=True))
     finally:
         state.source = previous
     return [values[id(value)] for value in graph.outputs]
