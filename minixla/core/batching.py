@@ -26,13 +26,10 @@ class BatchTracer(WrappingTracer):
         self.dimension = dimension
 
     def _concrete(self, wanted: str) -> Any:
-        raise unknown_value(
-            "vmap",
-            wanted,
-            "from a value that differs over the batch",
-            [f"one member is {self._shape}, the batch has {self._trace.size} members"],
-            "Or pass the argument unmapped (in_axes=None).",
-        )
+        where = "from a value that differs over the batch"
+        given = [f"one member is {self._shape}, the batch has {self._trace.size} members"]
+        advice = "Or pass the argument unmapped (in_axes=None)."
+        raise unknown_value("vmap", wanted, where, given, advice)
 
 
 def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
@@ -42,14 +39,6 @@ def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
         return TupleShape(map(_member_shape, whole.elements, dimension))
     assert isinstance(whole, Shape), f"{whole} cannot be batched"
     return whole.without_dimension(dimension)
-
-
-def _differs(operation: Operation) -> bool:
-    """Whether members may differ where no operand does: random samples, programs that draw some."""
-    if operation.batch_within is None:
-        return False
-    programs = operation.computations
-    return operation.has_side_effect or any(graph.has_side_effect for graph in programs)
 
 
 class BatchTrace(Trace):
@@ -94,8 +83,11 @@ class BatchTrace(Trace):
             else:
                 values.append(operand)
                 dimensions.append(None)
-        if not is_batched and not _differs(operation):
-            return self.parent.process(operation, operands)
+        if not is_batched:
+            # Members may differ where no operand does: random samples, programs that draw some.
+            effects = (each.has_side_effect for each in (operation, *operation.computations))
+            if operation.batch_within is None or not any(effects):
+                return self.parent.process(operation, operands)
         if operation.stage_operands is None:
             # Inference on one member checks the call as the user wrote it.
             operation.infer(tuple(map(shape_of, operands)))

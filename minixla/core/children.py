@@ -103,7 +103,15 @@ class Helper:
             if self._child is None or self._owner != os.getpid() or self._child.poll() is not None:
                 self._start()
             try:
-                return self._reply(request, seconds, blocks)
+                self._errors.seek(0)
+                self._errors.truncate()
+                self._number += 1
+                self._connection.settimeout(seconds)
+                send(self._stream, self._number, request, blocks)
+                while True:
+                    number, reply, found = receive(self._stream)
+                    if number == self._number:  # not of its death after the answer to the last one
+                        return reply, found
             except (EOFError, OSError, pickle.UnpicklingError) as error:
                 raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
             except BaseException:  # an interrupt: a late reply may be cut in two
@@ -133,19 +141,6 @@ class Helper:
                 stderr=self._errors,
             )
         self._owner = os.getpid()
-
-    def _reply(
-        self, request: object, seconds: float, blocks: Sequence[bytes]
-    ) -> tuple[Any, list[np.ndarray]]:
-        self._errors.seek(0)
-        self._errors.truncate()
-        self._number += 1
-        self._connection.settimeout(seconds)
-        send(self._stream, self._number, request, blocks)
-        while True:
-            number, reply, found = receive(self._stream)
-            if number == self._number:  # not of its death after the answer to the last one
-                return reply, found
 
     def _end(self, patience: float) -> str:
         """Ends it, and tells how it ended and what it wrote since the last request."""

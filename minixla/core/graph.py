@@ -259,11 +259,10 @@ class Graph:
             other._identity = self._identity  # found once
         return self._identity is other._identity
 
-    def __copy__(self) -> Graph:
+    def __copy__(self, memo: object = None) -> Graph:
         return self
 
-    def __deepcopy__(self, memo: object) -> Graph:
-        return self
+    __deepcopy__ = __copy__
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Step by step, since following operands would recurse, and with the programs that it runs

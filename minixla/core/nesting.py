@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import TracebackType
 
 from minixla.core.errors import NestingError, explain
 from minixla.core.source import Source, is_user_file
@@ -108,10 +107,21 @@ class nested:
 
 
 def _nesting_error(error: RecursionError) -> NestingError:
-    places = _user_places(error.__traceback__)
+    places: list[Source] = []  # the user's lines in the traceback, outermost first
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user_file(code.co_filename):
+            places.append(Source(code, traceback.tb_lasti))
+        traceback = traceback.tb_next
     # The frames, thousands of them, say no more than the message will.
     error.__traceback__ = None
-    period = _period(places)
+    # What stands at the ends is how they began, and what the innermost happened to call.
+    quarter = len(places) // 4
+    keys = [hash((id(x.code), x.line)) for x in places[quarter : len(places) - quarter]]
+    # After how many places the calls repeat themselves.
+    periods = (n for n in range(1, len(keys) // 2 + 1) if keys[n:] == keys[:-n])
+    period = next(periods, None)
     if period:
         names = "a function calls itself" if period == 1 else f"{period} lines call each other"
         middle = places[len(places) // 2 :][:period]
@@ -127,29 +137,8 @@ def _nesting_error(error: RecursionError) -> NestingError:
     return explain(NestingError, "trace", problem, given, advice)
 
 
-def _user_places(traceback: TracebackType | None) -> list[tuple[int, Source]]:
-    """The lines of the user's in a traceback, outermost first, each with what identifies it."""
-    places = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if is_user_file(code.co_filename):
-            source = Source(code, traceback.tb_lasti)
-            places.append((hash((id(code), source.line)), source))
-        traceback = traceback.tb_next
-    return places
-
-
-def _period(places: list[tuple[int, Source]]) -> int:
-    """After how many places the calls repeat themselves; 0: they do not."""
-    # What stands at the ends is how they began, and what the innermost happened to call.
-    quarter = len(places) // 4
-    keys = [key for key, _ in places[quarter : len(places) - quarter]]
-    periods = range(1, len(keys) // 2 + 1)
-    return next((n for n in periods if keys[n:] == keys[:-n]), 0)
-
-
-def _listed(places: list[tuple[int, Source]], most: int = 12) -> list[str]:
-    shown = [f"  {source}" for _, source in places]
+def _listed(places: list[Source], most: int = 12) -> list[str]:
+    shown = [f"  {source}" for source in places]
     if len(shown) <= most:
         return shown
     left_out = f"  ... {len(shown) - most} more ..."

@@ -106,13 +106,9 @@ def skip_callers(file: str) -> None:
 
 def is_user_file(file: str) -> bool:
     """Whether the code in a file is the user's, not the framework's."""
-    known = _IS_USER_FILE.get(file)
-    return (_classify(file) if known is None else known) is True
-
-
-def _classify(file: str) -> bool:
-    is_user = _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
-    return is_user
+    if file not in _IS_USER_FILE:
+        _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
+    return _IS_USER_FILE[file] is True
 
 
 def find_source(depth: int = 1) -> Source | None:
@@ -126,7 +122,7 @@ def find_source(depth: int = 1) -> Source | None:
         code = frame.f_code
         is_user = known.get(code.co_filename)
         if is_user is None:
-            is_user = _classify(code.co_filename)
+            is_user = is_user_file(code.co_filename)
         if is_user:
             return Source(code, frame.f_lasti) if is_user is True else None
         frame = frame.f_back

@@ -235,7 +235,10 @@ class Emitter:
             if has_locations:
                 self._location = self._location_of(instruction)
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
-            names.update(zip(map(id, instruction.results), results, strict=True))
+            if len(results) == len(instruction.results) == 1:  # in less time than the general form
+                names[id(instruction.results[0])] = results[0]
+            else:
+                names.update(zip(map(id, instruction.results), results, strict=True))
         self._location = outer
         return [names[id(value)] for value in graph.outputs]
 

@@ -157,7 +157,15 @@ class WrappingTracer(Tracer):
         self.value = self._trace.parent.weakly(self.value)
 
     def _concrete(self, wanted: str) -> Any:
-        return concrete_primal(self, self.value, wanted)
+        """The value that is asked for, where its derivative would not be lost."""
+        if wanted not in _PIECEWISE_CONSTANT:
+            where, given = "from a value that is being differentiated", [f"the value is {self!r}"]
+            advice = (
+                "Its derivative would be lost; where none is wanted, ask for the value of "
+                "mx.stop_gradient(x)."
+            )
+            raise unknown_value(self._trace.transformation, wanted, where, given, advice)
+        return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
 
 
 @cache
@@ -254,18 +262,6 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand")
 
 #: What may be asked of a value that is being differentiated: its derivative is zero anyway.
 _PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python index", "a string"))
-
-
-def concrete_primal(tracer: Tracer, primal: Any, wanted: str) -> Any:
-    """The value that is asked for of a tracer, where its derivative would not be lost."""
-    if wanted not in _PIECEWISE_CONSTANT:
-        where, given = "from a value that is being differentiated", [f"the value is {tracer!r}"]
-        advice = (
-            "Its derivative would be lost; where none is wanted, ask for the value of "
-            "mx.stop_gradient(x)."
-        )
-        raise unknown_value(tracer._trace.transformation, wanted, where, given, advice)
-    return primal._concrete(wanted) if isinstance(primal, Tracer) else primal
 
 
 def unknown_value(
