@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -132,22 +132,16 @@ class Trace:
         return False
 
 
-class _LoadEvaluator(Trace):
+class _LoadEvaluator:
     """Stands for the default evaluator until the first operation loads it."""
 
-    __slots__ = ()
+    parent = None
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        return default_trace().process(operation, operands)
-
-    def lift(self, value: Any, subject: str = "trace") -> Any:
-        return default_trace().lift(value, subject)
-
-    def weakly(self, value: Any) -> Any:
-        return default_trace().weakly(value)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(default_trace(), name)
 
 
-ThreadState.trace = _LoadEvaluator(None)
+ThreadState.trace = _LoadEvaluator()
 
 
 def set_default_trace(trace: Trace) -> None:
@@ -159,7 +153,7 @@ def default_trace() -> Trace:
     """The evaluator that is current outside all transformations, loaded when first asked for."""
     if isinstance(ThreadState.trace, _LoadEvaluator):
         importlib.import_module("minixla.engine")
-    return ThreadState.trace
+    return cast(Trace, ThreadState.trace)
 
 
 def current_trace() -> Trace:
