@@ -49,12 +49,12 @@ class Instruction:
     Attributes:
         op: the operation, which holds its attributes.
         operands: the Values that it reads.
-        results: its result Values, in the order of the operation's results.
+        results: its result Values, in the order of the operation's results, and their `shapes`.
         single: whether the operation gives one value rather than a tuple of values.
         source: the user's line, or None.
     """
 
-    __slots__ = ("operands", "op", "results", "single", "source")
+    __slots__ = ("operands", "op", "results", "shapes", "single", "source")
 
     def __init__(
         self,
@@ -68,21 +68,16 @@ class Instruction:
         self.operands = operands
         self.source = source
         if isinstance(result_shapes, tuple):
-            self.single = False
+            self.single, self.shapes = False, result_shapes
             self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
         else:
-            self.single = True
+            self.single, self.shapes = True, (result_shapes,)
             self.results = (Value(result_shapes, self, 0),)
-
-    @property
-    def shapes(self) -> tuple[AnyShape, ...]:
-        """The shapes of the results."""
-        return tuple([result.shape for result in self.results])
 
     @property
     def result_shapes(self) -> AnyShape | tuple[AnyShape, ...]:
         """The shape of the result, or a tuple of them, as `Operation.infer` gives it."""
-        return self.results[0].shape if self.single else self.shapes
+        return self.shapes[0] if self.single else self.shapes
 
     def again(self, operands: Sequence[Value], op: Operation | None = None) -> Instruction:
         """The same for other operands, by another operation if one is given."""
@@ -151,20 +146,12 @@ class Graph:
         self.instructions = tuple(instructions)
         self.outputs = tuple(outputs)
         self.name = name
+        self.input_shapes = tuple([value.shape for value in self.inputs])
+        self.output_shapes = tuple([value.shape for value in self.outputs])
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
         self.memo: dict[Any, Any] = {}
         self._hash: int | None = None
         self._identity = object()
-
-    @property
-    def input_shapes(self) -> tuple[AnyShape, ...]:
-        """The shapes of the inputs."""
-        return tuple([value.shape for value in self.inputs])
-
-    @property
-    def output_shapes(self) -> tuple[AnyShape, ...]:
-        """The shapes of the outputs."""
-        return tuple([value.shape for value in self.outputs])
 
     @property
     @inner_first

@@ -36,16 +36,27 @@ class Shape(_Interned):
 
     There is one object for each shape, so equality is identity. A dynamic dimension's size is its
     upper bound. Prints as XLA does: `f32[2,3]`, `s32[<=10]`.
+
+    Attributes:
+        element_type: the type of the elements, and `dtype` that of NumPy.
+        dimensions: the sizes, `rank` how many.
+        dynamic: for each dimension whether its size is only an upper bound; `is_dynamic`: any is.
+        size: the number of elements (of the bounds), `nbytes` of bytes in NumPy.
+        stablehlo: the type in StableHLO.
     """
 
-    __slots__ = ("_text", "dimensions", "dynamic", "element_type", "is_dynamic", "stablehlo")
+    __slots__ = ("_text", "dimensions", "dtype", "dynamic", "element_type", "is_dynamic", "nbytes")
+    __slots__ += ("rank", "size", "stablehlo")
     _interned: dict[tuple[Any, ...], Shape] = {}
 
     element_type: ElementType
     dimensions: tuple[int, ...]
     dynamic: tuple[bool, ...]
-    #: Whether any dimension is dynamic.
     is_dynamic: bool
+    rank: int
+    size: int
+    nbytes: int
+    dtype: np.dtype
     stablehlo: str
 
     def __new__(
@@ -84,32 +95,13 @@ class Shape(_Interned):
             return found
         _check_bytes(declared, sizes)
         self = object.__new__(cls)
-        dynamic = flags or (False,) * len(sizes)
-        _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic)
-        _fill(self, is_dynamic=bool(flags), _text=_print_array(declared, sizes, dynamic))
+        dynamic, dtype, size = flags or (False,) * len(sizes), declared.dtype, math.prod(sizes)
+        _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic, rank=len(sizes))
+        _fill(self, is_dynamic=bool(flags), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
+        _fill(self, _text=_print_array(declared, sizes, dynamic))
         _fill(self, stablehlo=_stablehlo(declared, sizes, dynamic))
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-        return len(self.dimensions)
-
-    @property
-    def size(self) -> int:
-        """The number of elements (of the bounds, where dimensions are dynamic)."""
-        return math.prod(self.dimensions)
-
-    @property
-    def nbytes(self) -> int:
-        """The number of bytes in NumPy."""
-        return self.size * self.element_type.dtype.itemsize
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The NumPy dtype of the elements."""
-        return self.element_type.dtype
 
     def with_element_type(self, other: ElementType) -> Shape:
         """The same dimensions with another element type."""

@@ -205,7 +205,6 @@ def text_of(node: ast.AST) -> str:
 
 
 _SITE, _SITE_OF_NUMPY = Path(__file__).absolute().parents[2], Path(np.__file__).parents[1]
-for _folder in (_SITE / "minixla", _SITE / "minixla_ops"):
-    skip_package(str(_folder))
-for _folder in (_SITE_OF_NUMPY / "numpy", _SITE_OF_NUMPY / "scipy"):
+_FOLDERS = [_SITE / "minixla", _SITE / "minixla_ops"]
+for _folder in (*_FOLDERS, _SITE_OF_NUMPY / "numpy", _SITE_OF_NUMPY / "scipy"):
     skip_package(str(_folder))
