@@ -13,8 +13,7 @@ import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import AttributeValueError, MinixlaError, explain
-from minixla.core.shapes import Shape, TokenShape, TupleShape
-from minixla.core.snapshots import snapshot
+from minixla.core.shapes import Shape, TokenShape, TupleShape, snapshot
 
 # Constants up to this many bytes are printed into programs.
 _PRINTED_BYTES = 4096

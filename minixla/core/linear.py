@@ -9,9 +9,9 @@ from typing import Any
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.registry import role
+from minixla.core.shapes import TupleValue
 from minixla.core.tracer import is_dynamic
 from minixla.core.tracing import shape_of
-from minixla.core.tuples import TupleValue
 
 
 def zeros_like(value: Any) -> Any:

@@ -12,11 +12,10 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
 from minixla.core.linear import add_cotangents, not_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.source import Source, find_source
 from minixla.core.tracer import WrappingTracer, is_dynamic
 from minixla.core.tracing import Trace, Tracer, _state, shape_of
-from minixla.core.tuples import TupleValue
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
 Target = tuple["Node", int] | None

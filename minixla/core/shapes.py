@@ -1,10 +1,15 @@
-"""Shapes of values: arrays (with optional dynamic bounds), tuples and tokens; all interned."""
+"""Shapes of values: arrays (with optional dynamic bounds), tuples and tokens; all interned.
+
+And what has them outside of traces: arrays, of which snapshots are safe from what is written to
+them later, and tuples.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
 import re
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -317,6 +322,22 @@ def _no_shape(text: str, at: int) -> ValueError:
     )
 
 
+class TupleValue:
+    """What a value of tuple shape is where nothing is staged; in a graph it is a traced value.
+
+    Its members are values of any trace, TupleValues among them. As a tangent or cotangent it may
+    hold None, for a member whose is zero.
+    """
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: Sequence[Any]) -> None:
+        self.elements = tuple(elements)
+
+    def __repr__(self) -> str:
+        return f"TupleValue{self.elements!r}"
+
+
 class DeclaredArray(np.ndarray):
     """A NumPy array from inside, a constant of a rule: 64-bit types do not narrow."""
 
@@ -344,3 +365,37 @@ def shape_of_data(value: Any) -> Shape | None:
         return Shape(element_type(dtype), sizes)
     except (TypeError, ValueError):
         return None
+
+
+# By identity of the array: it and its last snapshot, while someone else keeps them alive.
+_TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
+
+
+def snapshot(array: np.ndarray) -> np.ndarray:
+    """A read-only array of what `array` holds now; itself, where nobody can write to it.
+
+    Two snapshots of an array that has not changed meanwhile are one object, so that a program
+    which reads an array in many places holds it once.
+    """
+    if not array.flags.writeable:
+        return array
+    key = id(array)
+    known, last = _TAKEN.get(key, (None, None))
+    if known is not None and last is not None and known() is array:
+        taken = last()
+        if taken is not None and holds(taken, array):
+            return taken
+    taken = array.copy()
+    taken.flags.writeable = False
+    forget = weakref.ref(array, lambda _: _TAKEN.pop(key, None))
+    _TAKEN[key] = (forget, weakref.ref(taken))
+    return taken
+
+
+def holds(taken: np.ndarray, array: np.ndarray) -> bool:
+    """Whether an earlier snapshot of `array` still says what it holds."""
+    return taken is array or (
+        taken.dtype == array.dtype
+        and taken.shape == array.shape
+        and taken.tobytes() == array.tobytes()
+    )

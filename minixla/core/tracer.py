@@ -16,10 +16,9 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.questions import advice_for
-from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, shape_of_data
+from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, TupleValue, shape_of_data
 from minixla.core.source import find_source, given_as, running_expression, text_of
 from minixla.core.state import state
-from minixla.core.tuples import TupleValue
 
 
 class Tracer:

@@ -20,8 +20,7 @@ from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
 from minixla.core.one_program import one_program as one_program
 from minixla.core.operation import Operation
 from minixla.core.registry import role
-from minixla.core.shapes import AnyShape, shape_of_data
-from minixla.core.snapshots import holds, snapshot
+from minixla.core.shapes import AnyShape, TupleValue, holds, shape_of_data, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
@@ -37,7 +36,6 @@ from minixla.core.tracer import (
     unknown_value,
     weak_type_of,
 )
-from minixla.core.tuples import TupleValue
 
 
 class Trace:

@@ -15,7 +15,7 @@ from jax.errors import JaxRuntimeError
 from minixla.core.attributes import spelling
 from minixla.core.errors import MinixlaError
 from minixla.core.operation import Operation
-from minixla.core.shapes import DeclaredArray
+from minixla.core.shapes import DeclaredArray, TupleValue
 from minixla.core.tracing import (
     Trace,
     Tracer,
@@ -26,7 +26,6 @@ from minixla.core.tracing import (
     set_default_trace,
     weak_type_of,
 )
-from minixla.core.tuples import TupleValue
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.program import stage_for_jax
 

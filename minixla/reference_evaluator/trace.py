@@ -9,8 +9,7 @@ import numpy as np
 
 from minixla.core.errors import MinixlaError, ShapeError, explain, too_large
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
-from minixla.core.snapshots import snapshot
+from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue, shape_of_data, snapshot
 from minixla.core.tracer import (
     Tracer,
     can_be_weak,
@@ -21,7 +20,6 @@ from minixla.core.tracer import (
     weak_type_of,
 )
 from minixla.core.tracing import Trace
-from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.widening import wide_type, widened
 
 

@@ -22,9 +22,8 @@ import numpy as np
 
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleValue
 from minixla.core.tracing import default_trace
-from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools.comparison import Comparison, compared, real_part_info, ulp_size, wide
 from minixla.tools.costs import operations_per_element

@@ -16,11 +16,10 @@ from minixla.core.element_types import element_type
 from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
 from minixla.core.operation import Operation
 from minixla.core.reverse import LinearTracer
-from minixla.core.shapes import shape_of_data
+from minixla.core.shapes import TupleValue, shape_of_data
 from minixla.core.source import ReverseSource
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
-from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTracer
 
 

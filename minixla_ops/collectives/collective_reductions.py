@@ -16,9 +16,8 @@ from minixla.core.graph import Graph
 from minixla.core.linear import not_linear, spread
 from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleValue
 from minixla.core.tracing import shape_of
-from minixla.core.tuples import TupleValue
 from minixla_ops.collectives import collective_groups
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order
