@@ -1,8 +1,4 @@
-"""Programs made from programs: the derivative and the batched form of a graph.
-
-Nested programs (Call, loop bodies, branches) are transformed by these; results are kept with the
-graph that they were made from.
-"""
+"""The derivatives and the batched form of a program, which are kept with it."""
 
 from __future__ import annotations
 

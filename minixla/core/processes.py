@@ -1,8 +1,7 @@
-"""The process that a program runs on, as the reference rules of collectives and transfers see it.
+"""The process that a thread runs, as the reference rules of collectives and transfers see it.
 
-Each thread has a current process. Outside `mx.simulate` it is the only replica's only partition,
-which can meet nobody but has queues to and from the host; the processes of a simulation are in
-`minixla.reference_evaluator.simulation`.
+Outside `mx.simulate` (`minixla.reference_evaluator.simulation`) it is the only replica's only
+partition, which can meet nobody but has queues to and from the host.
 """
 
 from __future__ import annotations

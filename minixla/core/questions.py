@@ -1,7 +1,6 @@
 """What Python may ask of a value that has no number: what to write instead.
 
-A question reaches a tracer as a method of Python's, such as `__float__`; what the user wrote
-(`math.sin(x)`, `float(x)`, `"%.3f" % x`) is read off the source where there is one.
+The question is a method such as `__float__`; what the user wrote is read off the source.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from minixla.core.shapes import AnyShape, TupleValue, holds, shape_of_data, snap
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
-from minixla.core.tracebacks import hide_frames
 from minixla.core.tracer import (
     Tracer,
     can_be_weak,
@@ -142,11 +141,6 @@ class _LoadEvaluator:
 ThreadState.trace = _LoadEvaluator()
 
 
-def set_default_trace(trace: Trace) -> None:
-    """Makes `trace` the one that is current in every thread outside all transformations."""
-    ThreadState.trace = trace
-
-
 def default_trace() -> Trace:
     """The evaluator that is current outside all transformations, loaded when first asked for."""
     if isinstance(ThreadState.trace, _LoadEvaluator):
@@ -165,11 +159,7 @@ def bind(operation: Operation, *operands: Any) -> Any:
     Returns:
         The result, or the tuple of results where the operation has several.
     """
-    try:
-        return _state.trace.process(operation, operands)
-    except Exception as error:
-        hide_frames(error)
-        raise
+    return operation(*operands)
 
 
 class under:

@@ -16,6 +16,7 @@ from minixla.core.attributes import spelling
 from minixla.core.errors import MinixlaError
 from minixla.core.operation import Operation
 from minixla.core.shapes import DeclaredArray, TupleValue
+from minixla.core.state import ThreadState
 from minixla.core.tracing import (
     Trace,
     Tracer,
@@ -23,7 +24,6 @@ from minixla.core.tracing import (
     current_trace,
     leaked,
     not_a_value,
-    set_default_trace,
     weak_type_of,
 )
 from minixla.engine.foreign_code import raise_ours
@@ -217,4 +217,4 @@ def _whole(
 
 
 ENGINE = EngineTrace(None)
-set_default_trace(ENGINE)
+ThreadState.trace = ENGINE  # the current one in every thread outside all transformations
