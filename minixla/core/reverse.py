@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
@@ -24,11 +23,10 @@ Pullback = Callable[[Any], Sequence[Any]]
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One recorded step: how to get its operands' cotangents from its results'."""
+    """One recorded step: how to get its operands' cotangents from its results', by index."""
 
     targets: Sequence[Target]
     pullback: Pullback | None
-    single: bool
     source: Source | None
     operation: Operation | None
 
@@ -75,7 +73,7 @@ class ReverseTrace(Trace):
 
     def add_input(self, value: Any) -> ReverseTracer:
         """A tracer for a value whose cotangent is wanted."""
-        return ReverseTracer(self, value, Node((), None, True, None, None), 0)
+        return ReverseTracer(self, value, Node((), None, None, None), 0)
 
     def record(self, node: Node) -> Node:
         """Appends a step."""
@@ -123,22 +121,16 @@ class ReverseTrace(Trace):
         else:
             results = self.parent.process(operation, tuple(values))
             refuse_without_derivative(operation)
-            pullback = None
-        single = type(results) is not tuple
-        is_moved = has_tangent(results) if single else any(map(has_tangent, results))
-        if operation.zero_derivative is not None or not is_moved:
-            return results
-        if pullback is None:
             pullback = _pullback(operation.vjp, results, values, results, active)
-        node = self.record(Node(targets, pullback, single, source, operation))
+        single = type(results) is not tuple
+        moved = [has_tangent(results)] if single else list(map(has_tangent, results))
+        if operation.zero_derivative is not None or not any(moved):
+            return results
+        node = self.record(Node(targets, pullback, source, operation))
         if single:
             return ReverseTracer(self, results, node, 0)
-        return tuple(
-            [
-                ReverseTracer(self, result, node, index) if has_tangent(result) else result
-                for index, result in enumerate(results)
-            ]
-        )
+        pairs = enumerate(zip(results, moved, strict=True))
+        return tuple([ReverseTracer(self, x, node, i) if flag else x for i, (x, flag) in pairs])
 
     def _record_jvp(self, operation: Operation, values: list[Any], targets: list[Target]) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
@@ -170,8 +162,8 @@ class ReverseTrace(Trace):
         if isinstance(tangent, TupleValue):
             targets = [self._target(each) for each in tangent.elements]
             if any(targets):
-                apart = attrgetter("elements")
-                return self.record(Node(targets, apart, True, _state.source, None)), 0
+                node = Node(targets, lambda given: given[0].elements, _state.source, None)
+                return self.record(node), 0
         return None
 
     def pull(
@@ -196,8 +188,7 @@ class ReverseTrace(Trace):
                     continue
                 _state.source = node.source
                 assert node.pullback is not None
-                given = received[0] if node.single else received
-                found = node.pullback(given) if watch is None else watch.pull(node, given)
+                found = node.pullback(received) if watch is None else watch.pull(node, received)
                 for target, cotangent in zip(node.targets, found, strict=True):
                     if target is not None and cotangent is not None:
                         add(*target, cotangent)
@@ -221,9 +212,8 @@ def _pullback(
     are_dynamic = _any_dynamic(operands, results)
 
     def pullback(cotangents: Any) -> Sequence[Any]:
-        if count is not None:
-            cotangents = tuple([cotangents.get(i) for i in range(count)])
-        found = rule(cotangents, operands, *given)
+        wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))
+        found = rule(wanted, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
 
     return pullback
@@ -246,20 +236,15 @@ class LinearTrace(Trace):
             return self.parent.process(operation, operands)
         if not operation.is_linear_in(linear):
             raise not_linear(operation)
-        targets = [
-            (each.node, each.index) if flag else None
-            for each, flag in zip(operands, linear, strict=True)
-        ]
+        pairs = zip(operands, linear, strict=True)
+        targets = [(each.node, each.index) if flag else None for each, flag in pairs]
         shapes = tuple(map(shape_of, operands))
         results = operation.infer(shapes)
         lift, name = self.parent.lift, operation.builder_name
-        known = [
-            shape if flag else lift(each, name)
-            for each, shape, flag in zip(operands, shapes, linear, strict=True)
-        ]
+        triples = zip(operands, shapes, linear, strict=True)
+        known = [shape if flag else lift(each, name) for each, shape, flag in triples]
         pullback = _pullback(operation.transpose, results, known, linear)
-        single, source = type(results) is not tuple, _state.source
-        node = self.recorder.record(Node(targets, pullback, single, source, self.operation))
+        node = self.recorder.record(Node(targets, pullback, _state.source, self.operation))
         if not isinstance(results, tuple):
             return LinearTracer(self, results, node, 0)
         tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])

@@ -117,8 +117,7 @@ class NumberWatch:
             return node.pullback(given)
         with self._resting():
             found = node.pullback(given)
-        before = [*given.values()] if isinstance(given, dict) else [given]
-        self._check_rule("reverse", operation, before, found, lambda: _read(node))
+        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(node))
         return found
 
     def jvp(self, operation: Operation) -> Callable[..., Any]:
