@@ -5,16 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from minixla.core.attributes import spelling
+from minixla.core.attributes import Literal, spelling
+from minixla.core.operation import Operation
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
-
-if TYPE_CHECKING:
-    from minixla.core.attributes import Literal
-    from minixla.core.operation import Operation
-    from minixla.core.source import Source
+from minixla.core.source import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minixla.core import errors
 from minixla.core.errors import ErrorType, MinixlaError, ShapeError, explain
+from minixla.core.linear import add_cotangents, instantiate
 from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered, role
@@ -205,9 +206,17 @@ class Operation(Record):
         """
         if self.linear_operands is None:
             raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
-        from minixla.core.linear import linear_jvp  # it applies operations
-
-        return linear_jvp(self, primals, tangents)
+        self._require_declared([tangent is not None for tangent in tangents])
+        if self.jointly_linear:
+            triples = enumerate(zip(primals, tangents, strict=True))
+            linear = self.linear_operands
+            return self(*[instantiate(t, p) if i in linear else p for i, (p, t) in triples])
+        total = None
+        for index in self.linear_operands:
+            if tangents[index] is not None:
+                mixed = [*primals[:index], tangents[index], *primals[index + 1 :]]
+                total = add_cotangents(total, self(*mixed))
+        return total
 
     def transpose(
         self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /
@@ -232,9 +241,37 @@ class Operation(Record):
         The default transposes a linear operation; operations with neither this rule nor linear
         operands have their jvp transposed.
         """
-        from minixla.core.linear import linear_vjp  # it applies operations
+        self._require_declared(active)
+        if self.jointly_linear:
+            return self.transpose(cotangents, operands, active)
+        indices = range(len(operands))
+        return [
+            self.transpose(cotangents, operands, [i == index for i in indices])[index]
+            if active[index]
+            else None
+            for index in indices
+        ]
 
-        return linear_vjp(self, cotangents, operands, active)
+    def _require_declared(self, active: Sequence[bool]) -> None:
+        """Raises DerivativeError where an operand that is differentiated is not a linear one."""
+        linear = self.linear_operands or ()
+        if len(linear) >= len(active):
+            return
+        labels = zip(self.operand_labels(len(active)), active, strict=True)
+        missing = [label for i, (label, flag) in enumerate(labels) if flag and i not in linear]
+        if missing:
+            problem = f"it has no derivative with respect to {', '.join(missing)}"
+            advice = (
+                "Wrap that operand in mx.stop_gradient, or give the call a rule with mx.custom_jvp "
+                "or mx.custom_vjp."
+            )
+            raise explain(errors.DerivativeError, self.builder_name, problem, advice=advice)
+
+    def not_linear(self, *given: str) -> MinixlaError:
+        """The error for its transpose where it is not linear, as the given lines say."""
+        problem = "a jvp rule applies it to a tangent, but it is not linear there"
+        advice = "A jvp rule must be linear in its tangents, for reverse mode transposes it."
+        return explain(errors.DerivativeError, self.builder_name, problem, given, advice)
 
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /

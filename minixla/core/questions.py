@@ -40,7 +40,7 @@ OF_MATH = {
 }
 # Functions of `math` that have no such form.
 _WITHOUT = ("comb", "perm", "ulp")
-_MAKERS = dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray")
+_MAKERS: dict[str, str] = dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray")
 _MAKERS["array"] = "array"
 # Python's functions that compare, by how many arguments they have, where that matters.
 _BUILTINS: dict[Any, str] = {

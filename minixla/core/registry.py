@@ -12,17 +12,14 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from minixla.core import errors
 from minixla.core.errors import explain
 from minixla.core.shapes import Shape, TokenShape, TupleShape
 from minixla.core.tracer import shape_of
 
-if TYPE_CHECKING:
-    from minixla.core.operation import Operation
-
-OperationClass = TypeVar("OperationClass", bound="Operation")
+Class = TypeVar("Class", bound=type[Any])
 
 _XLA = "xla"
 #: The classes of XLA's operations by XLA's name (`DotGeneral`). Any: each has its own attributes.
@@ -48,7 +45,7 @@ def _joined(space: str, name: str) -> str:
     return name if space == _XLA else f"{space}.{name}"
 
 
-def register(cls: type[OperationClass]) -> type[OperationClass]:
+def register(cls: Class) -> Class:
     """Class decorator: puts an operation into its namespace.
 
     Raises:

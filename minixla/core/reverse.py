@@ -9,7 +9,7 @@ from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
-from minixla.core.linear import add_cotangents, not_linear, with_sizes_of, zeros_like
+from minixla.core.linear import add_cotangents, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.source import Source, find_source
@@ -235,7 +235,7 @@ class LinearTrace(Trace):
         if not any(linear):
             return self.parent.process(operation, operands)
         if not operation.is_linear_in(linear):
-            raise not_linear(operation)
+            raise operation.not_linear()
         pairs = zip(operands, linear, strict=True)
         targets = [(each.node, each.index) if flag else None for each, flag in pairs]
         shapes = tuple(map(shape_of, operands))

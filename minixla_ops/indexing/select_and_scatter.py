@@ -14,7 +14,6 @@ from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.builders import named_like
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.graph import Graph
-from minixla.core.linear import linear_jvp, not_linear
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
@@ -138,7 +137,7 @@ class SelectAndScatter(sliding_windows.Windowed):
             # Which elements are selected is piecewise constant in the operand.
             if tangents[1] is None and tangents[2] is None:
                 return None
-            return linear_jvp(self, primals, [None, *tangents[1:]])
+            return super().jvp(primals, [None, *tangents[1:]], results)
         program = self.program(tuple(map(shape_of, primals)))
         derived = jvp_graph(program, tuple([tangent is not None for tangent in tangents]))
         given = [tangent for tangent in tangents if tangent is not None]
@@ -147,7 +146,7 @@ class SelectAndScatter(sliding_windows.Windowed):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.scatter) != "add":
-            raise not_linear(self, f"{self.scatter.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.scatter.name}: it is linear only where it sums")
         of_source = of_initial = None
         if linear[1]:
             of_source = select_and_gather(cotangents, operands[0], self.select, self.window)
