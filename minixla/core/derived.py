@@ -30,13 +30,10 @@ class EnteredGraph(NamedTuple):
 def entered_graph(
     graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None = None
 ) -> EnteredGraph:
-    """`graph` as a trace makes it: the one way in which transformations enter programs.
+    """`graph` as a trace makes it, by `trace.again`: the way in which all enter programs.
 
-    Args:
-        graph: the body of a call, a loop, a branch.
-        trace: what is entered, by `trace.again`; see Trace.
-        known: what it knows of each input.
-        wanted: what it shall know of each output, where that is less than it finds.
+    `known` is what it knows of each input, `wanted` what it shall know of each output, where that
+    is less than it finds.
     """
     key = trace.memo_key, known, wanted
     is_kept = trace.memo_key is not None
@@ -92,8 +89,8 @@ def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Valu
 class ReverseGraphs(NamedTuple):
     """The two halves of a reverse derivative.
 
-    `forward` gives the results and what `backward` needs. That takes a cotangent for each of
-    `active_outputs` besides, and gives one for each of `active_inputs`; others are always zero.
+    `forward` gives the results and what `backward` needs, which takes a cotangent for each active
+    output besides and gives one for each active input; others are always zero.
     """
 
     forward: Graph

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Literal
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 from minixla.core.stablehlo_text import nested_text, quoted
@@ -120,8 +120,15 @@ class HloEmitter:
         self._lines, self._values, self._tuples, self._called = {}, {}, {}, set()
         self._source = None
         parameters = self._parameters(graph, by_tuple)
-        for instruction in graph.instructions:
-            self._instruction(instruction)
+        for step in graph.instructions:
+            self._source = step.source
+            operands = [self._read(value) for value in step.operands]
+            shapes = [value.shape for value in step.operands]
+            made = step.op.hlo(self, operands, shapes, _joint_shape(step.shapes))
+            if len(step.results) == 1:
+                self._values[id(step.results[0])] = made
+            else:
+                self._members(made, step.results)
         self._source = None
         outputs = [self._read(value) for value in graph.outputs]
         result = _joint_shape(graph.output_shapes)
@@ -142,18 +149,6 @@ class HloEmitter:
             pairs = zip(graph.inputs, names, strict=True)
             self._values.update({id(value): f"%{name}" for value, name in pairs})
         return ", ".join([f"{n}: {s}" for n, s in zip(names, shapes, strict=True)])
-
-    def _instruction(self, instruction: Instruction) -> None:
-        self._source = instruction.source
-        operands = [self._read(value) for value in instruction.operands]
-        shapes = [value.shape for value in instruction.operands]
-        result = _joint_shape(instruction.shapes)
-        name = instruction.op.hlo(self, operands, shapes, result)
-        results = instruction.results
-        if len(results) == 1:
-            self._values[id(results[0])] = name
-        else:
-            self._members(name, results)
 
     def _members(self, owner: str, values: Sequence[Value]) -> None:
         self._tuples.update({id(value): (owner, index) for index, value in enumerate(values)})

@@ -21,8 +21,7 @@ def zeros_like(value: Any) -> Any:
 def with_sizes_of(value: Any, like: Any) -> Any:
     """`value` (or None) with its dimensions dynamic where those of `like` are, and as large.
 
-    What it gets beyond its size is zero. Values of other dimensions than `like`, which may be a
-    Shape where its values are not known, stay as they are.
+    What it gets beyond its size is zero. Values of other dimensions than `like` (or a Shape) stay.
     """
     if value is None or not (is_dynamic(value) or is_dynamic(like)):
         return value
@@ -64,8 +63,7 @@ def pullback_by(
 ) -> Callable[[Any], list[Any]]:
     """A pullback, as `Operation.linearize` gives it.
 
-    `backward` takes the cotangents of the results that `outputs` marks and gives those of the
-    operands that `inputs` marks.
+    `backward` takes cotangents of the results that `outputs` marks, gives those of `inputs`.
     """
 
     def pullback(cotangents: Any) -> list[Any]:

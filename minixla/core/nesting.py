@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from typing import ClassVar
 
 from minixla.core.errors import NestingError, explain
 from minixla.core.source import Source, is_user_file
@@ -26,31 +27,9 @@ _STACK, _STACK_OF_THREADS = 8 << 20, 2 << 20  # where the system has no limit, o
 class _Limit:
     """Python's recursion limit, which all threads share, and who has had it raised."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.threads: set[int] = set()  # in which levels have piled up
-        self._before = self._raised = 0
-
-    def raise_by(self, thread: int, frames: int) -> None:
-        """Makes room for so many frames above those that the user may have, if the stack has it."""
-        with self._lock:
-            if not self.threads:
-                self._before = self._raised = sys.getrecursionlimit()
-            self.threads.add(thread)
-            wanted = min(self._before + frames, _stack_size() // _BYTES_PER_FRAME)
-            if wanted > sys.getrecursionlimit():
-                sys.setrecursionlimit(wanted)
-                self._raised = wanted
-
-    def restore(self, thread: int) -> None:
-        """Takes the room of a thread back; the last one leaves the limit as it was."""
-        with self._lock:
-            self.threads.remove(thread)
-            if not self.threads and sys.getrecursionlimit() == self._raised:
-                sys.setrecursionlimit(self._before)
-
-
-_LIMIT = _Limit()
+    lock = threading.Lock()
+    threads: ClassVar[set[int]] = set()  # in which levels have piled up
+    before = raised = 0
 
 
 def _stack_size() -> int:
@@ -77,7 +56,15 @@ def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
     before = state.own_frames
     state.own_frames = now = before + frames
     if now // _STEP != before // _STEP:
-        _LIMIT.raise_by(threading.get_ident(), now + _STEP)
+        with _Limit.lock:
+            if not _Limit.threads:
+                _Limit.before = _Limit.raised = sys.getrecursionlimit()
+            _Limit.threads.add(threading.get_ident())
+            # Above those that the user may have, if the stack has room.
+            wanted = min(_Limit.before + now + _STEP, _stack_size() // _BYTES_PER_FRAME)
+            if wanted > sys.getrecursionlimit():
+                sys.setrecursionlimit(wanted)
+                _Limit.raised = wanted
     return before
 
 
@@ -87,9 +74,13 @@ def leave_level(before: int, error: BaseException | None) -> None:
     Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
     """
     state.own_frames = before
-    if before or (thread := threading.get_ident()) not in _LIMIT.threads:
+    if before or (thread := threading.get_ident()) not in _Limit.threads:
         return
-    _LIMIT.restore(thread)
+    with _Limit.lock:
+        _Limit.threads.remove(thread)
+        # The last one leaves the limit as it was.
+        if not _Limit.threads and sys.getrecursionlimit() == _Limit.raised:
+            sys.setrecursionlimit(_Limit.before)
     if isinstance(error, RecursionError) and not isinstance(error, NestingError):
         raise _nesting_error(error) from None
 

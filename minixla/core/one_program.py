@@ -16,11 +16,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def one_program(*names: str) -> Callable[[Function], Function]:
     """Marks a function of arrays and Python numbers that evaluators may run as one program.
 
-    Its results must depend on nothing else; what it does with tracers stays as it is.
-
-    Args:
-        names: the parameters that are operands (arrays, numbers or None); the others are options,
-            whose values a program is made for. None given: all are operands, by position.
+    Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
+    the parameters that are operands (arrays, numbers or None); the others are options, whose values
+    a program is made for. None given: all are operands, by position.
     """
 
     def marked(function: Function) -> Function:
@@ -31,10 +29,9 @@ def one_program(*names: str) -> Callable[[Function], Function]:
         @wraps(function)
         def called(*given: Any, **options: Any) -> Any:
             try:
-                at_once = state.trace.at_once
+                at_once, result = state.trace.at_once, NotImplemented
                 if at_once is None:
                     return function(*given, **options)
-                result = NotImplemented
                 if not names:
                     result = at_once(function, given, names, options)
                 else:

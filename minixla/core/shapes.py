@@ -374,8 +374,7 @@ _TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
 def snapshot(array: np.ndarray) -> np.ndarray:
     """A read-only array of what `array` holds now; itself, where nobody can write to it.
 
-    Two snapshots of an array that has not changed meanwhile are one object, so that a program
-    which reads an array in many places holds it once.
+    Two snapshots of an unchanged array are one object, which a program that reads it holds once.
     """
     if not array.flags.writeable:
         return array

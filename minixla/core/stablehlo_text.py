@@ -11,7 +11,7 @@ import numpy as np
 
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
-from minixla.core.graph import Graph, Instruction
+from minixla.core.graph import Graph
 from minixla.core.nesting import nested
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
@@ -227,13 +227,20 @@ class Emitter:
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         outer = self._location
         names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
-        has_locations = self._locations is not None
         for instruction in graph.instructions:
             values = instruction.operands
             operands = [names[id(value)] for value in values]
             shapes = [value.shape for value in values]
-            if has_locations:
-                self._location = self._location_of(instruction)
+            if self._locations is not None:
+                self.source = source = instruction.source
+                self._location = ""
+                if source is not None:
+                    # Code objects are equal across files, so they count by identity.
+                    key = (id(source.code), source.instruction)
+                    found = self._locations.get(key)
+                    if found is None:
+                        found = self._locations[key] = f"loc{len(self._locations)}", source
+                    self._location = f" loc(#{found[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
             if len(results) == len(instruction.results) == 1:  # in less time than the general form
                 names[id(instruction.results[0])] = results[0]
@@ -241,18 +248,6 @@ class Emitter:
                 names.update(zip(map(id, instruction.results), results, strict=True))
         self._location = outer
         return [names[id(value)] for value in graph.outputs]
-
-    def _location_of(self, instruction: Instruction) -> str:
-        self.source = source = instruction.source
-        if source is None:
-            return ""
-        assert self._locations is not None
-        # Code objects are equal across files, so they count by identity.
-        key = (id(source.code), source.instruction)
-        found = self._locations.get(key)
-        if found is None:
-            found = self._locations[key] = f"loc{len(self._locations)}", source
-        return f" loc(#{found[0]})"
 
 
 def quoted(text: str) -> str:

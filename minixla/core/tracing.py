@@ -31,10 +31,10 @@ from minixla.core.tracer import (
     host_array,
     leaked,
     not_a_value,
-    shape_of,
     unknown_value,
     weak_type_of,
 )
+from minixla.core.tracer import shape_of as shape_of
 
 
 class Trace:
@@ -324,10 +324,18 @@ class GraphTrace(Trace):
         if isinstance(operand, Tracer):
             if operand._trace is self:
                 return operand._value  # type: ignore[attr-defined]  # of its own kind of tracer
-            value = self._captured(operand, subject)
+            if not self.parent.reaches(operand):
+                raise leaked(operand, subject)
+            literal = operand._value.literal if type(operand) is GraphTracer else None
+            if literal is not None:
+                value = self._record_constant(literal)
+            else:
+                value = Value(operand._shape, None, len(self.captured))
+                self.captured.append(operand)
+                self.captured_inputs.append(value)
         elif isinstance(operand, TupleValue):
-            members = [self.capture(element, subject) for element in operand.elements]
-            value = self._record(role("tuple")(), members, shape_of(operand))
+            members = [self.lift(element, subject) for element in operand.elements]
+            value = self.process(role("tuple")(), tuple(members))._value
         elif isinstance(operand, np.ndarray) and operand.flags.writeable:
             seen = snapshot(operand)
             value = self.capture(seen, subject)
@@ -335,17 +343,6 @@ class GraphTrace(Trace):
             value = self._constant(operand, subject)
         # The operand is kept alive, so that no other object gets its identity.
         self._constants[id(operand)] = (value, operand, seen)
-        return value
-
-    def _captured(self, tracer: Tracer, subject: str) -> Value:
-        if not self.parent.reaches(tracer):
-            raise leaked(tracer, subject)
-        literal = tracer._value.literal if type(tracer) is GraphTracer else None
-        if literal is not None:
-            return self._record_constant(literal)
-        value = Value(tracer._shape, None, len(self.captured))
-        self.captured.append(tracer)
-        self.captured_inputs.append(value)
         return value
 
     def _constant(self, operand: Any, subject: str) -> Value:
@@ -366,13 +363,7 @@ class GraphTrace(Trace):
         return value
 
     def _record_constant(self, literal: Literal) -> Value:
-        return self._record(role("constant")(literal), (), literal.shape)
-
-    def _record(self, operation: Any, operands: Sequence[Value], shape: AnyShape) -> Value:
-        source = _state.source or find_source(5)
-        instruction = Instruction(operation, tuple(operands), shape, source)
-        self.instructions.append(instruction)
-        return instruction.results[0]
+        return self.process(role("constant")(literal), ())._value
 
     def graph(self, outputs: Sequence[Any], name: str = "main", where: _Where = tuple) -> Graph:
         """The recorded program, captured inputs first; `where` gives the places of outputs."""
