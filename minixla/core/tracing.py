@@ -363,7 +363,11 @@ class GraphTrace(Trace):
         return value
 
     def _record_constant(self, literal: Literal) -> Value:
-        return self.process(role("constant")(literal), ())._value
+        # Programs have many: this takes half the time of `process`.
+        source = _state.source or find_source(4)
+        made = Instruction(role("constant")(literal), (), literal.shape, source)
+        self.instructions.append(made)
+        return made.results[0]
 
     def graph(self, outputs: Sequence[Any], name: str = "main", where: _Where = tuple) -> Graph:
         """The recorded program, captured inputs first; `where` gives the places of outputs."""
