@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from minixla.core.attributes import REQUIRED
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from minixla.core.tracebacks import Function
 
 
 def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:

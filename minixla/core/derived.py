@@ -135,8 +135,7 @@ def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tup
     everything = call(graphs.forward, *operands)
     results, residuals = everything[:count], everything[count:]
     backward = partial(call, graphs.backward, *residuals)
-    pullback = pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)
-    return results, pullback
+    return results, pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)
 
 
 def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:

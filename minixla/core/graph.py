@@ -5,15 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from minixla.core.attributes import Literal, spelling
 from minixla.core.operation import Operation
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from minixla.core.tracebacks import Function
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
@@ -84,9 +83,7 @@ class Instruction:
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
         op = self.op
-        if op.is_plain:
-            return False
-        return op.has_side_effect or any(graph.has_side_effect for graph in op.computations)
+        return not op.is_plain and any(each.has_side_effect for each in (op, *op.computations))
 
     def __repr__(self) -> str:
         return f"<Instruction {self.op.hlo_name} -> {self.shapes}>"
@@ -351,8 +348,7 @@ def _same_program(first: Graph, second: Graph) -> bool:
     # Programs of equal parts have one number, inner ones first: they may be nested deeply.
     for each in (first, second):
         for graph in innermost_first(each, lambda each: id(each) in programs):
-            parts = graph._parts(written)
-            programs[id(graph)] = numbers.setdefault(parts, _Place(len(numbers)))
+            programs[id(graph)] = numbers.setdefault(graph._parts(written), _Place(len(numbers)))
     return programs[id(first)] == programs[id(second)]
 
 

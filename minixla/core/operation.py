@@ -184,8 +184,7 @@ class Operation(Record):
         that HLO has in another form (as several instructions, or in other order) write that. Where
         there is not exactly one result, `result` is the shape of their tuple.
         """
-        texts = self.hlo_attributes(shapes)
-        return emit.instruction(self.hlo_name, operands, result, **texts)
+        return emit.instruction(self.hlo_name, operands, result, **self.hlo_attributes(shapes))
 
     def hlo_attributes(self, shapes: ShapeList, /) -> dict[str, Any]:
         """The attributes under the names and in the notation of HLO.

@@ -27,8 +27,7 @@ _NOTE = f"(Frames of minixla and JAX are hidden; {_OPTION}=off shows them.)"
 
 def _is_filtering() -> bool:
     """Whether frames are hidden; the environment is asked anew for each error."""
-    given = os.environ.get(_OPTION) or os.environ.get(_OPTION_OF_JAX)
-    return given != "off"
+    return (os.environ.get(_OPTION) or os.environ.get(_OPTION_OF_JAX)) != "off"
 
 
 def api_boundary(function: Function) -> Function:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -17,13 +19,13 @@ from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
-from minixla.core.one_program import one_program as one_program
 from minixla.core.operation import Operation
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape, TupleValue, holds, shape_of_data, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
+from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import (
     Tracer,
     can_be_weak,
@@ -160,6 +162,45 @@ def bind(operation: Operation, *operands: Any) -> Any:
         The result, or the tuple of results where the operation has several.
     """
     return operation(*operands)
+
+
+def one_program(*names: str) -> Callable[[Function], Function]:
+    """Marks a function of arrays and Python numbers that evaluators may run as one program.
+
+    Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
+    the parameters that are operands (arrays, numbers or None); the others are options, whose values
+    a program is made for. None given: all are operands, by position.
+    """
+
+    def marked(function: Function) -> Function:
+        parameters = inspect.signature(function).parameters
+        positions = tuple(parameters)
+        unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
+
+        @wraps(function)
+        def called(*given: Any, **options: Any) -> Any:
+            try:
+                at_once, result = _state.trace.at_once, NotImplemented
+                if at_once is None:
+                    return function(*given, **options)
+                if not names:
+                    result = at_once(function, given, names, options)
+                else:
+                    named = {**dict(zip(positions, given, strict=False)), **options}
+                    # Otherwise too many are given, or one twice or by a name that it has not,
+                    # which the function refuses.
+                    if len(named) == len(given) + len(options) and unnamed.isdisjoint(options):
+                        present = tuple([name for name in names if name in named])
+                        operands = tuple([named.pop(name) for name in present])
+                        result = at_once(function, operands, present, named)
+                return function(*given, **options) if result is NotImplemented else result
+            except Exception as error:
+                hide_frames(error)
+                raise
+
+        return cast(Function, called)
+
+    return marked
 
 
 class under:
