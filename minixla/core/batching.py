@@ -7,23 +7,23 @@ from typing import Any
 
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracer import WrappingTracer, unknown_value
+from minixla.core.tracer import WrappingTracer, unknown_value, unwrapped
 from minixla.core.tracing import Trace, _state, shape_of
 
 
 class BatchTracer(WrappingTracer):
-    """A value of the parent trace one dimension of which is the batch.
+    """A value of the parent trace of which is known which dimension is the batch.
 
-    For a tuple, `dimension` is a tuple: that of each member, None where the member has no batch.
+    For a tuple that is a tuple: that of each member, None where the member has no batch.
     """
 
-    __slots__ = ("dimension",)
+    __slots__ = ()
 
     def __init__(self, trace: BatchTrace, value: Any, dimension: Any) -> None:
         self._trace = trace
         self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
-        self.dimension = dimension
+        self.known = dimension
 
     def _concrete(self, wanted: str) -> Any:
         where = "from a value that differs over the batch"
@@ -60,11 +60,6 @@ class BatchTrace(Trace):
     def again(self, parent: Trace) -> BatchTrace:
         return BatchTrace(parent, self.size)
 
-    def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
-        """The whole batch; where it stands is known."""
-        is_own = type(value) is BatchTracer and value._trace is self
-        return ([value.value], value.dimension) if is_own else ([value], None)
-
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
         return values[0] if known is None else BatchTracer(self, values[0], known)
 
@@ -72,17 +67,7 @@ class BatchTrace(Trace):
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        values: list[Any] = []
-        dimensions: list[int | None] = []
-        is_batched = False
-        for operand in operands:
-            if type(operand) is BatchTracer and operand._trace is self:
-                values.append(operand.value)
-                dimensions.append(operand.dimension)
-                is_batched = True
-            else:
-                values.append(operand)
-                dimensions.append(None)
+        values, dimensions, is_batched = unwrapped(self, BatchTracer, operands)
         if not is_batched:
             # Members may differ where no operand does: random samples, programs that draw some.
             effects = (each.has_side_effect for each in (operation, *operation.computations))

@@ -12,7 +12,7 @@ from minixla.core.forward import ForwardTrace, has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.registry import role
-from minixla.core.reverse import ReverseTrace, ReverseTracer
+from minixla.core.reverse import ReverseTrace
 from minixla.core.state import state
 from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_graph, tracing, under
 
@@ -111,7 +111,7 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     with tracing(forward):
         with tracing(reverse):
             outputs = evaluate_graph(graph, inputs)
-        mine = [type(each) is ReverseTracer and each._trace is reverse for each in outputs]
+        mine = list(map(reverse.is_own, outputs))
         results = [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
         cotangents = [
             backward.add_input(result._shape) if flag else None

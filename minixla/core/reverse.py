@@ -13,7 +13,7 @@ from minixla.core.linear import add_cotangents, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.source import Source, find_source
-from minixla.core.tracer import WrappingTracer, is_dynamic
+from minixla.core.tracer import WrappingTracer, is_dynamic, unwrapped
 from minixla.core.tracing import Trace, Tracer, _state, shape_of
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
@@ -32,28 +32,20 @@ class Node:
 
 
 class ReverseTracer(WrappingTracer):
-    """A value of the parent trace, and the recorded step that its cotangent goes to."""
+    """A value of the parent trace of which is known where its cotangent goes."""
 
-    __slots__ = ("index", "node")
-
-    def __init__(self, trace: ReverseTrace, value: Any, node: Node, index: int) -> None:
-        self._trace = trace
-        self._shape = shape_of(value)
-        self.value = value
-        self.node = node
-        self.index = index
+    __slots__ = ()
 
 
 class LinearTracer(Tracer):
     """A tangent inside a jvp rule that is being transposed: only its shape is known."""
 
-    __slots__ = ("index", "node")
+    __slots__ = ("target",)
 
-    def __init__(self, trace: LinearTrace, shape: AnyShape, node: Node, index: int) -> None:
+    def __init__(self, trace: LinearTrace, shape: AnyShape, target: Target) -> None:
         self._trace = trace
         self._shape = shape
-        self.node = node
-        self.index = index
+        self.target = target
 
     def _concrete(self, wanted: str) -> Any:
         problem = f"{wanted} was asked for from a tangent that reverse mode transposes"
@@ -73,7 +65,7 @@ class ReverseTrace(Trace):
 
     def add_input(self, value: Any) -> ReverseTracer:
         """A tracer for a value whose cotangent is wanted."""
-        return ReverseTracer(self, value, Node((), None, None, None), 0)
+        return ReverseTracer(self, value, (Node((), None, None, None), 0))
 
     def record(self, node: Node) -> Node:
         """Appends a step."""
@@ -81,17 +73,7 @@ class ReverseTrace(Trace):
         return node
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        values: list[Any] = []
-        targets: list[Target] = []
-        is_active = False
-        for operand in operands:
-            if type(operand) is ReverseTracer and operand._trace is self:
-                values.append(operand.value)
-                targets.append((operand.node, operand.index))
-                is_active = True
-            else:
-                values.append(operand)
-                targets.append(None)
+        values, targets, is_active = unwrapped(self, ReverseTracer, operands)
         if not is_active:
             return self.outside(operation, operands)
         state = _state
@@ -128,15 +110,15 @@ class ReverseTrace(Trace):
             return results
         node = self.record(Node(targets, pullback, source, operation))
         if single:
-            return ReverseTracer(self, results, node, 0)
+            return ReverseTracer(self, results, (node, 0))
         pairs = enumerate(zip(results, moved, strict=True))
-        return tuple([ReverseTracer(self, x, node, i) if flag else x for i, (x, flag) in pairs])
+        return tuple([ReverseTracer(self, x, (node, i)) if flag else x for i, (x, flag) in pairs])
 
     def _record_jvp(self, operation: Operation, values: list[Any], targets: list[Target]) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
         linear = LinearTrace(self.parent, self, operation)
         tangents = [
-            None if target is None else LinearTracer(linear, shape_of(value), *target)
+            None if target is None else LinearTracer(linear, shape_of(value), target)
             for value, target in zip(values, targets, strict=True)
         ]
         _state.trace = linear
@@ -153,12 +135,12 @@ class ReverseTrace(Trace):
 
     def _attach(self, value: Any, tangent: Any) -> Any:
         target = self._target(tangent)
-        return value if target is None else ReverseTracer(self, value, *target)
+        return value if target is None else ReverseTracer(self, value, target)
 
     def _target(self, tangent: Any) -> Target:
         """Where the cotangent of a tangent goes; that of a tuple is taken apart first."""
         if isinstance(tangent, LinearTracer):
-            return tangent.node, tangent.index
+            return tangent.target
         if isinstance(tangent, TupleValue):
             targets = [self._target(each) for each in tangent.elements]
             if any(targets):
@@ -178,8 +160,9 @@ class ReverseTrace(Trace):
             received[index] = add_cotangents(received.get(index), cotangent)
 
         for output, cotangent in zip(outputs, cotangents, strict=True):
-            if type(output) is ReverseTracer and output._trace is self and cotangent is not None:
-                add(output.node, output.index, cotangent)
+            if self.is_own(output) and cotangent is not None:
+                node, index = output.known
+                add(node, index, cotangent)
         previous, watch = _state.source, _state.watch
         try:
             for node in reversed(self.nodes):
@@ -194,7 +177,7 @@ class ReverseTrace(Trace):
                         add(*target, cotangent)
         finally:
             _state.source = previous
-        return [pending[tracer.node].get(0) for tracer in inputs]
+        return [pending[tracer.known[0]].get(0) for tracer in inputs]
 
 
 def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:
@@ -237,7 +220,7 @@ class LinearTrace(Trace):
         if not operation.is_linear_in(linear):
             raise operation.not_linear()
         pairs = zip(operands, linear, strict=True)
-        targets = [(each.node, each.index) if flag else None for each, flag in pairs]
+        targets = [each.target if flag else None for each, flag in pairs]
         shapes = tuple(map(shape_of, operands))
         results = operation.infer(shapes)
         lift, name = self.parent.lift, operation.builder_name
@@ -246,8 +229,8 @@ class LinearTrace(Trace):
         pullback = _pullback(operation.transpose, results, known, linear)
         node = self.recorder.record(Node(targets, pullback, _state.source, self.operation))
         if not isinstance(results, tuple):
-            return LinearTracer(self, results, node, 0)
-        tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
+            return LinearTracer(self, results, (node, 0))
+        tangents = tuple([LinearTracer(self, shape, (node, i)) for i, shape in enumerate(results)])
         if operation.dependent is None:
             return tangents
         flags = operation.dependent(linear)

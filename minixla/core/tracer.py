@@ -141,10 +141,15 @@ class Tracer:
 
 
 class WrappingTracer(Tracer):
-    """A value of the parent trace, and beside it what the trace knows of it."""
+    """A value of the parent trace, and beside it what the trace knows of it, which is not None."""
 
-    __slots__ = ("value",)
-    value: Any
+    __slots__ = ("known", "value")
+
+    def __init__(self, trace: Any, value: Any, known: Any) -> None:
+        self._trace = trace
+        self._shape = shape_of(value)
+        self.value = value
+        self.known = known
 
     @property
     def weak_type(self) -> bool:
@@ -165,6 +170,24 @@ class WrappingTracer(Tracer):
             )
             raise unknown_value(self._trace.transformation, wanted, where, given, advice)
         return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
+
+
+def unwrapped(
+    trace: Any, kind: type[WrappingTracer], operands: Sequence[Any]
+) -> tuple[list[Any], list[Any], bool]:
+    """The parent's values, what a trace knows of its own tracers (else None), and if it has any."""
+    values: list[Any] = []
+    known: list[Any] = []
+    has_own = False
+    for operand in operands:
+        if type(operand) is kind and operand._trace is trace:
+            values.append(operand.value)
+            known.append(operand.known)
+            has_own = True
+        else:
+            values.append(operand)
+            known.append(None)
+    return values, known, has_own
 
 
 @cache

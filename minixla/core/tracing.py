@@ -98,7 +98,7 @@ class Trace:
 
     def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
         """The parent's values that a value is made of, and what is known of it while tracing."""
-        return [value], None
+        return ([value.value], value.known) if self.is_own(value) else ([value], None)
 
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
         """The value that was taken apart."""
@@ -120,6 +120,10 @@ class Trace:
     def evaluator(self) -> Trace:
         """The trace that does the work: itself, unless it only watches another."""
         return self
+
+    def is_own(self, value: Any) -> bool:
+        """Whether a value is a tracer of this trace."""
+        return isinstance(value, Tracer) and value._trace is self
 
     def reaches(self, tracer: Tracer) -> bool:
         """Whether a tracer is of this trace or an enclosing one, which has not ended."""

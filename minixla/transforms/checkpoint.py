@@ -12,7 +12,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import Operation
-from minixla.core.reverse import ReverseTrace, ReverseTracer
+from minixla.core.reverse import ReverseTrace
 from minixla.core.tracing import Trace, _state, trace_to_graph, tracing
 from minixla.transforms.arguments import Arguments, Numbers, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
@@ -135,7 +135,7 @@ def _by_rules(graph: Graph, active: Sequence[bool]) -> Graph:
 
     def function(*primals: Any) -> list[Any]:
         found = _Recorded(graph, primals, active, {})
-        mine = [type(x) is ReverseTracer and x._trace is found.trace for x in found.outputs]
+        mine = list(map(found.trace.is_own, found.outputs))
         return [x.value if flag else x for x, flag in zip(found.outputs, mine, strict=True)]
 
     return trace_to_graph(function, graph.input_shapes, graph.name)[0].pruned()

@@ -211,7 +211,7 @@ class _InnerBatchTrace(BatchTrace):
             while type(origin) is _InnerBatchTrace and origin is not value._trace:
                 origin = origin.origin
             if origin is value._trace:
-                return BatchTracer(self, value.value, value.dimension)
+                return BatchTracer(self, value.value, value.known)
         return value
 
 

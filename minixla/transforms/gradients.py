@@ -303,6 +303,6 @@ def jvp(
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
     out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)
     pairs = zip(out.outputs, out.values, strict=True)
-    moving = [derivative_of(x, each.tangent if out.is_own(each) else None) for each, x in pairs]
+    moving = [derivative_of(x, each.known if out.is_own(each) else None) for each, x in pairs]
     pair = out.result(), out.result(moving)
     return (*pair, out.aux) if has_aux else pair
