@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracer import WrappingTracer, unknown_value, unwrapped
+from minixla.core.tracer import WrappingTracer, unknown_value, unwrapped, wrapped
 from minixla.core.tracing import Trace, _state, shape_of
 
 
@@ -32,6 +33,7 @@ class BatchTracer(WrappingTracer):
         raise unknown_value("vmap", wanted, where, given, advice)
 
 
+@lru_cache(maxsize=4096)
 def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
     if dimension is None:
         return whole
@@ -61,7 +63,7 @@ class BatchTrace(Trace):
         return BatchTrace(parent, self.size)
 
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
-        return values[0] if known is None else BatchTracer(self, values[0], known)
+        return wrapped(self, BatchTracer, values[0], known)
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
@@ -85,9 +87,4 @@ class BatchTrace(Trace):
                 results, result_dimensions = operation.batch(values, dimensions)
         finally:
             _state.trace = previous
-        if type(results) is not tuple:
-            return self._wrap(results, result_dimensions)
-        return tuple(map(self._wrap, results, result_dimensions))
-
-    def _wrap(self, value: Any, dimension: int | None) -> Any:
-        return value if dimension is None else BatchTracer(self, value, dimension)
+        return wrapped(self, BatchTracer, results, result_dimensions)

@@ -9,7 +9,7 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracer import WrappingTracer, unwrapped
+from minixla.core.tracer import WrappingTracer, unwrapped, wrapped
 from minixla.core.tracing import GraphTrace, Trace, _state, shape_of, under
 
 
@@ -61,20 +61,13 @@ class ForwardTrace(Trace):
             results, tangents_out = self.derive(operation, primals, tangents)
         finally:
             _state.trace = previous
-        if type(results) is not tuple:
-            return self._wrap(results, tangents_out)
-        if tangents_out is None:
-            return results
-        return tuple(map(self._wrap, results, tangents_out))
+        return wrapped(self, ForwardTracer, results, tangents_out)
 
     def derive(
         self, operation: Operation, primals: list[Any], tangents: list[Any]
     ) -> tuple[Any, Any]:
         """Results and their tangents (None for zero), under the parent."""
         return jvp_of(operation, primals, tangents)
-
-    def _wrap(self, primal: Any, tangent: Any) -> Any:
-        return primal if tangent is None else ForwardTracer(self, primal, tangent)
 
 
 class PartialTrace(GraphTrace):

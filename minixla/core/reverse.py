@@ -13,7 +13,7 @@ from minixla.core.linear import add_cotangents, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.source import Source, find_source
-from minixla.core.tracer import WrappingTracer, is_dynamic, unwrapped
+from minixla.core.tracer import WrappingTracer, is_dynamic, unwrapped, wrapped
 from minixla.core.tracing import Trace, Tracer, _state, shape_of
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
@@ -109,10 +109,8 @@ class ReverseTrace(Trace):
         if operation.zero_derivative is not None or not any(moved):
             return results
         node = self.record(Node(targets, pullback, source, operation))
-        if single:
-            return ReverseTracer(self, results, (node, 0))
-        pairs = enumerate(zip(results, moved, strict=True))
-        return tuple([ReverseTracer(self, x, (node, i)) if flag else x for i, (x, flag) in pairs])
+        known = [(node, index) if flag else None for index, flag in enumerate(moved)]
+        return wrapped(self, ReverseTracer, results, known[0] if single else known)
 
     def _record_jvp(self, operation: Operation, values: list[Any], targets: list[Target]) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
@@ -127,15 +125,11 @@ class ReverseTrace(Trace):
         finally:
             _state.trace = self.parent
             linear.alive = False
-        if type(results) is not tuple:
-            return self._attach(results, tangents_out)
-        if tangents_out is None:
-            return results
-        return tuple(map(self._attach, results, tangents_out))
-
-    def _attach(self, value: Any, tangent: Any) -> Any:
-        target = self._target(tangent)
-        return value if target is None else ReverseTracer(self, value, target)
+        if type(results) is tuple and tangents_out is not None:
+            known: Any = list(map(self._target, tangents_out))
+        else:
+            known = self._target(tangents_out)
+        return wrapped(self, ReverseTracer, results, known)
 
     def _target(self, tangent: Any) -> Target:
         """Where the cotangent of a tangent goes; that of a tuple is taken apart first."""

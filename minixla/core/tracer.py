@@ -147,7 +147,7 @@ class WrappingTracer(Tracer):
 
     def __init__(self, trace: Any, value: Any, known: Any) -> None:
         self._trace = trace
-        self._shape = shape_of(value)
+        self._shape = value._shape if isinstance(value, Tracer) else shape_of(value)
         self.value = value
         self.known = known
 
@@ -188,6 +188,16 @@ def unwrapped(
             values.append(operand)
             known.append(None)
     return values, known, has_own
+
+
+def wrapped(trace: Any, kind: type[WrappingTracer], results: Any, known: Any) -> Any:
+    """One result or a tuple, as tracers where something is known; None where nothing is."""
+    if type(results) is not tuple:
+        return results if known is None else kind(trace, results, known)
+    if known is None:
+        return results
+    pairs = zip(results, known, strict=True)
+    return tuple([x if each is None else kind(trace, x, each) for x, each in pairs])
 
 
 @cache
