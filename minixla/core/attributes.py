@@ -63,11 +63,9 @@ class Attribute:
         return value
 
     def read(self, written: Any) -> Any:
-        """A value from what StableHLO's text says, for `canonical`.
+        """A value, for `canonical`, from what StableHLO's text says.
 
-        Args:
-            written: Python's number, boolean, string, tuple or NumPy's array; of an attribute of
-                MLIR's that is none of these, the text.
+        That is a number, boolean, string, tuple or NumPy's array, of other attributes the text.
         """
         return written
 

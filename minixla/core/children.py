@@ -65,11 +65,7 @@ def stream_to_parent() -> Any:
 
 
 class HelperDied(Exception):
-    """A process that helps did not answer.
-
-    Attributes:
-        is_slow: whether it took too long.
-    """
+    """A process that helps did not answer; `is_slow` says whether it took too long."""
 
     def __init__(self, ending: str, is_slow: bool) -> None:
         super().__init__(ending)

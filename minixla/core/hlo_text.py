@@ -56,10 +56,8 @@ class HloEmitter:
     def computation(self, graph: Graph, by_tuple: bool = False) -> str:
         """A reference (`%body.7`) to a computation that the module will hold.
 
-        Args:
-            graph: what it computes; a result that is not single comes back as a tuple.
-            by_tuple: whether it takes its inputs as one tuple (unless it has just one), as bodies
-                of loops and branches do.
+        Results that are not single come back as a tuple; inputs are given in one `by_tuple` (unless
+        there is just one), as to bodies of loops and branches.
         """
         key = (id(graph), by_tuple and len(graph.inputs) != 1)
         name = self._names.get(key)
