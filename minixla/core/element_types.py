@@ -45,11 +45,10 @@ class ElementType:
         Raises:
             TypeError: there is none (only f32 and f64 have one).
         """
-        if self.is_complex:
-            return self
-        if self.name not in ("f32", "f64"):
+        found = {"f32": C64, "f64": C128}.get(self.name, self)
+        if not found.is_complex:
             raise TypeError(f"there is no complex type with parts of {self.name}")
-        return C64 if self is F32 else C128
+        return found
 
     def __repr__(self) -> str:
         return self.name

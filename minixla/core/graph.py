@@ -355,15 +355,14 @@ def _same_program(first: Graph, second: Graph) -> bool:
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     """The program with the constants that are not printed as its first inputs, and those."""
     constant = role("constant")
-    hoisted = [
-        step
-        for step in graph.instructions
-        if type(step.op) is constant and not step.op.literal.is_printed
-    ]
+    hoisted: dict[Value, Literal] = {}
+    kept: list[Instruction] = []
+    for step in graph.instructions:
+        if type(step.op) is constant and not step.op.literal.is_printed:
+            hoisted[step.results[0]] = step.op.literal
+        else:
+            kept.append(step)
     if not hoisted:
         return graph, []
-    gone = set(map(id, hoisted))
-    kept = [step for step in graph.instructions if id(step) not in gone]
-    inputs = [*[step.results[0] for step in hoisted], *graph.inputs]
-    literals = [step.op.literal for step in hoisted]
-    return Graph(inputs, kept, graph.outputs, graph.name), literals
+    inputs = [*hoisted, *graph.inputs]
+    return Graph(inputs, kept, graph.outputs, graph.name), list(hoisted.values())

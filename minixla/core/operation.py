@@ -358,10 +358,8 @@ class Operation(Record):
         names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
-            problem, advice = (
-                f"{count} operands were given",
-                f"It takes {', '.join(names) or 'none'}.",
-            )
+            problem = f"{count} operands were given"
+            advice = f"It takes {', '.join(names) or 'none'}."
             shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
             raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
