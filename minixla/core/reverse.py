@@ -45,7 +45,11 @@ class LinearTracer(Tracer):
     def __init__(self, trace: LinearTrace, shape: AnyShape, target: Target) -> None:
         self._trace = trace
         self._shape = shape
+        self._weak = False
         self.target = target
+
+    def _mark_weak(self) -> None:
+        """A tangent is not weakly typed."""
 
     def _concrete(self, wanted: str) -> Any:
         problem = f"{wanted} was asked for from a tangent that reverse mode transposes"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,10 @@ class Tracer:
     class by the operation set and by `minixla.numpy`.
     """
 
-    __slots__ = ("__weakref__", "_shape", "_trace")
+    __slots__ = ("__weakref__", "_shape", "_trace", "_weak")
     _trace: Any
     _shape: AnyShape
+    _weak: bool
     # NumPy's and JAX's arrays leave binary operators to us.
     __array_priority__ = 1000
 
@@ -57,19 +57,16 @@ class Tracer:
     @property
     def weak_type(self) -> bool:
         """Whether it came from Python scalars alone, so that promotion favours the other side."""
-        return False
+        return self._weak
 
     def _mark_weak(self) -> None:
-        """Sets `weak_type`, where the trace keeps it; booleans are never weak."""
+        """Sets `weak_type`; booleans are never weak."""
+        shape = self._shape
+        self._weak = isinstance(shape, Shape) and shape.element_type.kind != "pred"
 
     def _weak_copy(self) -> Tracer:
-        """A tracer of the same value that is weakly typed; this one stays as it is."""
-        kind = type(self)
-        copied = kind.__new__(kind)
-        for name in _slots(kind):
-            setattr(copied, name, getattr(self, name))
-        copied._mark_weak()
-        return copied
+        """A tracer of the same value that is weakly typed, where the trace keeps that."""
+        return self
 
     def _array_shape(self) -> Shape:
         if not isinstance(self._shape, Shape):
@@ -160,6 +157,9 @@ class WrappingTracer(Tracer):
         # The value itself may be known elsewhere as a strongly typed one.
         self.value = self._trace.parent.weakly(self.value)
 
+    def _weak_copy(self) -> WrappingTracer:
+        return type(self)(self._trace, self._trace.parent.weakly(self.value), self.known)
+
     def _concrete(self, wanted: str) -> Any:
         """The value that is asked for, where its derivative would not be lost."""
         if wanted not in _PIECEWISE_CONSTANT:
@@ -198,18 +198,6 @@ def wrapped(trace: Any, kind: type[WrappingTracer], results: Any, known: Any) ->
         return results
     pairs = zip(results, known, strict=True)
     return tuple([x if each is None else kind(trace, x, each) for x, each in pairs])
-
-
-@cache
-def _slots(kind: type) -> tuple[str, ...]:
-    """The attributes that tracers of a class have."""
-    names = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
-    return tuple([name for name in names if name != "__weakref__"])
-
-
-def can_be_weak(shape: AnyShape) -> bool:
-    """Whether values of a shape may be weakly typed: arrays of numbers."""
-    return isinstance(shape, Shape) and shape.element_type.kind != "pred"
 
 
 def weak_type_of(value: Any) -> bool:

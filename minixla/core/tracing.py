@@ -28,7 +28,6 @@ from minixla.core.state import state as _state
 from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import (
     Tracer,
-    can_be_weak,
     check_value,
     host_array,
     leaked,
@@ -262,21 +261,13 @@ class tracing(under):
 class GraphTracer(Tracer):
     """A value that a graph under construction will compute."""
 
-    __slots__ = ("_value", "_weak")
+    __slots__ = ("_value",)
 
     def __init__(self, trace: GraphTrace, value: Value) -> None:
         self._trace = trace
         self._value = value
         self._shape = value.shape
         self._weak = False
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether it came from Python scalars alone."""
-        return self._weak
-
-    def _mark_weak(self) -> None:
-        self._weak = can_be_weak(self._shape)
 
     def _weak_copy(self) -> GraphTracer:
         copied = GraphTracer(self._trace, self._value)

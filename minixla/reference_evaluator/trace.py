@@ -12,7 +12,6 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue, shape_of_data, snapshot
 from minixla.core.tracer import (
     Tracer,
-    can_be_weak,
     host_array,
     leaked,
     not_a_value,
@@ -26,7 +25,7 @@ from minixla.reference_evaluator.widening import wide_type, widened
 class ReferenceTracer(Tracer):
     """An array (or token) held in NumPy, with the element type it is declared to have."""
 
-    __slots__ = ("_weak", "data")
+    __slots__ = ("data",)
 
     def __init__(self, trace: ReferenceTrace, data: Any, shape: AnyShape) -> None:
         self._trace = trace
@@ -34,13 +33,10 @@ class ReferenceTracer(Tracer):
         self._weak = False
         self.data = data
 
-    @property
-    def weak_type(self) -> bool:
-        """Whether it came from Python scalars alone."""
-        return self._weak
-
-    def _mark_weak(self) -> None:
-        self._weak = can_be_weak(self._shape)
+    def _weak_copy(self) -> ReferenceTracer:
+        copied = ReferenceTracer(self._trace, self.data, self._shape)
+        copied._mark_weak()
+        return copied
 
     def _concrete(self, wanted: str) -> Any:
         return self.data
