@@ -433,7 +433,7 @@ def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
 
 def round_nearest_afz(operand: Any) -> Any:
-    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1."""
+    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz."""
 
 def round_nearest_even(operand: Any) -> Any:
     """The nearest integral value, ties to the even one: 1.5 -> 2. XLA: RoundNearestEven."""

@@ -29,13 +29,19 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     """The function that applies an operation to operands, with attributes behind them.
 
     Its name, signature, defaults and documentation are those of the class; a last operand whose
-    name ends in `...` is a sequence of arrays.
+    name ends in `...` is a sequence of arrays. Where it does more, it is the class's static method
+    `build`.
 
     Args:
         cls: the operation.
         renamed: the parameters of attributes that have another name, such as `shape`, which
             every operation has.
     """
+    if "build" in vars(cls):
+        own = vars(cls)["build"].__func__
+        # Messages name it by its code.
+        own.__code__ = own.__code__.replace(co_name=cls.builder_name, co_qualname=cls.builder_name)
+        return named_like(own, cls)
     names = [name.removesuffix("...") for name in cls.operands]
     listed = [name for name in cls.operands if name.endswith("...")]
     given = [
@@ -65,6 +71,7 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
         f"    return {record}({', '.join(given)})\n"
     )
     space: dict[str, Any] = {"operation": cls, "operand_list": operand_list, **defaults}
+    space["__name__"] = cls.__module__
     exec(compile(source, __file__, "exec"), space)
     function = space[cls.builder_name]
     function.__annotations__ = {name.removesuffix("..."): "Sequence[Any]" for name in listed}

@@ -1,13 +1,10 @@
 """Running graphs on hardware: the only place that touches JAX's internals."""
 
-from minixla.engine import foreign as _foreign
-from minixla.engine import jax_rules as _jax_rules
+from minixla.engine import foreign as _foreign  # noqa: F401 - tells JAX what our tracers are
+from minixla.engine import jax_rules as _jax_rules  # noqa: F401 - tells JAX the rules of programs
 from minixla.engine.eager import ENGINE, EngineTrace
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.lowering import lowered
 from minixla.engine.program import run_graph, stage_for_jax
 
 __all__ = ["ENGINE", "EngineTrace", "lowered", "raise_ours", "run_graph", "stage_for_jax"]
-
-_foreign.register()
-_jax_rules.register()

@@ -22,16 +22,11 @@ _AXIS = "devices"
 Axes = Sequence[int | None]
 
 
-def chosen_devices(
-    size: int, devices: Sequence[Any] | None, backend: str | None
-) -> tuple[Any, ...]:
+def chosen_devices(size: int, devices: Any, backend: str | None) -> tuple[Any, ...]:
     """The devices of all processes, each of which has `size` pieces to run.
 
     They are chosen in the order of `devices`, the same in all processes; by default from all of a
     platform, those of the first process first.
-
-    Raises:
-        TransformError: there are too few; those of one process do not stand together.
     """
     if devices is not None:
         return _first_of_each(size, tuple(devices), jax.process_index())
@@ -41,15 +36,14 @@ def chosen_devices(
 
 @lru_cache(maxsize=256)
 def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any, ...]:
-    owned = [(owner, list(each)) for owner, each in groupby(found, lambda x: x.process_index)]
-    numbers = [owner for owner, _ in owned]
-    if len(set(numbers)) < len(numbers):
+    groups = groupby(found, lambda device: device.process_index)
+    owned = [(owner, list(each)) for owner, each in groups]
+    if len(dict(owned)) < len(owned):
         problem = "the devices of one process do not stand together"
         shown = [f"processes of the devices: {', '.join(str(x.process_index) for x in found)}"]
         advice = "Give all devices of one process, then all of the next."
         raise explain(TransformError, "pmap", problem, shown, advice)
-    counts = {owner: len(each) for owner, each in owned}
-    counts.setdefault(process, 0)
+    counts = {process: 0, **{owner: len(each) for owner, each in owned}}
     for owner, count in counts.items():
         if count < size:
             whose = f" of process {owner}" if len(counts) > 1 else ""
@@ -75,10 +69,7 @@ def surroundings() -> tuple[Any, ...]:
 
 
 def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:
-    """The partitions that meet over an axis of the mesh that JAX is tracing for.
-
-    None where the axis is none of a mesh (`jax.vmap`).
-    """
+    """The partitions that meet over an axis of the mesh of JAX's trace; None: `jax.vmap`'s axis."""
     mesh = jax.sharding.get_abstract_mesh()
     if name not in mesh.axis_names:
         return None
@@ -89,8 +80,7 @@ def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:
 
 def own_count(devices: Sequence[Any]) -> int:
     """How many of the devices belong to this process."""
-    process = jax.process_index()
-    return sum([device.process_index == process for device in devices])
+    return [device.process_index for device in devices].count(jax.process_index())
 
 
 def own_share(axis_size: int, devices: Sequence[Any] | None) -> int:
@@ -101,25 +91,17 @@ def own_share(axis_size: int, devices: Sequence[Any] | None) -> int:
 
 
 def run_mapped(
-    graph: Graph,
-    operands: Sequence[Any],
-    in_axes: Axes,
-    out_axes: Axes,
-    devices: tuple[Any, ...],
-    donated: tuple[int, ...] = (),
+    graph: Graph,  # takes and gives the pieces, without the mapped axes
+    operands: Sequence[Any],  # JAX arrays or tracers
+    in_axes: Axes,  # the mapped axis of each operand; None gives the whole to every device
+    out_axes: Axes,  # where the devices are in each result; None takes that of the first device
+    devices: tuple[Any, ...],  # one for each member of the axes
+    donated: tuple[int, ...] = (),  # the operands whose memory may be used again
 ) -> list[Any]:
     """The results of a program run on every device for its pieces of the operands.
 
     Where some of the devices are other processes', all must make the same call, each with the
     pieces of its own devices.
-
-    Args:
-        graph: takes and gives the pieces, without the mapped axes.
-        operands: JAX arrays or tracers.
-        in_axes: the mapped axis of each operand; None gives the whole to every device.
-        out_axes: where the devices are in each result; None takes that of the first device.
-        devices: one for each member of the axes.
-        donated: the numbers of operands whose memory may be used again.
     """
     is_traced = any(isinstance(operand, JaxTracer) for operand in operands)
     mesh, given, wanted = _mesh(devices), tuple(map(_spec, in_axes)), list(map(_spec, out_axes))
@@ -150,21 +132,17 @@ def run_mapped(
             # This process's members; other processes run the same with theirs.
             from jax.experimental import multihost_utils  # slow to load, and rarely needed
 
-            wide = multihost_utils.host_local_array_to_global_array(
-                list(operands), mesh, list(given)
-            )
+            operands = list(operands)
+            wide = multihost_utils.host_local_array_to_global_array(operands, mesh, list(given))
             return multihost_utils.global_array_to_host_local_array(found(*wide), mesh, wanted)
     except RuntimeError as error:
         raise_ours(error, "pmap")
         raise
-    raise explain(
-        TransformError,
-        "pmap",
-        "devices of other processes cannot take part in a program that JAX traces",
-        [f"{len(devices)} devices, {own} of this process"],
-        "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
-        "already, and mx.grad, mx.jvp and mx.vmap go around it.",
-    )
+    problem = "devices of other processes cannot take part in a program that JAX traces"
+    shown = [f"{len(devices)} devices, {own} of this process"]
+    advice = "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
+    advice += "already, and mx.grad, mx.jvp and mx.vmap go around it."
+    raise explain(TransformError, "pmap", problem, shown, advice)
 
 
 def _placed(operand: Any, wanted: NamedSharding) -> Any:

@@ -12,20 +12,13 @@ import numpy as np
 from jax.core import Tracer as JaxTracer
 from jax.errors import JaxRuntimeError
 
+from minixla.core import tracing
 from minixla.core.attributes import spelling
 from minixla.core.errors import MinixlaError
 from minixla.core.operation import Operation
 from minixla.core.shapes import DeclaredArray, TupleValue
 from minixla.core.state import ThreadState
-from minixla.core.tracing import (
-    Trace,
-    Tracer,
-    check_value,
-    current_trace,
-    leaked,
-    not_a_value,
-    weak_type_of,
-)
+from minixla.core.tracing import Trace, Tracer, current_trace, weak_type_of
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.program import stage_for_jax
 
@@ -111,11 +104,11 @@ _weak_copy = jax.jit(stage_for_jax(_weak))
 def _check(operand: Any, subject: str) -> None:
     """Raises our error for an operand that JAX does not take."""
     if isinstance(operand, Tracer):
-        raise leaked(operand, subject) from None
+        raise tracing.leaked(operand, subject) from None
     if isinstance(operand, TupleValue):
-        raise not_a_value(operand, subject) from None
+        raise tracing.not_a_value(operand, subject) from None
     try:
-        check_value(operand, subject)
+        tracing.check_value(operand, subject)
     except MinixlaError as error:
         raise error from None
 
@@ -151,8 +144,7 @@ def _device_splat(value: np.ndarray) -> jax.Array:
             raise_ours(error, "constant")
             raise
         if _is_kept(found):
-            _make_room(_SPLATS)
-            _SPLATS[key] = found
+            _keep(_SPLATS, key, found)
     return found
 
 
@@ -166,14 +158,14 @@ def _on_device(value: DeclaredArray) -> Any:
         return value
     placed = _device_splat(value)
     if _is_kept(placed):
-        _make_room(_PLACED)
-        _PLACED[id(value)] = value, placed
+        _keep(_PLACED, id(value), (value, placed))
     return placed
 
 
-def _make_room(cache: dict[Any, Any]) -> None:
+def _keep(cache: dict[Any, Any], key: Any, found: Any) -> None:
     if len(cache) >= _MOST_SPLATS:
         cache.clear()
+    cache[key] = found
 
 
 def _program_of(operation: Operation) -> Callable[..., Any]:
@@ -204,11 +196,9 @@ def _whole(
     given = dict(options)
     declared = signature(function).parameters if names else {}
     by_name = [name for name in names if declared[name].kind is not Parameter.POSITIONAL_ONLY]
-    first = len(names) - len(by_name)
 
     def whole(*operands: Any) -> Any:
-        if not names:
-            return function(*operands, **given)
+        first = len(operands) - len(by_name)
         named = dict(zip(by_name, operands[first:], strict=True))
         return function(*operands[:first], **named, **given)
 

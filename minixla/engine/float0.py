@@ -24,16 +24,16 @@ class _Zeros:
         self.dimensions = dimensions
 
 
+def float0_zeros(dimensions: tuple[int, ...]) -> np.ndarray:
+    """An array of float0."""
+    return np.zeros(dimensions, FLOAT0)
+
+
 def _unflatten(dimensions: tuple[int, ...], _: Any) -> Any:
     return float0_zeros(dimensions)
 
 
 register_pytree_node(_Zeros, lambda zeros: ((), zeros.dimensions), _unflatten)
-
-
-def float0_zeros(dimensions: tuple[int, ...]) -> np.ndarray:
-    """An array of float0."""
-    return np.zeros(dimensions, FLOAT0)
 
 
 def is_float0(leaf: Any) -> bool:
@@ -42,10 +42,7 @@ def is_float0(leaf: Any) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a pytree that are values of programs, and its structure with all others.
-
-    Random keys are as `random_keys.flatten` has them.
-    """
+    """What `random_keys.flatten` gives; float0 belongs to the structure, and is no leaf."""
     leaves, structure = random_keys.flatten(tree)
     if not any(map(is_float0, leaves)):
         return leaves, structure
@@ -85,8 +82,7 @@ def member_of(leaf: Any, axis: int | None) -> np.ndarray | None:
     """The float0 zeros without a mapped axis that an array stands in for; None: it does not."""
     if not isinstance(leaf, _StandIn):
         return None
-    dimensions = leaf.shape
-    return float0_zeros(dimensions if axis is None else dimensions[:axis] + dimensions[axis + 1 :])
+    return float0_zeros(leaf.shape if axis is None else leaf.shape[:axis] + leaf.shape[axis + 1 :])
 
 
 def with_axis(tree: Any, size: int, axis: int = 0) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import os
 import sys
-from itertools import islice
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -36,17 +36,15 @@ def _refusal(value: Any) -> MinixlaError:
         return leaked(tracer, "a JAX function")
     frame, is_call = _calling_frame()
     function, instead = _as_ours(frame) if frame is not None and is_call else _UNKNOWN
-    return explain(
-        ForeignCallError,
-        function,
-        "its argument is a minixla tracer, which JAX cannot read",
-        [f"the argument is {value!r}, made by {tracer._trace.transformation}"],
-        f"Write {instead}, which makes JAX's function one of ours. "
-        "Or call the function of the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; "
-        "mx.numpy.take for a JAX array indexed by it), or "
-        "make the JAX function the outer one: ours can be called inside jax.jit.",
-        None if frame is None else Source(frame.f_code, frame.f_lasti),
+    problem = "its argument is a minixla tracer, which JAX cannot read"
+    given = [f"the argument is {value!r}, made by {tracer._trace.transformation}"]
+    advice = (
+        f"Write {instead}, which makes JAX's function one of ours. Or call the function of the "
+        "same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; mx.numpy.take for a JAX array "
+        "indexed by it), or make the JAX function the outer one: ours can be called inside jax.jit."
     )
+    source = None if frame is None else Source(frame.f_code, frame.f_lasti)
+    return explain(ForeignCallError, function, problem, given, advice, source)
 
 
 def _calling_frame() -> tuple[FrameType | None, bool]:
@@ -72,10 +70,13 @@ def _calling_frame() -> tuple[FrameType | None, bool]:
 
 def _as_ours(frame: FrameType) -> tuple[str, str]:
     """The function that a frame is calling, and the same call by `from_jax`, as written."""
+    running: Any = inspect.getframeinfo(frame).positions
+    source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     try:
-        call = ast.parse(_running_text(frame).strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        call = None
+        text = ast.get_source_segment(source, running) or ""
+        call = ast.parse(text.strip(), mode="eval").body
+    except (IndexError, SyntaxError, ValueError):  # IndexError: the source is not known
+        return _UNKNOWN
     if not isinstance(call, ast.Call):
         return _UNKNOWN
     function = ast.unparse(call.func)
@@ -83,19 +84,6 @@ def _as_ours(frame: FrameType) -> tuple[str, str]:
         return _UNKNOWN
     given = ", ".join(map(ast.unparse, [*call.args, *call.keywords]))
     return function, f"mx.from_jax({function})({given if len(given) <= _LONGEST else '...'})"
-
-
-def _running_text(frame: FrameType) -> str:
-    """The part of the source that a frame is computing."""
-    positions = frame.f_code.co_positions()
-    line, last, start, end = next(islice(positions, frame.f_lasti // 2, None))
-    if line is None or last is None or start is None or end is None:
-        return ""
-    file = frame.f_code.co_filename
-    lines = [linecache.getline(file, n, frame.f_globals).encode() for n in range(line, last + 1)]
-    lines[-1] = lines[-1][:end]  # columns count bytes, and the last line may be the first
-    lines[0] = lines[0][start:]
-    return b"".join(lines).decode()
 
 
 def _jax_array(value: Any) -> NoReturn:
@@ -108,48 +96,41 @@ def _jax_array(value: Any) -> NoReturn:
     raise AttributeError("__jax_array__")
 
 
-def _refusing_jax(array: Any) -> Any:
+_own_array, _own_hash = Tracer.__array__, Tracer.__hash__
+
+
+def _array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Any:
     """`__array__` that says what to do where it is JAX that asks for a NumPy array."""
-
-    def __array__(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Any:
-        try:
-            return array(self, dtype, copy)
-        except ConcretizationError:
-            if sys._getframe(1).f_globals.get("__name__", "").startswith("jax."):
-                _refuse(self)
-            raise
-
-    return __array__
+    try:
+        return _own_array(self, dtype, copy)
+    except ConcretizationError:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("jax."):
+            _refuse(self)
+        raise
 
 
-def _refusing_libraries(own_hash: Any) -> Any:
+def _hash(self: Tracer) -> int:
     """`__hash__` that says what to do where a library takes a tracer for what is no array."""
-
-    def __hash__(self: Tracer) -> int:
-        try:
-            return own_hash(self)
-        except TypeError:
-            if _is_installed(sys._getframe(1).f_code.co_filename):
-                raise TypeError(str(_refusal(self))) from None
-            raise
-
-    return __hash__
+    try:
+        return _own_hash(self)
+    except TypeError:
+        if _is_installed(sys._getframe(1).f_code.co_filename):
+            raise TypeError(str(_refusal(self))) from None
+        raise
 
 
 def _is_installed(file: str) -> bool:
     return os.path.abspath(file).startswith(_INSTALLED)
 
 
-def register() -> None:
-    """Makes JAX raise our error for each tracer class, and its frames no user code."""
-    for library in (jax, jaxlib):
-        skip_package(os.path.dirname(str(library.__file__)))
-    for kind in TRACERS:
-        # The first is asked by jax.jit and jax.numpy, the second by each primitive.
-        jax_core.pytype_aval_mappings[kind] = _refuse
-        dtypes.register_canonicalize_value_handler(kind, _refuse)
-    # The core knows nothing of JAX, so that what JAX asks of tracers is put on from outside.
-    protocol: Any = property(_jax_array)
-    Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]  # read by JAX
-    Tracer.__hash__ = _refusing_libraries(Tracer.__hash__)
-    Tracer.__array__ = _refusing_jax(Tracer.__array__)
+# Makes JAX raise our error for each tracer class, and its frames no user code.
+for _library in (jax, jaxlib):
+    skip_package(os.path.dirname(str(_library.__file__)))
+for _kind in TRACERS:
+    # The first is asked by jax.jit and jax.numpy, the second by each primitive.
+    jax_core.pytype_aval_mappings[_kind] = _refuse
+    dtypes.register_canonicalize_value_handler(_kind, _refuse)
+# The core knows nothing of JAX, so that what JAX asks of tracers is put on from outside.
+_protocol: Any = property(_jax_array)
+Tracer.__jax_array__ = RandomKey.__jax_array__ = _protocol  # type: ignore[attr-defined]  # read by JAX
+Tracer.__array__, Tracer.__hash__ = _array, _hash

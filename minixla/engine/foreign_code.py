@@ -19,8 +19,6 @@ _UNKNOWN = (
     re.compile(r"No registered implementation for untyped custom call to (\S+) for (\S+)"),
     re.compile(r"Custom call target (\S+) is not implemented()"),
 )
-
-
 #: Targets of XLA's own passes, which check nothing, and what to use instead.
 _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
 
@@ -28,14 +26,10 @@ _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixl
 def prepare_target(target: str, source: Source | None) -> None:
     """Makes the code of a custom call ready, for a program that is lowered and calls it there."""
     if target in _INTERNAL:
-        raise explain(
-            TransformError,
-            "custom_call",
-            f"the target {target!r} is a name that XLA's compiler gives to calls of its own",
-            advice="XLA ends the process where such a call is not as it makes them: use "
-            f"{_INTERNAL[target]}.",
-            source=source,
-        )
+        problem = f"the target {target!r} is a name that XLA's compiler gives to calls of its own"
+        advice = "XLA ends the process where such a call is not as it makes them: use "
+        advice += f"{_INTERNAL[target]}."
+        raise explain(TransformError, "custom_call", problem, advice=advice, source=source)
     if target.startswith("lapack_"):
         # The kernels are registered from the start, as null pointers.
         initialize_lapack()
@@ -44,35 +38,25 @@ def prepare_target(target: str, source: Source | None) -> None:
 
 def _explained(error: Exception) -> Exception | None:
     """Our error for one of XLA's compiler about a target that it does not know; None for others."""
-    text = str(error)
-    for pattern in _UNKNOWN:
-        match = pattern.search(text)
-        if match is not None and match[1] in _CALLED:
-            target = match[1]
-            return explain(
-                TransformError,
-                "custom_call",
-                f"XLA has no code for the target {target!r}"
-                + (f" on the platform {match[2]}" if match[2] else ""),
-                advice="Load the library that has it and register it with "
-                "jax.ffi.register_ffi_target, or say what it computes: "
-                "minixla_ops.register_custom_call(target_name, function).",
-                source=_CALLED[target],
-            )
-    return None
+    match = next(filter(None, (each.search(str(error)) for each in _UNKNOWN)), None)
+    if match is None or match[1] not in _CALLED:
+        return None
+    problem = f"XLA has no code for the target {match[1]!r}"
+    problem += f" on the platform {match[2]}" if match[2] else ""
+    advice = "Load the library that has it and register it with jax.ffi.register_ffi_target, or "
+    advice += "say what it computes: minixla_ops.register_custom_call(target_name, function)."
+    source = _CALLED[match[1]]
+    return explain(TransformError, "custom_call", problem, advice=advice, source=source)
 
 
 compiler.register_xla_runtime_error_handler(_explained)
-
 _INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
 
 
 def raise_ours(error: Exception, subject: str) -> None:
-    """Raises KeyboardInterrupt or SizeError where an error of XLA's means that.
-
-    Ctrl-C ended a Python function that a program called, or `subject` needs too much memory.
-    """
+    """Raises KeyboardInterrupt or SizeError where an error of XLA's means that."""
     text = str(error)
+    # Ctrl-C ended a Python function that a program called.
     if isinstance(error, JaxRuntimeError) and _INTERRUPTED.search(text):
         raise KeyboardInterrupt from error
     kind, _, problem = text.partition(": ")

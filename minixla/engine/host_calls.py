@@ -19,11 +19,8 @@ from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
 from minixla.engine.foreign_code import prepare_target
 
-_TARGETS = {
-    "cpu": "xla_ffi_python_cpu_callback",
-    "cuda": "xla_ffi_python_gpu_callback",
-    "rocm": "xla_ffi_python_gpu_callback",
-}
+_TARGETS = {"cpu": "xla_ffi_python_cpu_callback"}
+_TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
 
 
 class SideEffect(effects.Effect):
@@ -45,13 +42,10 @@ SIDE_EFFECT = SideEffect()
 #: Programs with this one in any order, on any number of devices.
 SHOWN = Shown()
 effects.ordered_effects.add_type(SideEffect)
-for _known in (
-    effects.lowerable_effects,
-    effects.control_flow_allowed_effects,
-    effects.custom_derivatives_allowed_effects,
-):
-    _known.add_type(SideEffect)
-    _known.add_type(Shown)
+for _known in (SideEffect, Shown):
+    effects.lowerable_effects.add_type(_known)
+    effects.control_flow_allowed_effects.add_type(_known)
+    effects.custom_derivatives_allowed_effects.add_type(_known)
 effects.remat_allowed_effects.add_type(Shown)
 effects.partial_eval_kept_effects.add_type(Shown)
 
@@ -66,31 +60,23 @@ def effect_of(graph: Graph) -> effects.Effect | None:
 @inner_first
 def _is_ordered(graph: Graph) -> bool:
     """Whether a side effect must come in order with those of other programs."""
-    return any(
-        any(map(_is_ordered, step.op.computations))
-        if step.op.computations
-        else step.has_side_effect and getattr(step.op, "ordered", True)
-        for step in graph.instructions
-    )
+    plain = [step for step in graph.instructions if not step.op.computations]
+    is_own = any(step.has_side_effect and getattr(step.op, "ordered", True) for step in plain)
+    return is_own or any(map(_is_ordered, graph.computations))
 
 
-_ON_FIRST_DEVICE = SdyArrayList(
-    (SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,)),)
-)
+_ON_FIRST = SdyArrayList((SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,)),))
 
 
 def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
-    """Says where a program that XLA splits over devices calls the host: once, whole, on the first.
-
-    The host calls in `function` give nothing but a token.
-    """
+    """Says where a program that XLA splits over devices calls the host: once, on the first."""
     if not isinstance(module_context.axis_context, ShardingContext):
         return
 
-    def place(operation: Any) -> ir.WalkResult:
+    def place(operation: Any) -> ir.WalkResult:  # of calls that give nothing but a token
         target = operation.attributes.get("call_target_name")
         if target is not None and ir.StringAttr(target).value in _TARGETS.values():
-            set_sharding(module_context, operation, _ON_FIRST_DEVICE)
+            set_sharding(module_context, operation, _ON_FIRST)
         return ir.WalkResult.ADVANCE
 
     function.walk(place)
@@ -104,11 +90,10 @@ class HostEmitter(Emitter):
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
         """Starts a module to be moved into that of `module_context`."""
         self.threads_main = threads_main
-        platforms = module_context.platforms
-        super().__init__(
-            locations=True, prefix=prefix, platform=platforms[0] if len(platforms) == 1 else None
-        )
         self._context: mlir.ModuleContext = module_context
+        platforms = module_context.platforms
+        platform = platforms[0] if len(platforms) == 1 else None
+        super().__init__(locations=True, prefix=prefix, platform=platform)
 
     def foreign_call(self, target: str) -> None:
         """The code is made ready; where XLA does not know it, the error names the line."""

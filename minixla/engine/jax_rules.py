@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import jax
@@ -18,32 +20,21 @@ from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_gr
 from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.tracing import evaluate_graph, trace_to_graph
-from minixla.engine.program import (
-    PROGRAM,
-    abstract_value,
-    bind_program,
-    lower_graph,
-    varying_alike,
-    varying_like,
-)
+from minixla.engine import program
+from minixla.engine.program import PROGRAM, bind_program
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Linear:
     """The linear part of the derivative of a program.
 
     Its operands are the program's, what the reverse derivative keeps of them (residuals), and a
     tangent for each active operand; its results are the tangents of `halves.active_outputs`.
-
-    Attributes:
-        graph: the program.
-        active: the operands that have a tangent.
-        halves: its reverse derivative.
     """
 
-    graph: Graph
-    active: tuple[bool, ...]
-    halves: ReverseGraphs
+    graph: Graph  # the program
+    active: tuple[bool, ...]  # the operands that have a tangent
+    halves: ReverseGraphs  # its reverse derivative
 
     @property
     def primals(self) -> int:
@@ -60,34 +51,24 @@ class _Linear:
         """Those of the operands, or of what there is for each, that the tangent graph reads."""
         return [*operands[: self.primals], *operands[self.start :]]
 
-    @property
+    @cached_property
     def tangent_graph(self) -> Graph:
-        """From primals and tangents to the results.
+        """From primals and tangents to the results; custom_vjp has no such forward derivative."""
+        wanted = self.halves.active_outputs
+        whole, moving = jvp_graph(self.graph.silent(), self.active)
 
-        Made only where tangents are computed: custom_vjp has no forward derivative.
-        """
-        return self.graph.remembered(("tangents", self.active), _tangents_only, self)
+        def function(*operands: Any) -> list[Any]:
+            outputs = evaluate_graph(whole, operands)
+            results, given = outputs[: len(wanted)], spread(moving, outputs[len(wanted) :])
+            return list(map(instantiate, compress(given, wanted), compress(results, wanted)))
+
+        name = f"tangent_{self.graph.name}"
+        return trace_to_graph(function, whole.input_shapes, name)[0].pruned()
 
 
 @remembered
 def _linear_of(graph: Graph, active: tuple[bool, ...]) -> _Linear:
     return _Linear(graph, active, vjp_graphs(graph, active))
-
-
-def _tangents_only(linear: _Linear) -> Graph:
-    graph, wanted = linear.graph, linear.halves.active_outputs
-    whole, moving = jvp_graph(graph.silent(), linear.active)
-
-    def function(*operands: Any) -> list[Any]:
-        outputs = evaluate_graph(whole, operands)
-        results, given = outputs[: len(wanted)], spread(moving, outputs[len(wanted) :])
-        return [
-            instantiate(tangent, result)
-            for tangent, result, flag in zip(given, results, wanted, strict=True)
-            if flag
-        ]
-
-    return trace_to_graph(function, whole.input_shapes, f"tangent_{graph.name}")[0].pruned()
 
 
 #: Operands and results: see `_Linear`.
@@ -97,8 +78,8 @@ LINEAR.multiple_results = True
 
 @LINEAR.def_abstract_eval
 def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
-    shapes = zip(linear.graph.output_shapes, linear.halves.active_outputs, strict=True)
-    return varying_like(operands, [abstract_value(shape) for shape, flag in shapes if flag])
+    shapes = compress(linear.graph.output_shapes, linear.halves.active_outputs)
+    return program.varying_like(operands, list(map(program.abstract_value, shapes)))
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
@@ -108,39 +89,30 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple
     everything = bind_program(linear.halves.forward, *primals)
     results, residuals = everything[:count], everything[count:]
     flags = linear.halves.active_outputs
-    given = [tangent for tangent, flag in zip(tangents, linear.active, strict=True) if flag]
-    operands = varying_alike((*primals, *residuals, *given))
-    moving = iter(LINEAR.bind(*operands, linear=linear) if any(flags) else ())
-    return results, [
-        next(moving) if flag else ad.Zero(jax.typeof(result).to_tangent_aval())
-        for result, flag in zip(results, flags, strict=True)
-    ]
+    operands = program.varying_alike((*primals, *residuals, *compress(tangents, active)))
+    moving = LINEAR.bind(*operands, linear=linear) if any(flags) else ()
+    zeros = [ad.Zero(jax.typeof(result).to_tangent_aval()) for result in results]
+    return results, spread(flags, moving, zeros)
 
 
 def _transpose_linear(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> list[Any]:
     residuals = operands[linear.primals : linear.start]
-    given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    given = map(ad.instantiate_zeros, cotangents)
     found = bind_program(linear.halves.backward, *residuals, *given)
-    pulled = spread(linear.halves.active_inputs, found)
-    wanted = [each for each, flag in zip(pulled, linear.active, strict=True) if flag]
+    pulled = compress(spread(linear.halves.active_inputs, found), linear.active)
     tangents = operands[linear.start :]
-    return [None] * linear.start + [
-        cotangent if ad.is_undefined_primal(tangent) else None
-        for cotangent, tangent in zip(wanted, tangents, strict=True)
-    ]
+    wanted = list(map(ad.is_undefined_primal, tangents))
+    return [None] * linear.start + spread(wanted, compress(pulled, wanted))
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, graph: Graph) -> list[Any]:
     # The reverse derivative of a linear function is its transpose, wherever it is taken.
     unknown = tuple(map(ad.is_undefined_primal, operands))
-    point = [
-        ad.instantiate_zeros(ad.Zero(operand.aval)) if flag else operand
-        for operand, flag in zip(operands, unknown, strict=True)
-    ]
+    zeros = [ad.instantiate_zeros(ad.Zero(operand.aval)) for operand in compress(operands, unknown)]
+    point = spread(unknown, zeros, operands)
     halves = vjp_graphs(graph, unknown)
     residuals = bind_program(halves.forward, *point)[len(graph.outputs) :]
-    pairs = zip(cotangents, halves.active_outputs, strict=True)
-    given = [ad.instantiate_zeros(cotangent) for cotangent, flag in pairs if flag]
+    given = list(map(ad.instantiate_zeros, compress(cotangents, halves.active_outputs)))
     return spread(halves.active_inputs, bind_program(halves.backward, *residuals, *given))
 
 
@@ -157,25 +129,21 @@ def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_tangents(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of programs as one of the linear primitive.
-
-    Residuals are functions of the primals, which the tangent graph reads instead.
-    """
+    """A rule of programs as one of the linear primitive."""
+    # Residuals are functions of the primals, which the tangent graph reads instead.
     return lambda *given, linear: rule(*map(linear.read, given), graph=linear.tangent_graph)
 
 
-def register() -> None:
-    """Tells JAX the rules."""
-    ad.primitive_jvps[PROGRAM] = _of_held(_jvp)
-    ad.primitive_transposes[PROGRAM] = _of_held(_transpose)
-    batching.primitive_batchers[PROGRAM] = _of_held(_batch)
-    LINEAR.def_impl(
-        lambda *operands, linear: bind_program(linear.tangent_graph, *linear.read(operands))
-    )
-    mlir.register_lowering(
-        LINEAR,
-        lambda ctx, *given, linear: lower_graph(ctx, linear.read(given), linear.tangent_graph),
-    )
-    ad.primitive_jvps[LINEAR] = _of_tangents(_jvp)
-    ad.primitive_transposes[LINEAR] = _transpose_linear
-    batching.primitive_batchers[LINEAR] = _of_tangents(_batch)
+ad.primitive_jvps[PROGRAM] = _of_held(_jvp)
+ad.primitive_transposes[PROGRAM] = _of_held(_transpose)
+batching.primitive_batchers[PROGRAM] = _of_held(_batch)
+LINEAR.def_impl(
+    lambda *operands, linear: bind_program(linear.tangent_graph, *linear.read(operands))
+)
+mlir.register_lowering(
+    LINEAR,
+    lambda ctx, *given, linear: program.lower_graph(ctx, linear.read(given), linear.tangent_graph),
+)
+ad.primitive_jvps[LINEAR] = _of_tangents(_jvp)
+ad.primitive_transposes[LINEAR] = _transpose_linear
+batching.primitive_batchers[LINEAR] = _of_tangents(_batch)

@@ -12,14 +12,8 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import tree_util
 from jax._src.array import ArrayImpl
-from jax.tree_util import (
-    register_pytree_node_class,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_map,
-    tree_unflatten,
-)
 
 from minixla.core.batching import BatchTracer
 from minixla.core.forward import ForwardTracer
@@ -29,15 +23,8 @@ from minixla.core.tracing import GraphTracer, Tracer
 from minixla.reference_evaluator.trace import ReferenceTracer
 
 #: The classes of tracers; JAX looks classes up, not their bases.
-TRACERS = (
-    Tracer,
-    GraphTracer,
-    ForwardTracer,
-    ReverseTracer,
-    LinearTracer,
-    BatchTracer,
-    ReferenceTracer,
-)
+_WRAPPING = (ForwardTracer, ReverseTracer, LinearTracer, BatchTracer)
+TRACERS = (Tracer, GraphTracer, ReferenceTracer, *_WRAPPING)
 # Types of which no object is a key: mostly there are no others.
 _NO_KEYS = {
     *TRACERS,
@@ -46,20 +33,15 @@ _NO_KEYS = {
 }
 
 
-@register_pytree_node_class
+@tree_util.register_pytree_node_class
 class RandomKey:
-    """A random key, or an array of keys, whose numbers are traced: a pytree of them.
-
-    Attributes:
-        data: the numbers, those of each key along the last dimensions.
-        dtype: JAX's type of the key, such as `key<fry>`.
-    """
+    """A random key, or an array of keys, whose numbers are traced: a pytree of them."""
 
     __slots__ = ("__weakref__", "data", "dtype")
 
     def __init__(self, data: Any, dtype: Any) -> None:
-        self.data = data
-        self.dtype = dtype
+        self.data = data  # the numbers, those of each key along the last dimensions
+        self.dtype = dtype  # JAX's type of the key, such as `key<fry>`
 
     @classmethod
     def of(cls, key: Any) -> RandomKey:
@@ -73,15 +55,9 @@ class RandomKey:
         """The dimension sizes of the array of keys."""
         return self.data.shape[: -self._rank]
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions of the array of keys."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of keys."""
-        return int(np.prod(self.shape))
+    #: The number of dimensions of the array of keys, and the number of keys.
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape)))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -150,10 +126,10 @@ def as_key(numbers: Any, dtype: Any) -> Any:
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a pytree and its structure; keys of JAX's are a RandomKey in it."""
-    leaves, structure = tree_flatten(tree)
+    leaves, structure = tree_util.tree_flatten(tree)
     if _NO_KEYS.issuperset(map(type, leaves)) or not any(map(_is_key, leaves)):
         return leaves, structure
-    return tree_flatten(tree_map(opened, tree))
+    return tree_util.tree_flatten(tree_util.tree_map(opened, tree))
 
 
 def opened(leaf: Any) -> Any:
@@ -163,26 +139,20 @@ def opened(leaf: Any) -> Any:
 
 def leaf_paths(tree: Any) -> list[Any]:
     """Where in a pytree each leaf is that `flatten` gives (JAX: tree_flatten_with_path)."""
-    listed, _ = tree_flatten_with_path(tree, is_leaf=lambda x: isinstance(x, RandomKey))
+    listed = tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: isinstance(x, RandomKey))
     return [path for path, _ in listed]
 
 
 @lru_cache(maxsize=4096)
 def key_ranks(structure: Any) -> tuple[int, ...]:
     """For each leaf how many of its last dimensions belong to a key; () where there are no keys."""
-    ranks = list(_ranks(structure))
-    return tuple(ranks) if any(ranks) else ()
-
-
-def _ranks(structure: Any) -> Iterator[int]:
     data = structure.node_data()
     if data is not None and data[0] is RandomKey:
-        yield _key_rank(data[1])
-    elif data is None:
-        yield from [0] * structure.num_leaves
-    else:
-        for child in structure.children():
-            yield from _ranks(child)
+        return (_key_rank(data[1]),)
+    rows = [(key_ranks(each), each.num_leaves) for each in structure.children()]
+    if not any(ranks for ranks, _ in rows):
+        return ()
+    return tuple([rank for ranks, count in rows for rank in ranks or (0,) * count])
 
 
 def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
@@ -196,8 +166,7 @@ def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
 
 def without_keys(structure: Any) -> Any:
     """The structure with a leaf in place of each RandomKey, as JAX's own functions see it."""
-    ranks = key_ranks(structure)
-    if not ranks:
+    zeros = [np.zeros((1,) * rank, jax.dtypes.float0) for rank in key_ranks(structure)]
+    if not zeros:
         return structure
-    zeros = [np.zeros((1,) * rank, jax.dtypes.float0) for rank in ranks]
-    return jax.tree_util.tree_structure(tree_unflatten(structure, zeros))
+    return tree_util.tree_structure(tree_util.tree_unflatten(structure, zeros))

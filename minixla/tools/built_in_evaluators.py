@@ -9,12 +9,12 @@ import jax
 import numpy as np
 
 from minixla.core.element_types import ElementType
-from minixla.core.graph import Graph, Instruction
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.shapes import Shape
 from minixla.engine import run_graph
 from minixla.tools.costs import graph_cost, operations_per_element
 from minixla.tools.evaluators import NotEvaluated
-from minixla.tools.graph_parts import every_step
+from minixla.tools.graph_parts import every_step, type_of
 from minixla.tools.interpreter import run_stablehlo
 from minixla_ops.programs.reference_evaluation import reference_graph
 
@@ -41,8 +41,8 @@ def by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def by_interpreter(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What StableHLO's interpreter gives, in a process of its own."""
-    transforms = [step for step in every_step(graph) if step.op.name == "Fft"]
-    if any(kind.real.bits == 32 for step in transforms for kind in _kinds(step.shapes)):
+    results = [value for s in every_step(graph) if s.op.name == "Fft" for value in s.results]
+    if any(kind.real.bits == 32 for kind in _kinds(results)):
         raise NotEvaluated("StableHLO's interpreter does not know fft of single precision")
     text = graph.stablehlo()
     unknown = _UNKNOWN.search(text)
@@ -65,14 +65,11 @@ _UNKNOWN = re.compile(
     r"stablehlo\.(batch_norm_\w+|cholesky|custom_call|set_dimension_size|rng\w*|all_\w+|"
     r"reduce_scatter|collective_\w+|replica_id|partition_id|infeed|outfeed|send|recv)\b"
 )
-
-
-_ODD_TYPES = {
+# Types and operations.
+_ODD = {
     "f8e3m4": "rounds to integers and takes roots of f8e3m4 wrongly",
     "f8e8m0fnu": "gives wrong zeros, negative values and NaN of f8e8m0fnu",
     "f4e2m1fn": "gives zero for infinities and NaN of f4e2m1fn",
-}
-_ODD_OPERATIONS = {
     "Scatter": "applies parts of windows that XLA drops, and overwrites scatter's operand",
     "SelectAndScatter": "adds the initial value twice",
     "Erf": "approximates chlo's functions",
@@ -87,20 +84,17 @@ def interpreter_gap(step: Instruction) -> str | None:
 
 def _gap(step: Instruction) -> str | None:
     name = step.op.name
-    read, given = _kinds([value.shape for value in step.operands]), _kinds(step.shapes)
-    for kind in read + given:
-        if kind.name in _ODD_TYPES:
-            return _ODD_TYPES[kind.name]
-    if name in _ODD_OPERATIONS:
-        return _ODD_OPERATIONS[name]
+    read, given = _kinds(step.operands), _kinds(step.results)
+    for each in (*[kind.name for kind in read + given], name):
+        if each in _ODD:
+            return _ODD[each]
     if name.endswith("TotalOrder"):
         return "ignores TOTALORDER"
     if name in ("DynamicSlice", "DynamicUpdateSlice", "Gather"):
         if any(kind.kind == "unsigned" for kind in read[1:]):
             return "reads unsigned start indices as signed"
-    elif name in ("DotGeneral", "ConvGeneralDilated"):
-        if len({*read, *given}) > 1:
-            return "gives noise where a product's type is not that of its operands"
+    elif name in ("DotGeneral", "ConvGeneralDilated") and len({*read, *given}) > 1:
+        return "gives noise where a product's type is not that of its operands"
     elif name == "Fft" and step.op.fft_type == "IRFFT" and step.op.fft_length[-1] % 2 == 1:
         return "gives noise for IRFFT of odd lengths"
     elif name == "Pow" and given[0].is_complex:
@@ -113,6 +107,6 @@ def _gap(step: Instruction) -> str | None:
     return None
 
 
-def _kinds(shapes: Sequence[AnyShape]) -> list[ElementType]:
+def _kinds(values: Sequence[Value]) -> list[ElementType]:
     """The element types of those that are arrays."""
-    return [shape.element_type for shape in shapes if isinstance(shape, Shape)]
+    return [type_of(value) for value in values if isinstance(value.shape, Shape)]

@@ -20,7 +20,7 @@ from typing import Any
 
 import minixla
 from minixla.tools.evaluators import EVALUATORS, backend, loaded
-from minixla.tools.interrupts import INTERRUPTED, end_on_interrupt
+from minixla.tools.terminal import INTERRUPTED, end_on_interrupt
 
 
 class BadInput(Exception):
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         problem = f"{where}{error.strerror or error}"
     except MemoryError as error:
         problem = f"there is not enough memory: {error}"
-    except Exception as error:
+    except Exception as error:  # not asked of SystemExit: the error's class would load NumPy
         if not isinstance(error, (BadInput, minixla.MinixlaError)):
             raise
         problem = str(error)
@@ -96,46 +96,44 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _parsers() -> tuple[Parser, dict[str, Parser]]:
     """The parser of all words, and those of the words after each command."""
     parser = Parser(prog="minixla", description="Programs of XLA's operations.")
-    version = f"minixla {minixla.__version__}"
-    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument("--version", action="version", version=f"minixla {minixla.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
 
-    def add(name: str, function: str, text: str, *parents: Parser) -> Parser:
+    def add(name: str, text: str, *parents: Parser) -> Parser:
         what = text.split(" ", 1)[1]
         command = commands.add_parser(name, help=what, description=f"{text}.", parents=parents)
-        command.set_defaults(run=f"minixla.tools.{function}")
+        command.set_defaults(run="minixla.tools.commands:execute")
         return command
 
     program, arguments, _ = evaluated = _words_of_several()
-    add("run", "commands.run:run", "Computes the results of a program", *evaluated)
-    text = "Computes the gradient of a program's results, summed up"
-    grad = add("grad", "commands.run:grad", text, *evaluated)
+    add("run", "Computes the results of a program", *evaluated)
+    grad = add("grad", "Computes the gradient of a program's results, summed up", *evaluated)
     kind, what = _list_type("of numbers such as 0,2", {}), "default: all floats and complex numbers"
     grad.add_argument("--argnums", type=kind, metavar="0,1", help=f"the arguments; {what}")
-    text = "Computes the results of a program for every member of a batch"
-    vmap = add("vmap", "commands.run:vmap", text, *evaluated)
+    vmap = add("vmap", "Computes the results of a program for every member of a batch", *evaluated)
     kind, what = _list_type("such as 0,none,-1", {"none": None}), "default: 0 in all"
     what = f"the batch's axis in each argument, or none; {what}"
     vmap.add_argument("--in-axes", type=kind, metavar="0,none", help=what)
     what = "of the batch (default 2)"
     vmap.add_argument("--size", type=int, metavar="NUMBER", default=2, help=what)
     text = "Checks whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
-    check = add("check", "commands.run:check", text, program, arguments)
+    check = add("check", text, program, arguments)
     what = "leaves the derivatives unchecked"
     check.add_argument("--no-gradients", action="store_true", help=what)
     text = "Shows a program as text, or as a picture where Graphviz is installed"
-    show = add("show", "commands.forms:show", text, program)
+    show = add("show", text, program)
     what = "default: what the output's name ends in, else hlo"
     show.add_argument("--form", choices=("hlo", "stablehlo", "dot", "svg", "png"), help=what)
     show.add_argument("--output", metavar="FILE", help="default: standard output")
     text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
-    cost = add("cost", "commands.forms:cost", text, program)
+    cost = add("cost", text, program)
     cost.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
-    table = add("ops", "operations_table:show", "Prints the table of operations and their rules")
+    table = add("ops", "Prints the table of operations and their rules")
+    table.set_defaults(run="minixla.tools.operations_table:show")
     form = table.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a JSON list of objects")
     form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
-    convert = add("convert", "commands.forms:convert", "Writes a program in another form", program)
+    convert = add("convert", "Writes a program in another form", program)
     what = (
         "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later versions "
         "read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads (.jax, .bin). "
@@ -150,20 +148,16 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
 def _words_of_several() -> list[Parser]:
     """Words that name a program, say where arguments come from, and how it is evaluated."""
     program, given, evaluation = parsers = [Parser(add_help=False) for _ in range(3)]
-    what = (
-        "a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
-        "serialized) or an HLO program (text); - reads standard input"
-    )
+    what = "a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
+    what += "serialized) or an HLO program (text); - reads standard input"
     program.add_argument("program", help=what)
     what = "the function of the module; default: main"
     program.add_argument("--function", metavar="NAME", help=what)
     what = "read a program for several devices without what it says of their shares"
     program.add_argument("--drop-shardings", action="store_true", help=what)
     program.add_argument("--json", action="store_true", help="print JSON")
-    what = (
-        "files of arguments in order: .npy of one, .npz of several (in the order of the file); "
-        "those that are missing are generated"
-    )
+    what = "files of arguments in order: .npy of one, .npz of several (in the order of the file); "
+    what += "those that are missing are generated"
     # A default, else usage errors would ask for one.
     given.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
     what = "of generated arguments: floats are normal, integers 0 to 7 (default 0)"
@@ -204,19 +198,15 @@ def _look_for_files(options: argparse.Namespace) -> None:
             _check_file(name, os.R_OK)
     output = getattr(options, "output", None)
     if output is not None:
-        folder = os.path.dirname(output) or os.curdir
-        if os.path.exists(output):
-            _check_file(output, os.W_OK)
-        elif not os.path.isdir(folder):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
-        elif not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), output)
+        is_new = not os.path.exists(output)
+        _check_file((os.path.dirname(output) or os.curdir) if is_new else output, os.W_OK, is_new)
 
 
-def _check_file(name: str, mode: int) -> None:
+def _check_file(name: str, mode: int, is_folder: bool = False) -> None:
     os.stat(name)
-    code = errno.EISDIR if os.path.isdir(name) else errno.EACCES
-    if code == errno.EISDIR or not os.access(name, mode):
+    is_other = os.path.isdir(name) != is_folder
+    if is_other or not os.access(name, mode):
+        code = (errno.ENOTDIR if is_folder else errno.EISDIR) if is_other else errno.EACCES
         raise OSError(code, os.strerror(code), name)
 
 

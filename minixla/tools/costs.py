@@ -11,35 +11,29 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
 from minixla.core.graph import Graph, Instruction, Value, remembered
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.engine import run_graph
 from minixla.tools.graph_parts import inlined
-from minixla.tools.tables import Report, Table, shown_number
+from minixla.tools.reports import Report, Table, shown_number
 from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.vocabulary.tuple_operations import leaf_shapes
 
 
 class Cost(NamedTuple):
-    """What running something costs.
+    """What running something costs."""
 
-    Attributes:
-        flops: arithmetic operations of numbers of any type, comparisons included.
-        transcendentals: elementary functions.
-        bytes: read and written, if nothing stays in caches.
-        is_bound: False where a loop's number of iterations is not known: it was counted once.
-    """
-
-    flops: int = 0
-    transcendentals: int = 0
-    bytes: int = 0
-    is_bound: bool = True
+    flops: int = 0  # arithmetic operations of numbers of any type, comparisons included
+    transcendentals: int = 0  # elementary functions
+    bytes: int = 0  # read and written, if nothing stays in caches
+    is_bound: bool = True  # False: a loop of an unknown number of iterations was counted once
 
     def plus(self, other: Cost) -> Cost:
         """The cost of both."""
@@ -53,32 +47,28 @@ class Cost(NamedTuple):
 
 def element_count(shapes: Sequence[AnyShape]) -> int:
     """The number of elements of arrays, at the bounds of dynamic sizes."""
-    return sum(math.prod(shape.dimensions) for shape in _arrays(shapes))
+    return sum(shape.size for shape in _arrays(shapes))
 
 
 def byte_count(shapes: Sequence[AnyShape]) -> int:
     """The bytes of arrays in memory; elements of less than a byte are packed."""
-    pairs = [(math.prod(shape.dimensions), shape.element_type.bits) for shape in _arrays(shapes)]
+    pairs = [(shape.size, shape.element_type.bits) for shape in _arrays(shapes)]
     return sum(-(-count * (8 if bits == 1 else bits) // 8) for count, bits in pairs)
 
 
 def _arrays(shapes: Sequence[AnyShape]) -> Iterator[Shape]:
-    for shape in shapes:
-        if isinstance(shape, TupleShape):
-            yield from _arrays(shape.elements)
-        elif isinstance(shape, Shape):
-            yield shape
+    leaves = (leaf for shape in shapes for leaf in leaf_shapes(shape))
+    return (leaf for leaf in leaves if isinstance(leaf, Shape))
 
 
-def summed(costs: Iterable[Cost]) -> Cost:
-    """The cost of all."""
+def _summed(costs: Iterable[Cost]) -> Cost:
     return functools.reduce(Cost.plus, costs, Cost())
 
 
 @remembered
 def graph_cost(graph: Graph) -> Cost:
     """The sum over its instructions that results depend on."""
-    return summed(map(instruction_cost, graph.pruned().instructions))
+    return _summed(map(instruction_cost, graph.pruned().instructions))
 
 
 def instruction_cost(step: Instruction) -> Cost:
@@ -88,11 +78,9 @@ def instruction_cost(step: Instruction) -> Cost:
         return rule(step)
     if isinstance(step.op, Composed):
         return graph_cost(composed_program(step.op, tuple(_shapes(step.operands))))
-    if isinstance(step.op, FloatUnary):
-        return _function(step)
     if isinstance(step.op, Elementwise):
-        return Cost(element_count(step.shapes), 0, _traffic(step))
-    return summed(map(graph_cost, step.op.computations)) if step.op.computations else _moved(step)
+        return _functions(step) if isinstance(step.op, FloatUnary) else _flops(step, 1)
+    return _summed(map(graph_cost, step.op.computations)) if step.op.computations else _cost(step)
 
 
 def operations_per_element(step: Instruction) -> float:
@@ -105,39 +93,36 @@ def _shapes(values: Sequence[Value]) -> list[AnyShape]:
     return [value.shape for value in values]
 
 
-def _sizes(value: Value) -> tuple[int, ...]:
-    assert isinstance(value.shape, Shape)
+def _sizes(value: Any) -> tuple[int, ...]:
     return value.shape.dimensions
 
 
-def _traffic(step: Instruction) -> int:
-    return byte_count(_shapes(step.operands)) + byte_count(step.shapes)
+def _cost(step: Instruction, flops: int = 0, transcendentals: int = 0) -> Cost:
+    """That of an instruction which reads all of its operands and writes its results."""
+    moved = byte_count(_shapes(step.operands)) + byte_count(step.shapes)
+    return Cost(flops, transcendentals, moved)
 
 
-def _moved(step: Instruction) -> Cost:
-    return Cost(0, 0, _traffic(step))
+def _functions(step: Instruction) -> Cost:
+    return _cost(step, 0, element_count(step.shapes))
 
 
-def _function(step: Instruction) -> Cost:
-    return Cost(0, element_count(step.shapes), _traffic(step))
+def _flops(step: Instruction, each: int, over: int = 1) -> Cost:
+    """So many arithmetic operations, over a number, for each result."""
+    return _cost(step, each * element_count(step.shapes) // over)
 
 
-def _flops(each: Callable[[Instruction], int], over: int = 1) -> Callable[[Instruction], Cost]:
-    """The rule of what needs so many arithmetic operations, over a number, for each result."""
-    return lambda step: Cost(each(step) * element_count(step.shapes) // over, 0, _traffic(step))
-
-
-def _dot(step: Instruction) -> int:
+def _dot(step: Instruction) -> Cost:
     sizes = _sizes(step.operands[0])
     contracted = step.op.dimension_numbers.lhs_contracting_dimensions
-    return 2 * math.prod(sizes[each] for each in contracted)
+    return _flops(step, 2 * math.prod(sizes[each] for each in contracted))
 
 
-def _convolution(step: Instruction) -> int:
+def _convolution(step: Instruction) -> Cost:
     # The kernel's input features are those of one group.
     feature = step.op.dimension_numbers.kernel_output_feature_dimension
     sizes = enumerate(_sizes(step.operands[1]))
-    return 2 * math.prod(size for number, size in sizes if number != feature)
+    return _flops(step, 2 * math.prod(size for number, size in sizes if number != feature))
 
 
 def _reduce(step: Instruction) -> Cost:
@@ -163,8 +148,8 @@ def _scatter(step: Instruction) -> Cost:
 def _select_and_scatter(step: Instruction) -> Cost:
     sources = element_count([step.operands[1].shape])
     compared = sources * max(math.prod(step.op.window_dimensions) - 1, 0)
-    scattered = graph_cost(step.op.scatter).times(sources)
-    return _folded(step, step.op.select, compared).plus(scattered)._replace(bytes=_traffic(step))
+    scattered = graph_cost(step.op.scatter).times(sources)._replace(bytes=0)
+    return _folded(step, step.op.select, compared).plus(scattered)
 
 
 def _sort(step: Instruction) -> Cost:
@@ -175,7 +160,7 @@ def _sort(step: Instruction) -> Cost:
 
 def _folded(step: Instruction, computation: Graph, count: int) -> Cost:
     """`count` runs of a computation of scalars, which stay in registers."""
-    return graph_cost(computation).times(count)._replace(bytes=_traffic(step))
+    return graph_cost(computation).times(count)._replace(bytes=_cost(step).bytes)
 
 
 def _logarithm(count: int) -> int:
@@ -186,74 +171,55 @@ def _fft(step: Instruction) -> Cost:
     count = max(element_count(_shapes(step.operands)), element_count(step.shapes))
     # The usual count of the radix-2 algorithm, 5 n log2 n; half of it for real ends.
     factor = 5 if step.op.fft_type in ("FFT", "IFFT") else 2
-    return Cost(factor * count * _logarithm(math.prod(step.op.fft_length)), 0, _traffic(step))
-
-
-def _branches(step: Instruction) -> Cost:
-    """That of the branch that costs most."""
-    return max(map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes))
+    return _cost(step, factor * count * _logarithm(math.prod(step.op.fft_length)))
 
 
 def _loop(step: Instruction) -> Cost:
     condition, body = step.op.condition, step.op.body
-    trips = known_trips(condition, body, list(map(_number, step.operands)))
+    trips = known_trips(condition, body, step.operands)
     once = graph_cost(condition).plus(graph_cost(body))
     return once._replace(is_bound=False) if trips is None else once.times(trips.count)
-
-
-def _number(value: Value) -> int | None:
-    """An integer that the program holds."""
-    literal = value.literal
-    if literal is None or literal.shape.rank or not literal.shape.element_type.is_integer:
-        return None
-    return int(literal.scalar)
 
 
 _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "Parameter Constant Tuple GetTupleElement AddDependency Bitcast OptimizationBarrier AfterAll "
     "Domain AllReduceDone StopGradient ReplicaId PartitionID GetDimensionSize": lambda step: Cost(),
-    "Real Imag Complex ConvertElementType Copy": _moved,
+    "Real Imag Complex ConvertElementType Copy": _cost,
     # They read as much of their operands as they write.
     "Slice DynamicSlice Gather Iota Broadcast BroadcastInDim": lambda step: Cost(
         bytes=2 * byte_count(step.shapes)
     ),
     # It writes its update into the operand's own memory, as XLA does where nobody else reads it.
     "DynamicUpdateSlice": lambda step: Cost(bytes=2 * byte_count([step.operands[1].shape])),
-    "Pow Atan2": _function,
-    "DotGeneral": _flops(_dot),
-    "ConvGeneralDilated": _flops(_convolution),
+    "Pow Atan2": _functions,
+    "DotGeneral": _dot,
+    "ConvGeneralDilated": _convolution,
     "Reduce": _reduce,
     "ReduceWindow": _reduce_window,
     "Scatter": _scatter,
     "SelectAndScatter": _select_and_scatter,
     "Sort": _sort,
     "Fft": _fft,
-    "Cholesky": _flops(lambda step: _sizes(step.operands[0])[-1], over=3),
-    "TriangularSolve": _flops(lambda step: _sizes(step.operands[0])[-1]),
+    "Cholesky": lambda step: _flops(step, _sizes(step.operands[0])[-1], over=3),
+    "TriangularSolve": lambda step: _flops(step, _sizes(step.operands[0])[-1]),
     # Threefry: 20 rounds of three operations and five key injections, for two words.
     "RngBitGenerator RngUniform RngNormal": lambda step: Cost(
         36 * element_count(step.shapes), 0, byte_count(step.shapes)
     ),
-    "Conditional": _branches,
+    # That of the branch that costs most.
+    "Conditional": lambda step: max(
+        map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes)
+    ),
     "While": _loop,
 }
 _RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()}
 
 
-# Reports: a program's costs by operation and in total, and what XLA says of the same.
-
-
 class CostRow(NamedTuple):
-    """What all instructions of one operation cost.
+    """What all instructions of one operation cost."""
 
-    Attributes:
-        operation: its builder's name.
-        count: how many there are; what a loop runs is counted with the loop.
-        flops, transcendentals, bytes: see Cost.
-    """
-
-    operation: str
-    count: int
+    operation: str  # its builder's name
+    count: int  # what a loop runs is counted with the loop
     flops: int
     transcendentals: int
     bytes: int
@@ -261,66 +227,48 @@ class CostRow(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class CostReport(Report):
-    """The costs of a program; printed, it is a table.
-
-    Attributes:
-        name: of the program.
-        rows: a CostRow for each operation, the most expensive first.
-        total: their sum.
-        memory: the bytes of `arguments` and of `results`, and at the `peak` the most bytes of
-            arguments, results and intermediate values that are needed at one time, where
-            instructions run in order and nothing is fused.
-        xla: XLA's own numbers by the same names, after its optimisation; `temporary` are its
-            bytes besides arguments and results. Empty where it was not asked or cannot say.
-    """
+    """The costs of a program; printed, it is a table."""
 
     name: str
-    rows: list[CostRow]
+    rows: list[CostRow]  # one for each operation, the most expensive first
     total: Cost
+    #: The bytes of `arguments` and of `results`, and at the `peak`; see `peak_bytes`.
     memory: dict[str, int]
+    #: XLA's own numbers by the same names, after its optimisation; `temporary` are its bytes beside
+    #: arguments and results. Empty where it was not asked or cannot say.
     xla: dict[str, float]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        total = self.total._asdict()
-        is_bound = total.pop("is_bound")
-        sums = [
-            [name, f"{value:,}", shown_number(self.xla.get(name))]
-            for name, value in {**total, **self.memory}.items()
-        ]
+        total = dict(zip(Cost._fields, self.total[:3], strict=False)) | self.memory
+        sums = [[name, f"{n:,}", shown_number(self.xla.get(name))] for name, n in total.items()]
         tables = [Table(("in total", "ours", "XLA's"), sums)]
         if self.rows:
             cells = [[row.operation, *[f"{each:,}" for each in row[1:]]] for row in self.rows]
             tables.insert(0, Table(CostRow._fields, cells))
         note = "A loop's number of iterations is not known: its body is counted once."
-        return f"cost of {self.name}", tables, [] if is_bound else [note]
+        return f"cost of {self.name}", tables, [] if self.total.is_bound else [note]
 
 
 def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:
     """What a program costs, ours and, where XLA is to compile it, XLA's."""
     graph = inlined(graph).pruned()
-    memory = {
-        "arguments": byte_count(graph.input_shapes),
-        "results": byte_count(graph.output_shapes),
-        "peak": peak_bytes(graph),
-    }
-    xla = _by_xla(graph) if with_xla else {}
-    return CostReport(graph.name, _rows(graph), graph_cost(graph), memory, xla)
-
-
-def _rows(graph: Graph) -> list[CostRow]:
+    given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
+    memory = {"arguments": given, "results": made, "peak": peak_bytes(graph)}
     costs: dict[str, list[Cost]] = {}
     for step in graph.instructions:
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
-    rows = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
-    return sorted(rows, key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
+    rows = [CostRow(name, len(each), *_summed(each)[:3]) for name, each in costs.items()]
+    rows.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
+    xla = _by_xla(graph) if with_xla else {}
+    return CostReport(graph.name, rows, graph_cost(graph), memory, xla)
 
 
 @remembered
 def peak_bytes(graph: Graph) -> int:
     """The most bytes of values that are needed at one time, arguments and results included.
 
-    Values live from the instruction that makes them to the last that reads them; arguments always.
-    Programs that an instruction runs need theirs besides.
+    Instructions run in order, nothing is fused, and values live from the instruction that makes
+    them to the last that reads them; arguments always. Programs that one runs need theirs besides.
     """
     steps = graph.pruned().instructions
     last = {value: number for number, step in enumerate(steps) for value in step.operands}
@@ -351,11 +299,11 @@ def _by_xla(graph: Graph) -> dict[str, float]:
         return {}
     costs = compiled.cost_analysis() or {}
     theirs = ("flops", "transcendentals", "bytes accessed")
-    found = {name.split()[0]: costs.get(name) for name in theirs}
+    found = {name.split()[0]: costs[name] for name in theirs if name in costs}
     memory = compiled.memory_analysis()
     if memory is not None:
-        sizes = memory.argument_size_in_bytes, memory.output_size_in_bytes
-        found |= {"arguments": sizes[0], "results": sizes[1]}
-        found["temporary"] = memory.temp_size_in_bytes
-        found["peak"] = sum(sizes) + memory.temp_size_in_bytes - memory.alias_size_in_bytes
-    return {name: float(value) for name, value in found.items() if value is not None}
+        given, made = memory.argument_size_in_bytes, memory.output_size_in_bytes
+        more = memory.temp_size_in_bytes
+        peak = given + made + more - memory.alias_size_in_bytes
+        found |= {"arguments": given, "results": made, "temporary": more, "peak": peak}
+    return {name: float(value) for name, value in found.items()}

@@ -11,18 +11,15 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.tools.check_report import CrossCheckReport, Finding, Row
-from minixla.tools.checked_programs import KINDS, CheckedFunction, Opinion
-from minixla.tools.comparison import Comparison, real_part_info, relative_error
-from minixla.tools.derivative_check import check_derivatives
-from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
-from minixla.tools.graph_parts import needed_for, type_of
-from minixla.tools.localization import Search, known_error, wrong_step
-from minixla.tools.opinions import Opinions
-from minixla.tools.progress import shown_progress
-from minixla.tools.rounding import Measured, precision_of
+from minixla.tools import rounding
+from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
+from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, all_evaluators
+from minixla.tools.graph_parts import is_inexact, needed_for, type_of
+from minixla.tools.localization import Opinions, Search, known_error, wrong_step
+from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
+from minixla.tools.rounding import Comparison, Measured, precision_of, relative_error
+from minixla.tools.terminal import shown_progress
 from minixla.transforms.arguments import checked_function
 
 _DOUBLE = precision_of(ELEMENT_TYPES["f64"])
@@ -83,8 +80,8 @@ def _check(
 ) -> CrossCheckReport:
     rows: list[Row] = []
     findings: list[Finding] = []
-    has_derivatives = gradients and function.has_derivatives
-    for kind in KINDS if has_derivatives else ["result"]:
+    gradients = gradients and function.has_derivatives
+    for kind in KINDS if gradients else ["result"]:
         opinions.say(f"the {KINDS[kind]}")
         program, named = function.program(kind), function.named_outputs(kind)
         if isinstance(program, str):
@@ -93,7 +90,7 @@ def _check(
         checked = _Checked(kind, program, opinions)
         rows += checked.rows(named, theirs.get(kind))
         findings += checked.findings
-    if has_derivatives:
+    if gradients:
         opinions.say(DIFFERENCES)
         compared_rows, wrong = check_derivatives(function, opinions)
         rows += compared_rows
@@ -107,36 +104,29 @@ def _check(
     return CrossCheckReport(function.graph.name, rows, _distinct(findings))
 
 
-class _Checked:
+class _Checked(Search):
     """One program, evaluated by all; `findings`: where evaluators part."""
 
-    def __init__(
-        self, kind: str, program: tuple[Graph, list[np.ndarray]], opinions: Opinions
-    ) -> None:
-        self._kind = kind
-        self._opinions = opinions
-        self._say(REFERENCE)
-        self.graph = program[0]
-        self.measured = Measured(*program)
+    def __init__(self, kind: str, program: Sequence[Any], opinions: Opinions) -> None:
+        opinions.say(f"the {KINDS[kind]}: {REFERENCE}")
+        super().__init__(kind, Measured(*program), opinions)
+        self.graph: Graph = program[0]
         self.findings: list[Finding] = []
         self._is_wrong = False
-
-    def _say(self, step: str) -> None:
-        self._opinions.say(f"the {KINDS[self._kind]}: {step}")
 
     def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
         """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
         rows = []
-        given = self._given(theirs)
-        comparisons = {
-            name: list(map(self.measured.compared, self.graph.outputs, results))
-            for name, results in given.items()
-            if not isinstance(results, str)
-        }
-        is_off = any(each.excess > 1 for row in comparisons.values() for each in row)
-        if is_off:
-            known = known_error(self._kind, self.graph, self.measured.reference, self._opinions)
-            self._is_wrong = self._found(known or wrong_step(self._search))
+        own = [self.measured.reference[value] for value in self.graph.outputs]
+        operands, what = self.measured.operands, f"the {KINDS[self.kind]}"
+        given = {REFERENCE: own, **self.opinions.everywhere(self.graph, operands, what)}
+        given |= {} if theirs is None else {JAX: theirs}
+        answers = {name: each for name, each in given.items() if not isinstance(each, str)}
+        compare = functools.partial(map, self.measured.compared, self.graph.outputs)
+        comparisons = {name: list(compare(results)) for name, results in answers.items()}
+        if any(each.excess > 1 for row in comparisons.values() for each in row):
+            known = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
+            self._is_wrong = self._found(known or wrong_step(self))
         for index, (name, shape) in enumerate(named):
             for evaluator, results in given.items():
                 place = name, str(shape), evaluator
@@ -149,35 +139,12 @@ class _Checked:
                 rows.append(Row(*place, *numbers, *verdict))
         return rows
 
-    def _given(self, theirs: Opinion | None) -> dict[str, Opinion]:
-        """The results of each evaluator, or why there are none."""
-        found: dict[str, Opinion] = {
-            REFERENCE: [self.measured.reference[value] for value in self.graph.outputs]
-        }
-        for evaluator in self._opinions.evaluators:
-            if evaluator.name == REFERENCE:
-                continue
-            self._say(evaluator.name)
-            try:
-                results = self._opinions.ask(evaluator, self.graph, self.measured.operands)
-            except NotEvaluated as error:
-                results = str(error)
-            found[evaluator.name] = results
-        return found if theirs is None else {**found, JAX: theirs}
-
     def _found(self, finding: Finding | None) -> bool:
         """Notes a finding, if there is one."""
         self.findings += filter(None, [finding])
         return finding is not None
 
-    @functools.cached_property
-    def _search(self) -> Search:
-        self._say("looking for where evaluators part")
-        return Search(self._kind, self.measured, self._opinions)
-
-    def _verdict(
-        self, name: str, value: Value, evaluator: str, comparison: Comparison
-    ) -> tuple[str, str]:
+    def _verdict(self, name: str, value: Value, evaluator: str, comparison: Comparison) -> Any:
         """What the report says of an output in an evaluator, and why."""
         is_off = comparison.excess > 1
         loses = self._loses_digits(value, comparison)
@@ -191,10 +158,10 @@ class _Checked:
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
         if is_off and value not in self.measured.spread:
-            self._found(self._search.decision(evaluator))
+            self._found(self.decision(evaluator))
             return "parts", "rounding decides it"
         if loses and not self._is_zero_but_for_rounding(value):
-            self._found(self._search.jump(value, evaluator))
+            self._found(self.jump(value, evaluator))
             return "inaccurate", "half of the digits are lost"
         if loses:
             return "ok", "zero but for rounding"
@@ -202,21 +169,18 @@ class _Checked:
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
         """Whether the evaluator is off only while it may leave out intermediate values."""
-        found = self._search.values.get(evaluator, {}).get(value)
+        found = self.values.get(evaluator, {}).get(value)
         if found is None or evaluator == REFERENCE:
             return False
-        text = (
-            f"{evaluator} gives {name} right where all "
-            "intermediate values are asked for, and otherwise not"
-        )
-        finding = Finding("whole", self._kind, suspects=(evaluator,), explanation=text)
+        text = f"{evaluator} gives {name} right where all intermediate values are asked for"
+        text += ", and otherwise not"
+        finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, found).excess <= 1 and self._found(finding)
 
     def _gap(self, value: Value, evaluator: str) -> str | None:
         """Why an evaluator may be wrong about what a value is computed from."""
-        steps = needed_for(value, self.graph)
-        asked = [each for each in self._opinions.evaluators if each.name == evaluator]
-        reasons = (each.gap(step) for each in asked for step in steps)
+        asked = [each for each in self.opinions.evaluators if each.name == evaluator]
+        reasons = (each.gap(step) for each in asked for step in needed_for(value, self.graph))
         return next((why for why in reasons if why is not None), None)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
@@ -229,20 +193,18 @@ class _Checked:
         worst, error = comparison.relative, comparison.error
         if precision == _DOUBLE:
             # Where double is all that there is, disturbances show what rounding does.
-            truth, spread = self.measured.truth[value], self.measured.spread[value]
-            worst = max(worst, relative_error(spread, truth))
+            spread = self.measured.spread[value]
+            worst = max(worst, relative_error(spread, self.measured.truth[value]))
             error = max(error, float(spread.max(initial=0.0)))
         # XLA:CPU takes numbers below the smallest normal one for zero.
-        tiny = float(real_part_info(kind.dtype).smallest_normal)
+        tiny = float(rounding.real_part_info(kind.dtype).smallest_normal)
         return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:
         """The precision of the coarsest type among the values that a value is computed from."""
         steps = needed_for(value, self.graph)
         read = [each for step in steps for each in (*step.operands, *step.results)]
-        shapes = [each.shape for each in [value, *read]]
-        kinds = {each.element_type for each in shapes if isinstance(each, Shape)}
-        return max(precision_of(kind) for kind in kinds if kind.is_inexact)
+        return max(precision_of(type_of(x)) for x in [value, *read] if is_inexact(x.shape))
 
     def _is_zero_but_for_rounding(self, value: Value) -> bool:
         """Whether even double has nothing of a value but rounding errors, of terms that cancel."""
@@ -269,13 +231,10 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
 def _error(finding: Finding) -> tuple[Any, ...]:
     """Equal for findings of one error: an operation's rule is one for all programs."""
     rule = finding.kind, finding.operation, finding.suspects
-    if {*finding.suspects} & _RULES:
+    if not {"reference rule", "StableHLO form", "derivative rule"}.isdisjoint(finding.suspects):
         return rule
     if finding.kind == "rule":
         return *rule, finding.shapes
     if finding.kind == "derivative":
         return *rule, finding.source
     return finding.kind, finding.operation, finding.program, finding.instruction
-
-
-_RULES = {"reference rule", "StableHLO form", "derivative rule"}

@@ -1,28 +1,33 @@
-"""The derivatives of a checked function, in double, against difference quotients.
+"""A checked function, its derivatives as programs, and these against difference quotients.
 
-Where one differs, each of its instructions is checked in the same way, alone. At corners, jumps and
-infinities of a function no derivative is expected to equal its quotients.
+Where a derivative differs, in double, each instruction of the function is checked in the same way,
+alone. At corners, jumps and infinities no derivative is expected to equal its quotients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import compress
 from typing import Any
 
+import jax
 import numpy as np
+from jax.tree_util import keystr, tree_unflatten
 
+import minixla as mx
+from minixla.core.errors import DerivativeError, TransformError, explain, too_large
 from minixla.core.graph import Graph, Instruction
 from minixla.core.linear import spread
-from minixla.core.shapes import Shape
-from minixla.core.tracing import evaluate_graph
+from minixla.core.shapes import ADDRESS_SPACE, Shape
+from minixla.core.tracing import evaluate_graph, shape_of
+from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools import graph_parts
-from minixla.tools.check_report import Finding, Row
-from minixla.tools.checked_programs import CheckedFunction
-from minixla.tools.differences import Agreement, Leaf, Point, Space
+from minixla.tools.differences import Leaf, Point, Space, random_direction
 from minixla.tools.evaluators import DIFFERENCES
-from minixla.tools.graph_parts import inlined, is_array, is_inexact
-from minixla.tools.opinions import Opinions
+from minixla.tools.graph_parts import inexact_part, inlined, is_array, is_inexact
+from minixla.tools.localization import Opinion, Opinions
+from minixla.tools.reports import Finding, Row
 from minixla.tools.rounding import declared_values, in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
 
@@ -31,15 +36,143 @@ _STEP = 1e-6
 _LEAST = 2.0**-46
 _TOLERANCE = 1e-5
 _ROUNDINGS = 64
+_SUBJECT = "cross_check"
+
+#: A program with its operands, or why there is none.
+Program = tuple[Graph, list[np.ndarray]] | str
 
 
-def check_derivatives(
-    function: CheckedFunction, opinions: Opinions
-) -> tuple[list[Row], list[Finding]]:
-    """A row for each derivative that there is, and a finding for each rule that is wrong.
+class CheckedFunction:
+    """A function at given arguments, its derivatives along fixed random directions."""
 
-    The evaluators tell a wrong derivative from a wrong function.
-    """
+    def __init__(self, fun: Callable[..., Any], args: Sequence[Any]) -> None:
+        leaves, self._tree = flatten(tuple(args))
+        #: What reports call the leaves of arguments and results.
+        self.input_names = [f"args{keystr(path)}" for path in leaf_paths(tuple(args))]
+        self.output_names: list[str] = []
+
+        def flat(*given: Any) -> list[Any]:
+            results = fun(*tree_unflatten(self._tree, given))
+            self.output_names[:] = [f"result{keystr(path)}" for path in leaf_paths(results)]
+            return flatten(results)[0]
+
+        flat.__name__ = getattr(fun, "__name__", "function")
+        self._flat = flat
+        #: The program of a kind, calls unfolded.
+        self.program = cache(self._made)
+        self.graph = mx.make_graph(flat)(*leaves)
+        self._refuse()
+        #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
+        inputs: list[Any] = list(self.graph.input_shapes)
+        outputs: list[Any] = list(self.graph.output_shapes)
+        pairs = zip(leaves, inputs, strict=True)
+        self.operands = [np.asarray(leaf).astype(shape.dtype) for leaf, shape in pairs]
+        self.moving = list(map(is_inexact, inputs))
+        generator = np.random.default_rng(0)
+        #: One for each inexact array among the arguments, or the results.
+        self.directions = {
+            kind: [random_direction(generator, s).astype(s.dtype) for s in filter(is_inexact, side)]
+            for kind, side in (("jvp", inputs), ("vjp", outputs))
+        }
+        self.has_derivatives = all(self.directions.values())
+
+    def _refuse(self) -> None:
+        """Raises TransformError where the function cannot be checked."""
+        names = [*self.input_names, *self.output_names]
+        shapes = [*self.graph.input_shapes, *self.graph.output_shapes]
+        for name, shape in zip(names, shapes, strict=True):
+            if not isinstance(shape, Shape) or shape.is_dynamic:
+                problem = f"{name} is of shape {shape}, and only arrays can be compared"
+                advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
+                raise explain(TransformError, _SUBJECT, problem, [], advice)
+        for step in inlined(self.graph).instructions:
+            for shape in step.shapes:
+                if isinstance(shape, Shape) and shape.nbytes > ADDRESS_SPACE:
+                    # Though no evaluator may need all of it.
+                    raise too_large(_SUBJECT, f"{shape} does not fit into any memory")
+            if step.op.spans_devices:
+                problem = f"{step.op.builder_name} runs on several devices"
+                advice = "Check what each device computes; mx.simulate runs processes in NumPy."
+                given = [f"called at {step.source}"]
+                raise explain(TransformError, _SUBJECT, problem, given, advice)
+        effects = [step for step in self.graph.silent().instructions if step.has_side_effect]
+        if effects:
+            problem = "the function has side effects, so that it cannot be run several times"
+            given = [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]]
+            advice = "Check the parts without them."
+            raise explain(TransformError, _SUBJECT, problem, given, advice)
+
+    def named_outputs(self, kind: str) -> list[tuple[str, Any]]:
+        """What the outputs of a program are called in reports, and their shapes."""
+        pairs = zip(self.output_names, self.graph.output_shapes, strict=True)
+        if kind == "result":
+            return list(pairs)
+        if kind == "vjp":
+            pairs = zip(self.input_names, self.graph.input_shapes, strict=True)
+        what = "tangent" if kind == "jvp" else "gradient"
+        return [(f"{what} of {name}", shape) for name, shape in pairs if is_inexact(shape)]
+
+    def _made(self, kind: str) -> Program:
+        graph, operands = self.graph, [*self.operands, *self.directions.get(kind, ())]
+
+        def derivative(*given: Any) -> list[Any]:
+            count = len(self.operands)
+            return self._derived(kind, mx, self._flat, given[:count], given[count:])
+
+        try:
+            graph = graph if kind == "result" else mx.make_graph(derivative)(*operands)
+        except DerivativeError as error:
+            return str(error).splitlines()[0]
+        return inlined(graph.silent()).pruned(), operands
+
+    def _derived(self, kind: str, module: Any, flat: Any, given: Any, directions: Any) -> list[Any]:
+        """A derivative, by ours or by JAX's module, of a function of the leaves."""
+        part = inexact_part(flat, self.moving, given)
+        point = tuple(compress(given, self.moving))
+        if kind == "jvp":
+            return list(module.jvp(part, point, tuple(directions))[1])
+        return list(module.vjp(part, *point)[1](list(directions)))
+
+    def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, Opinion]:
+        """What a JAX function gives for the same arguments and directions, by kind of program."""
+
+        def flat(*given: Any) -> list[Any]:
+            return flatten(against(*tree_unflatten(self._tree, given)))[0]
+
+        def everything(kinds: Sequence[str], given: Any, directions: Any) -> dict[str, list[Any]]:
+            found = {"result": flat(*given)}
+            self._check_alike(found["result"])
+            for kind in kinds:
+                found[kind] = self._derived(kind, jax, flat, given, directions[kind])
+            return found
+
+        run = jax.jit(everything, static_argnums=0)
+        kinds = ("jvp", "vjp") if gradients and self.has_derivatives else ()
+        found: dict[str, Opinion] = {}
+        with jax.enable_x64(True):
+            try:
+                results = run(kinds, self.operands, self.directions)
+            except TypeError as error:
+                if not kinds or "custom_vjp" not in str(error):
+                    raise
+                found["jvp"] = str(error).splitlines()[0]
+                results = run(("vjp",), self.operands, self.directions)
+        found |= {kind: list(map(np.asarray, arrays)) for kind, arrays in results.items()}
+        return found
+
+    def _check_alike(self, results: Sequence[Any]) -> None:
+        theirs = [shape_of(each, _SUBJECT) for each in results]
+        ours = list(self.graph.output_shapes)
+        if theirs != ours:
+            problem = "the JAX function gives other results than the function"
+            sides = {"ours": ours, "JAX's": theirs}
+            given = [f"{name}: {', '.join(map(str, each))}" for name, each in sides.items()]
+            advice = "Both must give as many arrays, of the same types and shapes."
+            raise explain(TransformError, _SUBJECT, problem, given, advice)
+
+
+def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[list[Row], Any]:
+    """A Row for each derivative that there is, and Findings for each rule that is wrong."""
     rows = []
     for _, name, shape, agreement in _agreements(function, opinions.say):
         verdict = "parts" if agreement.excess > 1 else "ok"
@@ -57,9 +190,7 @@ def check_derivatives(
     return meant, found
 
 
-def _agreements(
-    function: CheckedFunction, say: Callable[[str], None] = lambda step: None
-) -> Iterator[tuple[str, str, Shape, Agreement]]:
+def _agreements(function: CheckedFunction, say: Any = lambda step: None) -> Iterator[Any]:
     """Of each derivative that there is: its kind, its name and shape, and how it compares."""
     point = _point(function)
     inputs, outputs = point.inputs, point.outputs
@@ -111,13 +242,8 @@ def _space(shapes: Sequence[Any]) -> Space:
     return Space([Leaf("", Shape(kind, shape.dimensions)) for kind, shape in pairs])
 
 
-def _wrong_derivatives(
-    graph: Graph, operands: Sequence[np.ndarray], opinions: Opinions
-) -> list[Finding]:
-    """The instructions whose derivative rules differ from difference quotients.
-
-    Quotients are of what the reference computes: where its rule is wrong, the finding says so.
-    """
+def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions) -> list[Finding]:
+    """The instructions whose derivative rules differ from difference quotients."""
 
     def is_plain_call(step: Instruction) -> bool:  # without the user's own derivative
         return graph_parts.is_call(step) and not isinstance(step.op, CustomDerivativeCall)
@@ -125,44 +251,43 @@ def _wrong_derivatives(
     graph = inlined(graph.silent(), is_plain_call).pruned()
     values = declared_values(graph, operands)
     findings = []
-    for number, step in enumerate(graph.instructions):
+    for step in graph.instructions:
         given = [values[value] for value in step.operands]
-        found = _wrong_rule(step, given, number)
+        found = _wrong_rule(step, given, graph)
         if found is None:
             continue
         # Of the programs that it runs, the first in which something is wrong.
         runs = graph_parts.inner_runs(step, given) or ()
         inside = next(filter(None, (_wrong_derivatives(*run, opinions) for run in runs)), None)
         if inside is None and _declared_by(step) is None:
+            # Quotients are of what the reference computes: whether its rule is wrong.
             wrong = opinions.judged(step, given)
             if wrong is not None and "reference rule" in wrong.suspects:
-                found = wrong.at(step, number, "result")
+                found = wrong.at(step, graph, "result")
         findings.extend(inside or [found])
     return findings
 
 
-def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) -> Finding | None:
+def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], graph: Graph) -> Finding | None:
     program = graph_parts.alone_at(step, operands)
     if program is None or not all(map(is_array, program[0].inputs)):
         return None
-    graph, given = program
-    function = CheckedFunction(lambda *values: evaluate_graph(graph, values), given)
+    alone, given = program
+    function = CheckedFunction(lambda *values: evaluate_graph(alone, values), given)
     agreements = _agreements(function) if function.has_derivatives else ()
     wrong = next((each for each in agreements if each[3].excess > 1), None)
     if wrong is None:
         return None
     mode, _, shape, agreement = wrong
     suspect = _declared_by(step) or "derivative rule"
-    text = (
-        f"the {mode} derivative of {step.op.builder_name} differs from finite differences by "
-        f"{agreement.relative:.1e} of its size{_REASONS[suspect]}"
-    )
+    text = f"the {mode} derivative of {step.op.builder_name} differs from finite differences "
+    text += f"by {agreement.relative:.1e} of its size{_REASONS[suspect]}"
     where, values = None, {}
     if mode == "forward":
         where = tuple(map(int, np.unravel_index(agreement.element, shape.dimensions)))
         values = {"rule": str(agreement.derivative), "differences": str(agreement.difference)}
     more = {"suspects": (suspect,), "element": where, "values": values, "explanation": text}
-    return Finding("derivative", **more).at(step, number, "result")
+    return Finding("derivative", **more).at(step, graph, "result")
 
 
 _REASONS = {

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.shapes import Shape
-from minixla.tools.comparison import relative_error, wide
-from minixla.tools.rounding import precision_of
+from minixla.tools.rounding import precision_of, relative_error, wide
 
 
 def random_direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:
@@ -63,11 +62,6 @@ class Space:
         """A number for each array, as one for each element."""
         return np.repeat(np.asarray(numbers, float), self._sizes)
 
-    @property
-    def precision(self) -> np.ndarray:
-        """The precision of each element's type."""
-        return self.spread([precision_of(leaf.shape.element_type) for leaf in self.leaves])
-
     def random(self, generator: np.random.Generator) -> np.ndarray:
         """A vector of which no element is small."""
         return self.vector([random_direction(generator, leaf.shape) for leaf in self.leaves])
@@ -100,36 +94,23 @@ class Space:
 
 
 class Agreement(NamedTuple):
-    """How a derivative compares with a difference quotient.
-
-    Attributes:
-        derivative, difference: the two numbers where they are worst, for a direction of length 1.
-        allowed, excess: how far they may be apart, and the error over it: 1 is allowed.
-        relative: the largest error over the largest number.
-        element: where they are worst, of the part that is compared.
-    """
+    """How a derivative compares with a quotient where it is worst, for a direction of length 1."""
 
     derivative: Any = 0.0
     difference: Any = 0.0
-    allowed: float = 0.0
-    excess: float = 0.0
-    relative: float = 0.0
-    element: int = 0
+    allowed: float = 0.0  # how far they may be apart
+    excess: float = 0.0  # the error over it: 1 is allowed
+    relative: float = 0.0  # the largest error over the largest number
+    element: int = 0  # of the part that is compared
 
 
 class Quotients(NamedTuple):
-    """Difference quotients along a direction, an element for each of the results.
+    """Difference quotients along a direction, an element for each of the results."""
 
-    Attributes:
-        tangent: the direction, as rounding has left it.
-        middle: the quotients over both sides.
-        allowed: how far a derivative may be from them; errors of the elements are independent.
-        corners: how much farther it may be where those of both sides differ; infinity where there
-            is nothing to compare with.
-    """
-
-    tangent: np.ndarray
-    middle: np.ndarray
+    tangent: np.ndarray  # the direction, as rounding has left it
+    middle: np.ndarray  # the quotients over both sides
+    # How far a derivative may be from them (errors of the elements are independent), and how much
+    # farther where those of both sides differ; infinity: there is nothing to compare with.
     allowed: np.ndarray
     corners: np.ndarray
 
@@ -147,7 +128,7 @@ class Quotients(NamedTuple):
         numbers = np.array([ours[at], theirs[at]])
         one, other = numbers if np.iscomplex(numbers).any() else np.real(numbers)
         relative = relative_error(error, largest)
-        return self._agreement(one, other, allowed[at], excess[at], relative, at)
+        return self._agreement(one, other, allowed[at], float(excess[at]), relative, at)
 
     def reverse(self, cotangent: np.ndarray, pulled: np.ndarray) -> Agreement:
         """How a pullback compares: Re sum(cotangent * quotients) = Re sum(pulled * tangent)."""
@@ -160,14 +141,13 @@ class Quotients(NamedTuple):
             size = _product(weights, np.abs(self.middle)) or 1.0
         if corners == np.inf:
             return Agreement()
-        return self._agreement(ours, theirs, allowed, _excess(error, allowed), error / size)
+        excess = float(_excess(error, allowed))
+        return self._agreement(ours, theirs, allowed, excess, error / size)
 
-    def _agreement(
-        self, ours: Any, theirs: Any, allowed: Any, excess: Any, relative: float, element: int = 0
-    ) -> Agreement:
+    def _agreement(self, ours: Any, theirs: Any, allowed: Any, *more: Any) -> Agreement:
         length = float(np.linalg.norm(self.tangent)) or 1.0
         numbers = ours / length, theirs / length, float(allowed) / length
-        return Agreement(*numbers, float(excess), relative, element)
+        return Agreement(*numbers, *more)
 
 
 def _product(first: np.ndarray, second: np.ndarray) -> float:
@@ -184,29 +164,18 @@ def _excess(error: Any, allowed: Any) -> Any:
 
 @dataclass(frozen=True)
 class Point:
-    """A function of arrays at a point, and how it is compared with its differences.
-
-    Attributes:
-        inputs, outputs: what the arrays are.
-        values, results: the point, and the function there.
-        call: the function, of the arrays one by one.
-        step: of the differences.
-        scale: for each element how much larger its step is.
-        tolerance: how far derivatives may be from quotients, besides rounding.
-        roundings: how often results are taken to be rounded.
-        is_smooth: whether corners, jumps and infinities count as errors.
-    """
+    """A function of arrays at a point, and how it is compared with its differences."""
 
     inputs: Space
     outputs: Space
     values: np.ndarray
-    results: np.ndarray
-    call: Callable[..., Sequence[Any]]
+    results: np.ndarray  # at the values
+    call: Callable[..., Sequence[Any]]  # the function, of the arrays one by one
     step: float
-    scale: np.ndarray
-    tolerance: Callable[[np.ndarray], np.ndarray]
-    roundings: float
-    is_smooth: bool = True
+    scale: np.ndarray  # for each element how much larger its step is
+    tolerance: Callable[[np.ndarray], np.ndarray]  # between derivatives and quotients
+    roundings: float  # how often results are taken to be rounded
+    is_smooth: bool = True  # whether corners, jumps and infinities count as errors
 
     def along(self, direction: np.ndarray) -> Quotients:
         """The difference quotients along a direction, from values on both sides."""
@@ -223,7 +192,9 @@ class Point:
             allowed = self.tolerance(middle)
             if self.roundings:
                 largest = np.maximum(np.abs(high), np.abs(low))
-                allowed = allowed + self.roundings * self.outputs.precision * largest / step
+                leaves = self.outputs.leaves
+                units = self.outputs.spread([precision_of(x.shape.element_type) for x in leaves])
+                allowed = allowed + self.roundings * units * largest / step
             corners = np.zeros(len(middle))
             if not self.is_smooth:
                 corners = 2 * np.abs(high - 2 * self.results + low) / step

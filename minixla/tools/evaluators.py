@@ -5,7 +5,7 @@ The command line lists them before anything is loaded: this file loads neither N
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,15 +70,12 @@ def register_evaluator(
         TransformError: the name is no text or belongs to another, or something is no function.
     """
     evaluator = Evaluator(name, function, bool(reads_stablehlo), known_gap)
-    _check("register_evaluator", evaluator, EVALUATORS.get(name))
-    EVALUATORS[name] = evaluator
+    EVALUATORS[name] = _checked("register_evaluator", evaluator, EVALUATORS.get(name))
 
 
 def all_evaluators(more: Mapping[str, Callable[..., Any]] | None) -> list[Evaluator]:
     """Those that are registered, and those given to one `cross_check` by name."""
-    found = [Evaluator(*each) for each in (more or {}).items()]
-    for each in found:
-        _check("cross_check", each)
+    found = [_checked("cross_check", Evaluator(*each)) for each in (more or {}).items()]
     return [*EVALUATORS.values(), *found]
 
 
@@ -89,21 +86,17 @@ def backend(name: str) -> str:
 
 def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
     """The function, or that which the text names."""
-    if not isinstance(function, str):
-        return function
-    module, _, name = function.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return pkgutil.resolve_name(function) if isinstance(function, str) else function
 
 
 # Names in reports that are no registered evaluator's.
 _RESERVED = (DIFFERENCES, JAX, "HLO form", "all")
-_NAMED = re.compile(r"[\w.]+:\w+")
 
 
-def _check(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> None:
-    """Raises TransformError where one cannot be, unless it takes the place of one before."""
+def _checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> Evaluator:
+    """It; TransformError where one cannot be, unless it takes the place of one before."""
     name: Any = evaluator.name
-    is_again = before is not None and _origin(before) == _origin(evaluator)
+    is_again = before is not None and _origin(before.function) == _origin(evaluator.function)
     problem = None
     if not isinstance(name, str) or not name.strip():
         problem = f"an evaluator's name is a text, and not {name!r}"
@@ -113,20 +106,21 @@ def _check(subject: str, evaluator: Evaluator, before: Evaluator | None = None) 
         problem = f"known_gap of {name!r} is no function: {evaluator.known_gap!r}"
     elif not is_again and backend(name) in map(backend, (*EVALUATORS, *_RESERVED)):
         problem = f"an evaluator cannot be called {name!r}, which reports call another"
-    if problem is not None:
-        from minixla.core.errors import TransformError, explain  # it loads NumPy
+    if problem is None:
+        return evaluator
+    from minixla.core.errors import TransformError, explain  # it loads NumPy
 
-        advice = "Give another name, and a function of a graph and a list of arrays."
-        raise explain(TransformError, subject, problem, [], advice)
+    advice = "Give another name, and a function of a graph and a list of arrays."
+    raise explain(TransformError, subject, problem, [], advice)
 
 
 def _is_function(function: Any) -> bool:
-    return bool(_NAMED.fullmatch(function)) if isinstance(function, str) else callable(function)
+    is_name = isinstance(function, str) and re.fullmatch(r"[\w.]+:\w+", function) is not None
+    return is_name or callable(function)
 
 
-def _origin(evaluator: Evaluator) -> Any:
-    """Where the function comes from."""
-    function = evaluator.function
+def _origin(function: Any) -> Any:
+    """Where a function comes from."""
     name = getattr(function, "__qualname__", None)
     return function if name is None else (getattr(function, "__module__", None), name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,7 @@ from minixla.transforms.gradients import jvp, vjp
 from minixla.transforms.jacobians import linearize
 from minixla.transforms.jit import jit
 
-_EVALUATORS: dict[str | None, Callable[..., Any]] = {
-    None: lambda fun: fun,
-    "jit": jit,
-    "reference": reference,
-}
+_EVALUATORS: Any = {None: lambda fun: fun, "jit": jit, "reference": reference}
 #: How far derivatives and differences may be apart; JAX's tolerances for gradients.
 _TOLERANCES = {"f64": 1e-5, "c128": 1e-5, "f32": 2e-3, "c64": 2e-3, "f16": 1e-2, "bf16": 1e-1}
 _WIDEST_TOLERANCE = 1e-1
@@ -35,7 +32,6 @@ _WIDEST_TOLERANCE = 1e-1
 _ROUNDINGS = 4
 # How many elements are looked at one by one to find the worst.
 _MOST_ELEMENTS = 64
-_WAYS = {"fwd": "forward derivative", "rev": "reverse derivative", "lin": "linearized function"}
 _ADVICE = (
     "A derivative rule is wrong (mx.custom_jvp, mx.custom_vjp, an operation's), or the function is "
     "not smooth within the step: choose another point, another eps, or wider tolerances."
@@ -43,16 +39,13 @@ _ADVICE = (
 
 
 class _Function(NamedTuple):
-    """A function of float and complex arrays that gives a list of such, and where it is checked.
-
-    What the results are is known after the first call.
-    """
+    """A function of float and complex arrays that gives a list of such, and where it is checked."""
 
     name: str
     call: Callable[..., list[Any]]
     inputs: list[Leaf]
     values: list[Any]
-    outputs: list[Leaf]
+    outputs: list[Leaf]  # known after the first call
 
 
 @api_boundary
@@ -103,7 +96,9 @@ def check_grads(
     functions = [function]
     for depth in range(1, order + 1):
         for each in functions:
-            _check(each, depth, modes, (atol, rtol, eps), _EVALUATORS[evaluate])
+            check = _Check(each, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
+            for mode in modes:
+                check.run(mode)
         functions = [_derivative(each, mode) for each in functions for mode in modes]
 
 
@@ -125,29 +120,25 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     listed, tree = tree_flatten_with_path(args)
     leaves = [value for _, value in listed]
     found = [_leaf("args", *each) for each in listed]
-    inputs, values = [], []
-    for leaf, value in zip(found, leaves, strict=True):
-        if leaf is not None:
-            is_number = isinstance(value, (float, complex)) and not isinstance(value, np.generic)
-            inputs.append(leaf._replace(is_number=is_number))
-            values.append(value if is_number else np.asarray(value).astype(leaf.shape.dtype))
-    outputs: list[Leaf] = []
+    inputs, outputs = list(filter(None, found)), list[Leaf]()
+    pairs = zip(inputs, compress(leaves, found), strict=True)
+    values = [x if leaf.is_number else np.asarray(x).astype(leaf.shape.dtype) for leaf, x in pairs]
 
     def call(*given: Any) -> list[Any]:
         full = spread(found, given, leaves)
         results = tree_flatten_with_path(fun(*tree_unflatten(tree, full), **kwargs))[0]
         kept = [_leaf("result", *each) for each in results]
         outputs[:] = filter(None, kept)
-        return [value for leaf, (_, value) in zip(kept, results, strict=True) if leaf]
+        return [value for _, value in compress(results, kept)]
 
-    name = getattr(fun, "__name__", "the function")
-    return _Function(name, call, inputs, values, outputs)
+    return _Function(getattr(fun, "__name__", "the function"), call, inputs, values, outputs)
 
 
 def _leaf(root: str, path: Any, value: Any) -> Leaf | None:
     """What an array of floats or complex numbers is; None for others."""
     shape: Any = shape_of(value, "check_grads")
-    return Leaf(root + keystr(path), shape) if is_inexact(shape) else None
+    is_number = isinstance(value, (float, complex)) and not isinstance(value, np.generic)
+    return Leaf(root + keystr(path), shape, is_number) if is_inexact(shape) else None
 
 
 def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -160,8 +151,12 @@ def _pulled(call: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[An
     return results, list(pullback(list(cotangents)))
 
 
-#: How each mode takes a derivative.
-_MODES: dict[str, Callable[..., tuple[Any, Any]]] = {"fwd": jvp, "rev": _pulled, "lin": _linearized}
+#: What each mode's derivative is called, and how it is taken.
+_MODES: dict[str, tuple[str, Callable[..., tuple[Any, Any]]]] = {
+    "fwd": ("forward derivative", jvp),
+    "rev": ("reverse derivative", _pulled),
+    "lin": ("linearized function", _linearized),
+}
 
 
 def _derivative(function: _Function, mode: str) -> _Function:
@@ -169,7 +164,7 @@ def _derivative(function: _Function, mode: str) -> _Function:
 
     def pushed(*given: Any) -> list[Any]:
         count = len(function.inputs)
-        results, tangents = _MODES[mode](function.call, given[:count], given[count:])
+        results, tangents = _MODES[mode][1](function.call, given[:count], given[count:])
         return [*results, *tangents]
 
     def pulled(*given: Any) -> list[Any]:
@@ -180,41 +175,46 @@ def _derivative(function: _Function, mode: str) -> _Function:
         return [leaf._replace(name=f"{kind} of {leaf.name}") for leaf in leaves]
 
     if mode == "rev":
-        name, cotangents = f"the reverse derivative of {function.name}", function.inputs
-        return function._replace(name=name, call=pulled, outputs=named("cotangent", cotangents))
-    return _Function(
-        f"the forward derivative of {function.name}",
-        pushed,
-        [*function.inputs, *named("tangent", function.inputs)],
-        [*function.values, *function.values],
-        [*function.outputs, *named("tangent", function.outputs)],
-    )
+        name, outputs = f"the reverse derivative of {function.name}", function.inputs
+        return function._replace(name=name, call=pulled, outputs=named("cotangent", outputs))
+    inputs = [*function.inputs, *named("tangent", function.inputs)]
+    outputs = [*function.outputs, *named("tangent", function.outputs)]
+    name = f"the forward derivative of {function.name}"
+    return _Function(name, pushed, inputs, function.values * 2, outputs)
 
 
-class _Derivative(NamedTuple):
-    """A derivative of a function that is checked at a point.
+class _Check:
+    """A function at its values, whose derivatives, of some order, are compared with differences."""
 
-    Attributes:
-        mode: "fwd", "rev" or "lin".
-        order: of the derivative, counted from the user's function.
-        function: what is differentiated.
-        run: from values and their tangents (or cotangents) to results and theirs.
-        point: the function at its values.
-        tolerances: the absolute and the relative one.
-    """
+    def __init__(self, function: _Function, order: int, options: Sequence[Any]) -> None:
+        self.function, self.order = function, order
+        atol, rtol, eps, self.evaluator = options
+        call = self.evaluator(function.call)
+        results = call(*function.values)
+        inputs, outputs = Space(function.inputs), Space(function.outputs)
+        leaves = [*inputs.leaves, *outputs.leaves]
+        absolute, relative = self.tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
+        values = inputs.vector(function.values)
+        point = self.point = Point(
+            inputs,
+            outputs,
+            values,
+            outputs.vector(results),
+            call,
+            step=eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
+            scale=np.maximum(1, np.abs(values)),
+            tolerance=lambda quotients: absolute + relative * np.abs(quotients),
+            roundings=_ROUNDINGS if atol is rtol is None else 0,
+        )
+        for at in np.flatnonzero(np.isnan(point.results))[:1]:
+            problem, given = f"{function.name} gives NaN", [outputs.name(at)]
+            advice = "Choose a point where it is defined; "
+            advice += "mx.debug_nans() shows where a NaN is made."
+            raise explain(GradientCheckError, "check_grads", problem, given, advice)
 
-    mode: str
-    order: int
-    function: _Function
-    run: Callable[..., tuple[Any, Any]]
-    point: Point
-    tolerances: tuple[float, float]
-
-    def check(self) -> None:
-        """Compares along a random direction; where it differs, looks for the worst elements.
-
-        In reverse first for the argument's element for all results together, then the result's.
-        """
+    def run(self, mode: str) -> None:
+        """Compares along a random direction; where it differs, looks for the worst elements."""
+        self.mode, self.derive = mode, self.evaluator(partial(_MODES[mode][1], self.function.call))
         point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
         generator = np.random.default_rng(0)
         direction = inputs.random(generator)
@@ -240,51 +240,46 @@ class _Derivative(NamedTuple):
         argument = _worst_of(inputs.coordinates, of_arguments)
         worst = of_arguments([argument])
         result = worst.element
-        if pulled is not None:
+        if pulled is not None:  # the argument's is that for all results together
             found = point.along(inputs.only([argument]))
             result = _worst_of(outputs.coordinates, of_results)
             worst = of_results([result])
-        raise self._difference(outputs.name(result), inputs.name(argument), worst)
+        ours, theirs, (atol, rtol) = worst.derivative, worst.difference, self.tolerances
+        alone = "no element alone is beyond the tolerance, all together are; the worst:"
+        raise self._error(
+            f"{self._text()} differs from finite differences",
+            *([alone] if worst.excess <= 1 else []),
+            f"{outputs.name(result)} with respect to {inputs.name(argument)}:",
+            f"{self.mode} {ours:.7g}, differences {theirs:.7g}, "
+            f"apart by {abs(ours - theirs):.3g}, allowed {worst.allowed:.2g}",
+            f"step {point.step:.2g}, tolerance {atol:.2g} + {rtol:.2g} * |value|",
+        )
 
     def _pulled(self, cotangent: np.ndarray) -> np.ndarray:
         return self.point.inputs.vector(self._derived(self.point.outputs.arrays(cotangent)))
 
     def _derived(self, given: Sequence[Any]) -> Sequence[Any]:
         """What the derivative gives; the results that come with it must be the function's."""
-        results, derivatives = self.run(tuple(self.function.values), tuple(given))
-        outputs = self.point.outputs
+        results, derivatives = self.derive(tuple(self.function.values), tuple(given))
+        outputs, (atol, rtol) = self.point.outputs, self.tolerances
         for leaf, ours in zip(outputs.leaves, results, strict=True):
-            if shape_of(ours) is not leaf.shape:
+            shape = shape_of(ours)
+            if shape is not leaf.shape:
                 problem = f"{self.mode} gives {leaf.name} in another shape than the function"
-                shapes = [f"{self.mode} {shape_of(ours)}", f"function {leaf.shape}"]
-                raise self._error(problem, shapes)
+                raise self._error(problem, f"{self.mode} {shape}", f"function {leaf.shape}")
         ours, known = outputs.vector(results), self.point.results
-        atol, rtol = self.tolerances
         for at in np.flatnonzero(~np.isclose(ours, known, rtol, atol))[:1]:
             numbers = f"{self.mode} gives {ours[at]:.7g}, the function {known[at]:.7g}"
             problem = f"the value that comes with {self._text()} is not the function's"
-            raise self._error(problem, [outputs.name(at), numbers])
+            raise self._error(problem, outputs.name(at), numbers)
         return derivatives
 
     def _text(self) -> str:
-        return f"the {_WAYS[self.mode]} of {self.function.name}"
+        return f"the {_MODES[self.mode][0]} of {self.function.name}"
 
-    def _error(self, problem: str, given: Sequence[str]) -> GradientCheckError:
+    def _error(self, problem: str, *given: str) -> GradientCheckError:
         lines = [*given, f"mode {self.mode}, order {self.order}: {self._text()}"]
         return explain(GradientCheckError, "check_grads", problem, lines, _ADVICE)
-
-    def _difference(self, result: str, argument: str, worst: Agreement) -> GradientCheckError:
-        ours, theirs = worst.derivative, worst.difference
-        atol, rtol = self.tolerances
-        alone = "no element alone is beyond the tolerance, all together are; the worst:"
-        lines = [
-            *([alone] if worst.excess <= 1 else []),
-            f"{result} with respect to {argument}:",
-            f"{self.mode} {ours:.7g}, differences {theirs:.7g}, "
-            f"apart by {abs(ours - theirs):.3g}, allowed {worst.allowed:.2g}",
-            f"step {self.point.step:.2g}, tolerance {atol:.2g} + {rtol:.2g} * |value|",
-        ]
-        return self._error(f"{self._text()} differs from finite differences", lines)
 
 
 def _worst_of(some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]) -> int:
@@ -295,44 +290,10 @@ def _worst_of(some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]
     return max(some, key=lambda each: compare([each]).excess)
 
 
-def _check(
-    function: _Function,
-    order: int,
-    modes: Sequence[str],
-    options: tuple[Any, Any, Any],
-    evaluator: Callable[..., Any],
-) -> None:
-    call = evaluator(function.call)
-    results = call(*function.values)
-    atol, rtol, eps = options
-    inputs, outputs = Space(function.inputs), Space(function.outputs)
-    leaves = [*inputs.leaves, *outputs.leaves]
-    tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
-    values = inputs.vector(function.values)
-    point = Point(
-        inputs,
-        outputs,
-        values,
-        outputs.vector(results),
-        call,
-        step=eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
-        scale=np.maximum(1, np.abs(values)),
-        tolerance=lambda quotients: tolerances[0] + tolerances[1] * np.abs(quotients),
-        roundings=_ROUNDINGS if atol is rtol is None else 0,
-    )
-    for at in np.flatnonzero(np.isnan(point.results))[:1]:
-        problem = f"{function.name} gives NaN"
-        advice = "Choose a point where it is defined; mx.debug_nans() shows where a NaN is made."
-        raise explain(GradientCheckError, "check_grads", problem, [outputs.name(at)], advice)
-    for mode in modes:
-        run = evaluator(partial(_MODES[mode], function.call))
-        _Derivative(mode, order, function, run, point, tolerances).check()
-
-
 def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
     """The largest of the leaves' tolerances."""
     if given is not None and not isinstance(given, Mapping):
         return float(given)
     own = {element_type(key).name: each for key, each in (given or {}).items()}
-    table = {**_TOLERANCES, **own}
+    table = _TOLERANCES | own
     return max(table.get(leaf.shape.element_type.name, _WIDEST_TOLERANCE) for leaf in leaves)

@@ -33,9 +33,7 @@ def type_of(value: Value) -> ElementType:
     return cast(Shape, value.shape).element_type
 
 
-def inexact_part(
-    function: Callable[..., Sequence[Any]], moving: Sequence[bool], given: Sequence[Any]
-) -> Callable[..., list[Any]]:
+def inexact_part(function: Any, moving: Sequence[bool], given: Sequence[Any]) -> Callable[..., Any]:
     """The function of the marked arguments alone that gives floats and complex numbers alone."""
 
     def part(*some: Any) -> list[Any]:
@@ -61,41 +59,33 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
         return [values[value] for value in some]
 
     # No recursion: programs may be nested deeper than Python's goes.
-    calls: list[Instruction] = []
-    left = [iter(graph.instructions)]
+    left: list[tuple[Iterator[Instruction], Any]] = [(iter(graph.instructions), None)]
     while left:
-        for step in left[-1]:
-            if unfolds(step):
-                called = step.op.computations[0]
-                values.update(zip(called.inputs, read(step.operands), strict=True))
-                calls.append(step)
-                left.append(iter(called.instructions))
-                break
+        steps, call = left[-1]
+        step = next(steps, None)
+        if step is None:
+            left.pop()
+            if call is not None:
+                values.update(zip(call.results, read(call.op.computations[0].outputs), strict=True))
+        elif unfolds(step):
+            called = step.op.computations[0]
+            values.update(zip(called.inputs, read(step.operands), strict=True))
+            left.append((iter(called.instructions), step))
+        else:
             made.append(step.again(read(step.operands)))
             values.update(zip(step.results, made[-1].results, strict=True))
-        else:
-            left.pop()
-            if calls:
-                call = calls.pop()
-                values.update(zip(call.results, read(call.op.computations[0].outputs), strict=True))
     return Graph(inputs, made, read(graph.outputs), graph.name)
 
 
 def alone(step: Instruction) -> tuple[Graph, list[Value]]:
-    """One instruction as a program, and the values that are its inputs.
-
-    Constants stay constants: an operation may be written in another way where it reads one.
-    """
-    inputs: list[Value] = []
-    values: dict[Value, Value] = {}
-    steps: list[Instruction] = []
-    for value in dict.fromkeys(step.operands):
-        if value.instruction is not None and value.literal is not None:
-            steps.append(value.instruction.again(()))
-            values[value] = steps[-1].results[0]
-        else:
-            values[value] = Value(value.shape, None, len(inputs))
-            inputs.append(value)
+    """One instruction as a program, and the values that are its inputs."""
+    # Constants stay constants: an operation may be written in another way where it reads one.
+    read = list(dict.fromkeys(step.operands))
+    inputs = [value for value in read if value.literal is None]
+    values = {value: Value(value.shape, None, index) for index, value in enumerate(inputs)}
+    constants = [value for value in read if value.literal is not None]
+    steps = [value.instruction.again(()) for value in constants if value.instruction]
+    values |= {value: own.results[0] for value, own in zip(constants, steps, strict=True)}
     steps.append(step.again([values[value] for value in step.operands]))
     given = [values[value] for value in inputs]
     return Graph(given, steps, steps[-1].results, step.op.builder_name), inputs
@@ -105,7 +95,7 @@ def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[An
     """An instruction as a program that gives arrays, and its inputs; None where it gives none."""
     graph, inputs = alone(step)
     known = dict(zip(step.operands, operands, strict=True))
-    arrays = [value for value in graph.outputs if is_array(value)]
+    arrays = list(filter(is_array, graph.outputs))
     return (showing(graph, arrays), [known[value] for value in inputs]) if arrays else None
 
 
@@ -122,6 +112,11 @@ def every_step(graph: Graph) -> Iterator[Instruction]:
         for step in pending.pop().instructions:
             yield step
             pending.extend(step.op.computations)
+
+
+def all_values(graph: Graph) -> list[Value]:
+    """The inputs of a program, and what its instructions give."""
+    return [*graph.inputs, *[value for step in graph.instructions for value in step.results]]
 
 
 def needed_for(value: Value, graph: Graph) -> tuple[Instruction, ...]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY, Operation
-from minixla.tools.tables import Table
+from minixla.tools.reports import Table
 from minixla_ops.elementwise.families import Binary, Elementwise, Unary
 from minixla_ops.inventory import ENTRIES, Entry
 from minixla_ops.programs.compositions import Composed
@@ -36,14 +36,10 @@ class Row(NamedTuple):
 
 # What members of a family must give for a rule that they inherit from it.
 _NEEDED = {
-    Unary.jvp: "derivative",
-    Unary.vjp: "derivative",
-    Binary.jvp: "derivatives",
-    Binary.vjp: "derivatives",
+    **dict.fromkeys((Unary.jvp, Unary.vjp), "derivative"),
+    **dict.fromkeys((Binary.jvp, Binary.vjp), "derivatives"),
+    **dict.fromkeys((Composed.stablehlo, Composed.jvp, Composed.batch), "composition"),
     Elementwise.reference: "numpy",
-    Composed.stablehlo: "composition",
-    Composed.jvp: "composition",
-    Composed.batch: "composition",
 }
 
 
@@ -58,7 +54,7 @@ def _has(operation: type[Operation], rule: str) -> bool:
 
 
 def _cells(operation: type[Operation]) -> dict[str, str]:
-    """What an operation has in the columns of rules; nothing where one is missing."""
+    """What is known of an operation, by column; nothing where a rule is missing."""
     missing = {rule: f"none: {reason}" for rule, reason in operation.missing_rules.items()}
     form = operation.stablehlo_name or ("decomposed" if operation.has_rule("stablehlo") else "")
     if operation.stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
@@ -68,11 +64,8 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
         return missing.get(rule, "yes" if _has(operation, rule) else otherwise)
 
     is_linear = operation.linear_operands is not None and operation.has_rule("transpose")
-    declared = None
-    if operation.zero_derivative is not None:
-        declared = f"zero: {operation.zero_derivative}"
-    elif operation.no_derivative is not None:
-        declared = f"none: {operation.no_derivative}"
+    reasons = {"zero": operation.zero_derivative, "none": operation.no_derivative}
+    declared = next((f"{kind}: {why}" for kind, why in reasons.items() if why is not None), None)
     own = "yes" if operation.forward is not None else "linear" if is_linear else ""
     jvp = declared or cell("jvp", own)
     reverse = "transpose" if is_linear else "transposed jvp" if jvp else ""
@@ -82,10 +75,15 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     batch = missing.get("batch", "rule" if has_batch else "loop")
     if not operation.operands and not operation.missing_rules:
         batch = "none: it has no operands"
-    source = f"{operation.__module__.replace('.', '/')}.py"
-    reverse = declared or missing.get("transpose", reverse)
-    rules = cell("shape"), cell("reference"), jvp, reverse, batch
-    return dict(zip(_COLUMNS, (missing.get("stablehlo", form), *rules, source), strict=True))
+    return {
+        "stablehlo": missing.get("stablehlo", form),
+        "shape": cell("shape"),
+        "reference": cell("reference"),
+        "jvp": jvp,
+        "reverse": declared or missing.get("transpose", reverse),
+        "batch": batch,
+        "source": f"{operation.__module__.replace('.', '/')}.py",
+    }
 
 
 def operation_rows() -> list[Row]:
@@ -98,16 +96,13 @@ def operation_rows() -> list[Row]:
 
 
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
-    found = list(map(_cells, operations))
     # What several operations of one entry have: empty where one of them lacks it.
-    several = {column: dict.fromkeys(each[column] for each in found) for column in _COLUMNS}
-    cells = {column: "" if "" in each else " / ".join(each) for column, each in several.items()}
+    found = {column: dict[str, None]() for column in _cells(Operation)}
+    for column, cell in [pair for each in operations for pair in _cells(each).items()]:
+        found[column][cell] = None
+    cells = {column: "" if "" in each else " / ".join(each) for column, each in found.items()}
     builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
     return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)
-
-
-# Of what is known of operations; the others are known of entries.
-_COLUMNS = ("stablehlo", "shape", "reference", "jvp", "reverse", "batch", "source")
 
 
 def show(options: argparse.Namespace) -> int:
@@ -116,7 +111,9 @@ def show(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([row._asdict() for row in rows], indent=1))
     else:
-        print(as_markdown(rows) if options.markdown else as_text(rows))
+        table, notes = _noted(rows)
+        text = "\n".join([Table(_HEADER, table).text(), "", *notes])
+        print(as_markdown(rows) if options.markdown else text)
     return 0
 
 
@@ -128,19 +125,11 @@ def _noted(rows: Sequence[Row]) -> tuple[list[list[str]], list[str]]:
         kind, colon, reason = str(cell).partition(": ")
         return f"{kind} [{notes.setdefault(reason, len(notes) + 1)}]" if colon else kind
 
-    table = [[short(cell) for cell in row] for row in rows]
+    table = [list(map(short, row)) for row in rows]
     return table, [f"[{number}] {reason}" for reason, number in notes.items()]
 
 
 _HEADER = [name.replace("_", " ") for name in Row._fields]
-
-
-def as_text(rows: Sequence[Row]) -> str:
-    """The table for a terminal, with the reasons below it."""
-    table, notes = _noted(rows)
-    return "\n".join([Table(_HEADER, table).text(), "", *notes])
-
-
 _PAGE = """# Operations
 
 Written by `python -m minixla ops --markdown > docs/operations.md` from the registry of operations.

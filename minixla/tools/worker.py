@@ -1,16 +1,22 @@
-"""An evaluator of programs in a process of its own, which a program may kill without harm.
+"""Evaluators of modules in processes of their own, which a program may kill without harm.
 
-Both sides are here: `Worker` asks the process, `serve` is what the process does. A request is
-(module text, arrays); a reply is (None, arrays) or (error message, []).
+Both sides are here: `Worker` asks the process, `serve` is what the process does, and the rest what
+it asks of a module. A request is (text, arrays); a reply is (None, arrays) or (error message, []).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
+from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.children import Helper, HelperDied, receive, send, stream_to_parent
+from minixla.core.shapes import Shape
 
 
 class OracleError(NotImplementedError):
@@ -21,43 +27,69 @@ class OracleCrash(OracleError):
     """An oracle died of a program, or did not answer in time; the message has the program."""
 
 
-def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> None:
-    """Evaluate what comes over the connection that the command line names, until it is closed."""
-    stream = stream_to_parent()
-    while True:
-        try:
-            number, (text, arguments), _ = receive(stream)
-        except EOFError:
-            return
-        try:
-            reply = None, evaluate(text, arguments)
-        except Exception as error:  # Whatever is wrong with the request, its sender is told.
-            reply = f"{type(error).__name__}: {error}", []
-        send(stream, number, reply)
-
-
-class Worker:
-    """An evaluator that is started when first asked, and again after it died.
-
-    Args:
-        name: what messages call it.
-        module: full name of the module that calls `serve` when run.
-    """
+class Worker(Helper):
+    """An evaluator that messages call `name`: a process that runs `module`, which calls `serve`."""
 
     def __init__(self, name: str, module: str) -> None:
+        super().__init__("-m", module)
         self.name = name
-        self._helper = Helper("-m", module)
-        self.stop = self._helper.stop
 
-    def evaluate(
-        self, text: str, arguments: Sequence[np.ndarray], timeout: float
-    ) -> list[np.ndarray]:
+    def evaluate(self, text: str, arguments: Sequence[Any], timeout: float) -> list[np.ndarray]:
         """Results of a program; OracleError if it is refused, OracleCrash if no answer comes."""
-        request = text, [np.asarray(argument) for argument in arguments]
         try:
-            (error, results), _ = self._helper.ask(request, timeout)
+            (error, results), _ = self.ask((text, list(map(np.asarray, arguments))), timeout)
         except HelperDied as death:
             raise OracleCrash(f"{self.name} {death}\n{text}") from death
         if error is not None:
             raise OracleError(f"{self.name} refused the module: {error}\n{text}")
         return results
+
+
+def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> None:
+    """Evaluate what comes over the connection that the command line names, until it is closed."""
+    stream = stream_to_parent()
+    while True:
+        try:
+            number, request, _ = receive(stream)
+        except EOFError:
+            return
+        try:
+            reply = None, evaluate(*request)
+        except Exception as error:  # Whatever is wrong with the request, its sender is told.
+            reply = f"{type(error).__name__}: {error}", []
+        send(stream, number, reply)
+
+
+def make_context() -> ir.Context:
+    """An MLIR context with the dialects that the interpreter evaluates and those JAX writes."""
+    context = make_ir_context()
+    context.allow_unregistered_dialects = True
+    stablehlo.register_interpreter_dialect(context)
+    return context
+
+
+# One keeps every constant it ever saw, and takes milliseconds to make: each serves a while.
+_contexts = itertools.chain.from_iterable(
+    itertools.repeat(make_context(), 1000) for _ in itertools.count()
+)
+
+
+def next_context() -> ir.Context:
+    """A context as of `make_context` for the next module, which many modules share."""
+    return next(_contexts)
+
+
+def find_main(module: ir.Module) -> tuple[Any, list[str]]:
+    """The module's @main and the types that it takes, as text; ValueError if it has none."""
+    operation: Any
+    for operation in module.body.operations:
+        if operation.attributes.get("sym_name") == ir.StringAttr.get("main"):
+            return operation, list(map(str, operation.type.inputs))
+    raise ValueError("the module has no function @main")
+
+
+def check_arguments(arguments: Sequence[np.ndarray], types: Sequence[str]) -> None:
+    """Raise ValueError where arguments do not fit: XLA would read their bytes as another type."""
+    given = [Shape(array.dtype, array.shape).stablehlo for array in arguments]
+    if given != types:
+        raise ValueError(f"@main takes ({', '.join(types)}), but was given ({', '.join(given)})")

@@ -111,9 +111,8 @@ class NumberWatch:
         if node.source is not None:
             _state.source = ReverseSource(node.source, operation)
         # What runs programs is looked into.
-        if operation is None or operation.linearize is not None or operation.forward is not None:
-            return node.pullback(given)
-        if not self.kinds:
+        runs_programs = operation and (operation.linearize is not None or operation.forward)
+        if not self.kinds or operation is None or runs_programs:
             return node.pullback(given)
         with self._resting():
             found = node.pullback(given)
@@ -131,7 +130,7 @@ class NumberWatch:
             with self._resting():
                 found = operation.jvp(primals, tangents, results)
             known = [*primals, *(results if type(results) is tuple else [results])]
-            if recorder is not None and any(kind.is_in(_all(known)) for kind in self.kinds):
+            if recorder is not None and any(kind.is_in(numbers(known)) for kind in self.kinds):
                 for node in recorder.nodes[start:]:
                     node.operation = None  # what it gives is not its fault
             before = [each for each in tangents if each is not None]
@@ -157,8 +156,8 @@ class NumberWatch:
         """Raises an error where a rule makes what is looked for of values that do not hold it."""
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
-            results, given = _all(after), _all(before)
-            if not kind.is_in(results) or kind.is_in([*given, *_all(read())]):
+            results, given = numbers(after), numbers(before)
+            if not kind.is_in(results) or kind.is_in([*given, *numbers(read())]):
                 continue
             problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
             lines = [f"{what} {each}" for each in map(_summary, given) if each]
@@ -185,16 +184,13 @@ def _read(node: Any) -> list[Any]:
     return [*held.get("operands", ()), *(results if type(results) is tuple else [results])]
 
 
-def _all(values: Sequence[Any]) -> list[Any]:
-    return list(map(numbers, values))
-
-
 def numbers(value: Any) -> Any:
-    """A value as a NumPy array, a tuple as one of such; None where it is not known yet."""
+    """A value as a NumPy array, several as a tuple of such; None where it is not known yet."""
     while isinstance(value, WrappingTracer):
         value = value.value
-    if isinstance(value, TupleValue):
-        return tuple(map(numbers, value.elements))
+    members = value.elements if isinstance(value, TupleValue) else value
+    if isinstance(members, (tuple, list)):
+        return tuple(map(numbers, members))
     if isinstance(value, ReferenceTracer):
         return value.data if isinstance(value.data, np.ndarray) else None
     if isinstance(value, (Tracer, JaxTracer)) or shape_of_data(value) is None:

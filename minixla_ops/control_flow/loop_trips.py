@@ -33,7 +33,7 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> Trips | N
 
     The condition compares a counter with a bound, the body adds a step to it (or subtracts one),
     and its first value, the bound and the step are constants (the latter two may be constants of
-    the loop).
+    the loop). `init` are values while tracing, or those of a program.
     """
     test = condition.outputs[0].instruction
     if test is None or not isinstance(test.op, Comparison):
@@ -119,7 +119,9 @@ def _number(value: Value, graph: Graph, body: Graph, init: Sequence[Any]) -> int
 def _integer(value: Any) -> int | None:
     """The number, where a value is an integer scalar that is known while tracing."""
     if type(value) is GraphTracer:
-        return _literal_integer(value._value)
+        value = value._value
+    if type(value) is Value:
+        return _literal_integer(value)
     shape = getattr(value, "_shape", None)
     if shape is not None and not (isinstance(shape, Shape) and shape.element_type.is_integer):
         return None

@@ -291,7 +291,7 @@ class ElidedConstant(Internal):
 
     spec_names = ()
     hlo_name = "constant"
-    output_shape: Shape = attribute(ShapeAttribute())
+    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None)
     label: str = attribute(Text())
     line: int = attribute(Integer())
     zero_derivative = "it has no operands"

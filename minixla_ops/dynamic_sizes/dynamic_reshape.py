@@ -19,6 +19,12 @@ from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape, operand_list
 
 
+class _Flags(SequenceOf):
+    def of_result(self, shape: Shape) -> Sequence[bool]:
+        """Which dimensions are dynamic."""
+        return shape.dynamic
+
+
 @register
 class DynamicReshape(Operation):
     """Reshape to sizes known at run time, within bounds. XLA: DynamicReshape.
@@ -35,8 +41,8 @@ class DynamicReshape(Operation):
 
     stablehlo_name = "dynamic_reshape"
     operands = "operand", "dim_sizes..."
-    new_size_bounds: Sequence[int] = attribute(Integers(minimum=0), hlo=None)
-    dims_are_dynamic: Sequence[bool] = attribute(SequenceOf(Boolean()), hlo=None)
+    new_size_bounds: Sequence[int] = attribute(Integers(minimum=0), stablehlo=None, hlo=None)
+    dims_are_dynamic: Sequence[bool] = attribute(_Flags(Boolean()), stablehlo=None, hlo=None)
     linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand, *dim_sizes):

@@ -100,7 +100,7 @@ class CustomCall(Operation):
     no_derivative = "nothing is known of user code: give the calling function a custom rule"
     operands = ("args...",)
     telling_attributes = ("target_name",)
-    target_name: str = attribute(Text())
+    target_name: str = attribute(Text(), stablehlo="call_target_name")
     shapes: tuple[AnyShape, ...] = attribute(SequenceOf(_ShapeOf()))
     options: tuple[tuple[str, Any], ...] = attribute(_Options(), default=())
     has_side_effect: bool = attribute(Boolean(), default=False)  # type: ignore[assignment]  # of a call

@@ -19,8 +19,7 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
-from minixla_ops.folds.reduce_window import select_and_gather
-from minixla_ops.folds.window_programs import scatter_to_selected
+from minixla_ops.folds.reduce_window import scatter_to_selected, select_and_gather
 from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import (

@@ -40,7 +40,7 @@ class CompositeCall(Call):
     """
 
     stablehlo_name = "composite"
-    composite_name: str = attribute(Text())
+    composite_name: str = attribute(Text(), stablehlo="name")
     composite_attributes: str = attribute(Text(), default="{}")
     version: int = attribute(Int32(0), default=0)
 

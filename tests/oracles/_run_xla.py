@@ -9,8 +9,7 @@ import numpy as np
 from jax.extend import backend
 from jax.extend.mlir import ir
 
-from minixla.tools.mlir import check_arguments, find_main, input_types, next_context
-from minixla.tools.worker import serve
+from minixla.tools.worker import check_arguments, find_main, next_context, serve
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -21,7 +20,7 @@ def compiled(text: str, options: Options) -> tuple[Any, list[str], Any]:
     with next_context(), ir.Location.unknown():
         # Named, for its functions do not keep it alive: without it they point to freed memory.
         module = ir.Module.parse(text)
-        types = input_types(find_main(module))
+        _, types = find_main(module)
     client: Any = backend.get_backend("cpu")
     device = client.local_devices()[0]
     chosen = backend.get_compile_options(

@@ -10,8 +10,7 @@ from jax.extend import backend
 from jax.extend.mlir import ir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from minixla.tools.mlir import next_context
-from minixla.tools.worker import serve
+from minixla.tools.worker import next_context, serve
 
 
 @lru_cache(maxsize=256)

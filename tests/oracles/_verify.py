@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jax.extend.mlir import ir
 
-from minixla.tools.mlir import next_context
-from minixla.tools.worker import serve
+from minixla.tools.worker import next_context, serve
 
 
 def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:

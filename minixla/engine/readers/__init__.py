@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,36 +19,22 @@ _HELPER = Helper(str(Path(__file__).with_name("process.py")))
 
 
 class Sent(NamedTuple):
-    """A program that MLIR's readers live through.
+    """A program that MLIR's readers live through."""
 
-    Attributes:
-        module: MLIR's bytecode, in which resources stand for large constants.
-        constants: the bytes of each by the resource's name.
-        strings: MLIR's text, where a binary program has strings beyond ASCII.
-        tables: what stands beside an HLO program: see `hlo_protos.translated`.
-    """
-
-    module: bytes
-    constants: dict[str, np.ndarray]
-    strings: str
-    tables: dict[str, Any]
+    module: bytes  # MLIR's bytecode, in which resources stand for large constants
+    constants: dict[str, np.ndarray]  # the bytes of each by the resource's name
+    strings: str  # MLIR's text, where a binary program has strings beyond ASCII
+    tables: dict[str, Any]  # what stands beside an HLO program: see `hlo_protos.translated`
 
 
+@dataclass(eq=False)
 class Refusal(Exception):
-    """What is no program.
+    """What is no program."""
 
-    Attributes:
-        problem: what MLIR says, or of what it died.
-        place: as MLIR names it, or nothing.
-        died: whether it died.
-        tables: what stands beside an HLO program, if it came so far.
-    """
-
-    def __init__(
-        self, problem: str, place: str = "", died: bool = False, tables: Any = None
-    ) -> None:
-        super().__init__(problem)
-        self.place, self.problem, self.died, self.tables = place, problem, died, tables
+    problem: str  # what MLIR says, or of what it died
+    place: str = ""  # as MLIR names it
+    died: bool = False
+    tables: Any = None  # what stands beside an HLO program, if it came so far
 
     @property
     def is_slow(self) -> bool:
@@ -58,9 +45,8 @@ class Refusal(Exception):
 def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sent:
     """A program after MLIR has read it elsewhere; Refusal where it is none.
 
-    Args:
-        source: text; or bytes: bytecode, a portable artifact, or what jax.export serialized.
-        stand_ins: of a text that is HLO's: see `hlo_protos.translated`.
+    Bytes are bytecode, a portable artifact, or what jax.export serialized; a text with `stand_ins`
+    is HLO's: see `hlo_protos.translated`.
     """
     try:
         data = source.encode() if isinstance(source, str) else source

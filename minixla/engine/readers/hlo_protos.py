@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def _parted(
-    data: bytes, dropped: Container[int] = (), lists: Container[int] = ()
-) -> tuple[dict[int, Any], bytes]:
+def _parted(data: bytes, dropped: Any = (), lists: Any = ()) -> tuple[dict[int, Any], bytes]:
     """The value of each field, the last one or a list of all; and the bytes of what is kept."""
     found: dict[int, Any] = {}
     kept, kept_from, position, end = [], 0, 0, len(data)
@@ -169,12 +167,7 @@ def _rewritten(match: re.Match[str]) -> str:
 
 
 class _Edited:
-    """A program, edited.
-
-    Attributes:
-        data: XLA's protocol buffer.
-        tables: see `translated`.
-    """
+    """A program, edited: `data` is XLA's protocol buffer; `tables`, see `translated`."""
 
     def __init__(self, data: bytes, stand_ins: Mapping[str, str]) -> None:
         dropped = (_COMPUTATION, _PROGRAM, _FRAMES)
@@ -198,10 +191,8 @@ class _Edited:
 
     def _computation(self, index: int, head: dict[int, Any], rest: bytes) -> tuple[bytes, bytes]:
         """A computation, and the shapes of its parameters and its result."""
-        by_id: dict[int, tuple[dict[int, Any], bytes]] = {}
-        for each in head[_INSTRUCTION]:
-            parted = _parted(each, _DROPPED)
-            by_id[parted[0].get(_ID, 0)] = parted
+        rows = [_parted(each, _DROPPED) for each in head[_INSTRUCTION]]
+        by_id = {row[0].get(_ID, 0): row for row in rows}
         self._shapes = {key: found[_SHAPE] for key, (found, _) in by_id.items()}
         self._new = itertools.count(max(by_id, default=0) + 1)
         # Numbered as they stand in the text.
@@ -247,11 +238,8 @@ class _Edited:
 
     def _details(self, opcode: str, found: dict[int, Any]) -> dict[str, Any]:
         """What a translation may ask for of an instruction that is translated here."""
-        details = {
-            name: read(found[number])
-            for number, (name, read) in _DETAILS.items()
-            if number in found
-        }
+        known = [each for each in _DETAILS if each in found]
+        details = {_DETAILS[each][0]: _DETAILS[each][1](found[each]) for each in known}
         if opcode == "bitcast":
             shapes = self._shapes[_numbers(found[_OPERANDS])[0]], found[_SHAPE]
             details["layouts"] = [*map(_layout, shapes)]
@@ -282,19 +270,14 @@ class _Edited:
 
     def _source(self, metadata: bytes) -> int:
         """The index of the place in the user's program that metadata tell; -1 for none."""
-        known = self._known.get(metadata)
-        if known is not None:
-            return known
-        found = _message(metadata)
-        name = _text(found.get(2, b"")) or "program"
-        place = (_text(found[3]), name, found.get(4, 0)) if 3 in found else None
-        place = place or self._frames.get(found.get(15, 0))
-        index = -1
-        if place is not None:
-            index = len(self.tables["places"])
-            self.tables["places"].append(place)
-        self._known[metadata] = index
-        return index
+        if metadata not in self._known:
+            found = _message(metadata)
+            place = self._frames.get(found.get(15, 0))
+            if 3 in found:
+                place = _text(found[3]), _text(found.get(2, b"")) or "program", found.get(4, 0)
+            self._known[metadata] = -1 if place is None else len(self.tables["places"])
+            self.tables["places"] += filter(None, [place])
+        return self._known[metadata]
 
 
 def _packed(name: str, shape: bytes, id_: int, members: list[int]) -> bytes:
@@ -329,20 +312,15 @@ def _text(data: bytes) -> str:
 
 def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
     """File, function and line of each stack frame that a module lists."""
-    files, functions, places, frames = _message(data, 1, 2, 3, 4).values()
+    lists = _message(data, 1, 2, 3, 4).values()
+    files, functions, places, frames = [dict(enumerate(each, 1)) for each in lists]
     found = {}
-    for number, each in enumerate(map(_message, frames), 1):
-        location = each.get(1, 0)
-        if 1 <= location <= len(places):
-            place = _message(places[location - 1])
-            file, function = place.get(1, 0), place.get(2, 0)
-            if 1 <= file <= len(files):
-                name = _text(functions[function - 1]) if 1 <= function <= len(functions) else ""
-                found[number] = _text(files[file - 1]), name or "program", place.get(3, 0)
+    for number, frame in frames.items():
+        place = _message(places.get(_message(frame).get(1, 0), b""))
+        if place.get(1, 0) in files:
+            name = _text(functions.get(place.get(2, 0), b""))
+            found[number] = _text(files[place[1]]), name or "program", place.get(3, 0)
     return found
-
-
-# What translations ask of instructions.
 
 
 def _lists(data: bytes, *numbers: int) -> list[list[int]]:
@@ -360,17 +338,15 @@ def _layout(shape: bytes) -> Any:
     return _lists(layout, 1)[0], tiles
 
 
-def _dot(data: bytes) -> list[list[int]]:
-    return _lists(data, 1, 2, 3, 4)
-
-
-def _ragged(data: bytes) -> list[Any]:
-    return [_dot(_message(data).get(1, b"")), *_lists(data, 2, 3)]
-
-
 def _pairs(data: bytes) -> dict[str, str]:
     pairs = map(_message, _message(data, 1)[1])
     return {_text(each.get(1, b"")): _text(each.get(2, b"")) for each in pairs}
+
+
+def _precisions(found: list[int]) -> list[str] | None:
+    """The names for both operands; None where they are the default."""
+    names = ("DEFAULT", "HIGH", "HIGHEST")
+    return [names[each] for each in found] if any(found) else None
 
 
 #: By the number of the field its name, that of our attribute if there is one, and how it is read.
@@ -379,13 +355,13 @@ _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
     14: ("dimensions", _numbers),
     20: ("slice_sizes", _numbers),
     26: ("channel_id", int),
-    30: ("dot", _dot),
+    30: ("dot", lambda data: _lists(data, 1, 2, 3, 4)),
     47: ("is_host_transfer", bool),
-    51: ("precision", lambda data: _lists(data, 1)[0]),
+    51: ("precision_config", lambda data: _precisions(_lists(data, 1)[0][:2])),
     _FRONTEND: ("frontend_attributes", _pairs),
     79: ("async_execution_thread", _text),
     _COMPOSITE: ("is_composite", bool),
-    90: ("ragged_dot", _ragged),
+    90: ("ragged_dot", lambda data: [_DETAILS[30][1](_message(data)[1]), *_lists(data, 2, 3)]),
     94: ("is_reverse", bool),
     95: ("carries", int),
     96: ("associativity", int),

@@ -57,7 +57,7 @@ _CONTEXT = _new_context()
 _number = mmap.mmap(-1, 8)
 
 
-def read(source: Any, is_binary: bool) -> tuple[list[bytes], str]:
+def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
     """Parses a program: its bytecode and the data of large constants, and its strings."""
     if is_binary and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized
@@ -72,10 +72,11 @@ def read(source: Any, is_binary: bool) -> tuple[list[bytes], str]:
             module = ir.Module.parse(source)
         del source
         constants = _taken_constants(module) if is_long else []
-        strings = _strings(module) if is_binary else ""
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
-    return [stream.getvalue(), *constants], strings
+        # The text escapes other bytes than ASCII.
+        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
+    return [stream.getvalue(), *constants], text if _BEYOND_ASCII.search(text) else ""
 
 
 def _taken_constants(module: Any) -> list[bytes]:
@@ -95,12 +96,6 @@ def _taken_constants(module: Any) -> list[bytes]:
     return found
 
 
-def _strings(module: Any) -> str:
-    """The text, in which other bytes than ASCII are escaped, if there are some."""
-    text = module.operation.get_asm(enable_debug_info=True)
-    return text if _BEYOND_ASCII.search(text) is not None else ""
-
-
 def _large_data(constant: Any) -> bytes | None:
     """The data of a constant; None where it is small, or has attributes of the user's beside it."""
     type_ = constant.results[0].type
@@ -118,13 +113,6 @@ def _large_data(constant: Any) -> bytes | None:
     return large[0] if len(large) == 1 and not len(large[0]) % math.prod(type_.shape) else None
 
 
-def _refusal(error: Exception) -> dict[str, str]:
-    if isinstance(error, ir.MLIRError) and error.error_diagnostics:
-        first = error.error_diagnostics[0]
-        return {"place": str(first.location), "problem": first.message}
-    return {"problem": f"{type(error).__name__}: {error}"}
-
-
 def _limit(size: int) -> None:
     """Ends this process where it needs much more than a program of `size` bytes should."""
     signal.setitimer(signal.ITIMER_PROF, _SECONDS + size * _SECONDS_PER_BYTE)
@@ -135,27 +123,28 @@ def _limit(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
-def _reply(
-    data: bytes, is_text: bool, stand_ins: dict[str, str] | None
-) -> tuple[dict[str, Any], list[bytes]]:
+def _reply(data: bytes, is_text: bool, stand_ins: Any) -> tuple[dict[str, Any], list[bytes]]:
     tables: dict[str, Any] = {}
     try:
         _limit(len(data))
+        source: Any = data.decode() if is_text else data
         if stand_ins is not None:
-            source, tables = hlo_protos.translated(data.decode(), stand_ins)
-        else:
-            source = data.decode() if is_text else data
-        blocks, strings = read(source, not is_text)
+            source, tables = hlo_protos.translated(source, stand_ins)
+        blocks, strings = _read(source, not is_text)
         return {"strings": strings, "tables": tables}, blocks
     except Exception as error:  # whatever it meets in damaged bytes, the other side is told
-        return {**_refusal(error), "tables": tables}, []
+        reply = {"problem": f"{type(error).__name__}: {error}", "tables": tables}
+        if isinstance(error, ir.MLIRError) and error.error_diagnostics:
+            first = error.error_diagnostics[0]
+            reply |= {"place": str(first.location), "problem": first.message}
+        return reply, []
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         with contextlib.suppress(OSError, ValueError):  # the next request may be a long one
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def serve(stream: Any) -> None:
+def _serve(stream: Any) -> None:
     """Answers until there are no more requests."""
     while True:
         try:
@@ -186,7 +175,7 @@ def main() -> None:
     while True:
         child = os.fork()
         if child == 0:
-            serve(stream)
+            _serve(stream)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):  # there are no more requests, or they cannot be read

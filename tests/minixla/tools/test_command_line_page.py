@@ -14,8 +14,8 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla.tools.check_report import Finding
 from minixla.tools.command_line import main
+from minixla.tools.reports import Finding
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command_line.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

@@ -13,7 +13,7 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla.tools.progress import shown_progress
+from minixla.tools.terminal import shown_progress
 
 
 class Stream(io.StringIO):

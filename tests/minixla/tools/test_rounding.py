@@ -11,9 +11,15 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
-from minixla.tools.comparison import absolute_error, compared, relative_error, ulp_size
 from minixla.tools.graph_parts import alone, composition_of, inlined, showing
-from minixla.tools.rounding import Measured, in_double
+from minixla.tools.rounding import (
+    Measured,
+    absolute_error,
+    compared,
+    in_double,
+    relative_error,
+    ulp_size,
+)
 from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.minixla.tools.planting import random_arrays
 from tests.oracles.values import FLOATS, all_values

@@ -15,7 +15,7 @@ from minixla.core.errors import (
     TransformError,
 )
 from minixla.core.shapes import TOKEN, Shape, TupleShape
-from minixla.tools.mlir import make_context
+from minixla.tools.worker import make_context
 from tests.harness import check_rejected, graph_of
 from tests.oracles.parallel import interpret_parallel
 

@@ -1,12 +1,98 @@
-"""What a cross-check found: rows, findings, and how they are shown."""
+"""Reports as text, and as HTML in notebooks: tables, and what a cross-check found."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
-from minixla.core.graph import Instruction
-from minixla.tools.tables import Report, Table, shown_number
+from minixla.core.graph import Graph, Instruction
+
+_NUMERIC = set("0123456789.+-e,")
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON holds it: infinities and NaN as strings, complex numbers as pairs."""
+    if hasattr(value, "_asdict"):  # a NamedTuple
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if is_odd else value
+
+
+def shown_number(value: float | None) -> str:
+    """Three digits; whole numbers as they are; nothing for None."""
+    if value is None:
+        return ""
+    if abs(value) < 1e6 and value == int(value):
+        return f"{int(value):,}"
+    return f"{value:.3g}"
+
+
+class Table(NamedTuple):
+    """Rows of cells below their header; marked ones, by number, stand out in HTML."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    marked: Collection[int] = ()
+
+    def text(self) -> str:
+        """Columns one beside the other; those of numbers to the right, empty ones left out."""
+        columns = []
+        for column in zip(self.header, *self.rows, strict=True):
+            if any(column[1:]):
+                numbers = all(set(x) <= _NUMERIC or x in ("inf", "nan") for x in column[1:])
+                align, width = str.rjust if numbers else str.ljust, max(map(len, column))
+                columns.append([align(cell, width) for cell in column])
+        return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+    def html(self) -> str:
+        """The table in HTML."""
+        style = ' style="font-weight:bold;color:#b00020"'
+        lines = [_html_line("", "th", self.header)]
+        for number, row in enumerate(self.rows):
+            lines.append(_html_line(style if number in self.marked else "", "td", row))
+        return f"<table>{''.join(lines)}</table>"
+
+
+def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:
+    inside = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
+    return f"<tr{style}>{inside}</tr>"
+
+
+class Report:
+    """What is shown as text or HTML: a title, tables, and notes below them."""
+
+    def _shown(self) -> tuple[str, list[Table], list[str]]:
+        raise NotImplementedError
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON holds it: infinities and NaN as strings."""
+        return plain(vars(self))
+
+    def __str__(self) -> str:
+        title, tables, notes = self._shown()
+        return "\n".join([title, "\n\n".join(table.text() for table in tables), *notes])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        title, tables, notes = self._shown()
+        below = [f"<pre>{escape(note)}</pre>" for note in notes]
+        parts = "".join([*[table.html() for table in tables], *below])
+        return f"<div><b>{escape(title)}</b>{parts}</div>"
+
+
+#: The kinds of programs of a check: a function, and its derivatives along directions.
+KINDS = {"result": "function", "jvp": "forward derivative", "vjp": "reverse derivative"}
 
 
 class Row(NamedTuple):
@@ -67,13 +153,14 @@ class Finding(NamedTuple):
     source: str | None = None
     explanation: str = ""
 
-    def at(self, step: Instruction, number: int, program: str) -> Finding:
-        """It with its place: an instruction and its number in a program of a kind."""
+    def at(self, step: Instruction, graph: Graph, program: str) -> Finding:
+        """It with its place: an instruction of a graph, a program of a kind."""
         operands = ", ".join(str(value.shape) for value in step.operands)
         shapes = f"({operands}) -> {', '.join(map(str, step.shapes))}"
         source = None if step.source is None else str(step.source)
-        place = {"instruction": number, "operation": step.op.builder_name, "shapes": shapes}
-        return self._replace(program=program, **place, source=source)
+        number, name = graph.instructions.index(step), step.op.builder_name
+        place = {"instruction": number, "operation": name, "shapes": shapes, "source": source}
+        return self._replace(program=program, **place)
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.explanation}"]
@@ -115,9 +202,8 @@ class CrossCheckReport(Report):
         return [number for number, each in verdicts if each in ("parts", "inaccurate")]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        cells = [
-            [*row[:3], *map(shown_number, row[3:6]), row.verdict, row.note] for row in self.rows
-        ]
+        numbers = [[*map(shown_number, row[3:6])] for row in self.rows]
+        cells = [[*x[:3], *n, x.verdict, x.note] for x, n in zip(self.rows, numbers, strict=True)]
         bad, asked = self._bad(), sum(row.verdict != "not evaluated" for row in self.rows)
         outcome = f"{len(bad)} of {asked} comparisons fail" if bad else "ok"
         table = Table(_COLUMNS, cells, bad)
