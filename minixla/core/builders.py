@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from minixla.core.attributes import REQUIRED, Field
+from minixla.core.attributes import REQUIRED
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from minixla.core.tracebacks import Function
 
 
 def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
@@ -76,13 +75,11 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     exec(compile(source, __file__, "exec"), space)
     function = space[cls.builder_name]
     function.__annotations__ = {name.removesuffix("..."): "Sequence[Any]" for name in listed}
-    function.__annotations__ |= {name: _taken(field) for name, field in fields.items()}
+    for name, field in fields.items():
+        takes = field.kind.takes
+        or_none = " | None" if field.default is None and takes != "Any" else ""
+        function.__annotations__[name] = takes + or_none
     return named_like(function, cls)
-
-
-def _taken(field: Field) -> str:
-    takes = field.kind.takes
-    return f"{takes} | None" if field.default is None and takes != "Any" else takes
 
 
 def named_like(function: Function, cls: type[Operation]) -> Function:

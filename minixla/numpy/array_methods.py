@@ -12,8 +12,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 from minixla.core.errors import ForeignCallError, ShapeError, explain
-from minixla.core.expressions import running_expression, text_of
-from minixla.core.source import Source, find_source
+from minixla.core.source import Source, find_source, running_expression, text_of
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
 from minixla.numpy.indexing import IndexUpdates, getitem

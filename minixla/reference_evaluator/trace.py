@@ -16,17 +16,15 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import MinixlaError, ShapeError, explain, too_large
 from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
-from minixla.core.snapshots import snapshot
+from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue, shape_of_data, snapshot
 from minixla.core.tracing import Trace
-from minixla.core.tuples import TupleValue
 from minixla_ops.elementwise.conversion import ConvertElementType
 
 
 class ReferenceTracer(tracers.Tracer):
     """An array (or token) held in NumPy, with the element type it is declared to have."""
 
-    __slots__ = ("_weak", "data")
+    __slots__ = ("data",)
 
     def __init__(self, trace: ReferenceTrace, data: Any, shape: AnyShape) -> None:
         self._trace = trace
@@ -34,13 +32,10 @@ class ReferenceTracer(tracers.Tracer):
         self._weak = False
         self.data = data
 
-    @property
-    def weak_type(self) -> bool:
-        """Whether it came from Python scalars alone."""
-        return self._weak
-
-    def _mark_weak(self) -> None:
-        self._weak = tracers.can_be_weak(self._shape)
+    def _weak_copy(self) -> ReferenceTracer:
+        copied = ReferenceTracer(self._trace, self.data, self._shape)
+        copied._mark_weak()
+        return copied
 
     def _concrete(self, wanted: str) -> Any:
         return self.data

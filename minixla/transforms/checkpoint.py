@@ -13,7 +13,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import Operation
-from minixla.core.reverse import ReverseTrace, ReverseTracer
+from minixla.core.reverse import ReverseTrace
 from minixla.core.tracing import _state, evaluate_graph, trace_to_graph, tracing
 from minixla.transforms.arguments import Arguments, Numbers, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
@@ -109,8 +109,7 @@ def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, 
         with tracing(trace):
             outputs = evaluate_graph(graph, inputs)
         for each in outputs[count:]:
-            is_own = type(each) is ReverseTracer and each._trace is trace
-            kept.append(recorder.capture(each.value if is_own else each))
+            kept.append(recorder.capture(each.value if trace.is_own(each) else each))
         cotangents = spread(map(has_tangent, outputs[:count]), arguments[len(primals) :])
         pulled = trace.pull(outputs[:count], cotangents, list(compress(inputs, flags)))
         found = spread(flags, pulled)

@@ -202,7 +202,7 @@ class _InnerBatchTrace(BatchTrace):
         if type(value) is not BatchTracer or value._trace is self:
             return value
         origin = getattr(value._trace, "origin", value._trace)
-        return BatchTracer(self, value.value, value.dimension) if origin is self.origin else value
+        return BatchTracer(self, value.value, value.known) if origin is self.origin else value
 
 
 class _Batched:

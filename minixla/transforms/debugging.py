@@ -18,9 +18,8 @@ from minixla.core.batching import BatchTrace
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import Operation
-from minixla.core.shapes import TokenShape, TupleShape, shape_of_data
+from minixla.core.shapes import TokenShape, TupleShape, TupleValue, shape_of_data
 from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
-from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.named_axes import batch_axis

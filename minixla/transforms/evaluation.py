@@ -10,9 +10,8 @@ import numpy as np
 from jax.core import Tracer as JaxTracer
 
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
-from minixla.core.shapes import Shape, shape_of_data
+from minixla.core.shapes import Shape, TupleValue, shape_of_data
 from minixla.core.tracing import Tracer, _state, shape_of, under
-from minixla.core.tuples import TupleValue
 from minixla.engine import random_keys
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, misfit

@@ -13,11 +13,10 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
 from minixla.core.linear import spread, zeros_like
 from minixla.core.reverse import ReverseTrace
-from minixla.core.shapes import Shape, TupleShape
+from minixla.core.shapes import Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
-from minixla.core.tuples import TupleValue
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, leaving, misfit
@@ -290,6 +289,6 @@ def jvp(
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
     out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)
     pairs = zip(out.outputs, out.values, strict=True)
-    moving = [derivative_of(x, each.tangent if out.is_own(each) else None) for each, x in pairs]
+    moving = [derivative_of(x, each.known if out.is_own(each) else None) for each, x in pairs]
     pair = out.result(), out.result(moving)
     return (*pair, out.aux) if has_aux else pair

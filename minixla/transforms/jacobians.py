@@ -49,7 +49,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     ]
     try:
         out = gradients.Outcome("linearize", trace, lambda: given.call(*inputs), has_aux)
-        moving = [each.tangent for each in out.outputs if out.is_own(each)]
+        moving = [each.known for each in out.outputs if out.is_own(each)]
         graph = recorder.graph(moving, "linearized").silent().pruned()
     finally:
         recorder.alive = False

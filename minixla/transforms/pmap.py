@@ -136,7 +136,7 @@ class MappedCall(RunsPrograms):
         # The batch on each device, last in what has one.
         graph = self.computation
         within = _last(graph.input_shapes, dimensions, 1)
-        found = batched_graph(graph, within, size).dimensions
+        found = batched_graph(graph, within, size).known
         batched = over_batch(graph, within, size, _last(graph.output_shapes, found, 1))
         moved = moved_batches(operands, dimensions, _last(operands, dimensions), size)
         results = self.of_derived(batched, self.in_axes, self.out_axes)(*moved)

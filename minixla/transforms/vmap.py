@@ -8,7 +8,7 @@ from typing import Any
 from jax.tree_util import tree_map, tree_unflatten
 
 from minixla.core.batching import BatchTrace
-from minixla.core.roles import role
+from minixla.core.registry import role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis

@@ -16,11 +16,10 @@ from minixla.core.element_types import element_type
 from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
 from minixla.core.operation import Operation
 from minixla.core.reverse import LinearTracer
-from minixla.core.shapes import shape_of_data
-from minixla.core.source import reverse_source
+from minixla.core.shapes import TupleValue, shape_of_data
+from minixla.core.source import ReverseSource
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
-from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTracer
 
 
@@ -109,15 +108,15 @@ class NumberWatch:
     def pull(self, node: Any, given: Any) -> Sequence[Any]:
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
-        _state.source = reverse_source(node.source, operation)
+        if node.source is not None:
+            _state.source = ReverseSource(node.source, operation)
         # What runs programs is looked into.
         runs_programs = operation and (operation.linearize is not None or operation.forward)
         if not self.kinds or operation is None or runs_programs:
             return node.pullback(given)
         with self._resting():
             found = node.pullback(given)
-        before = [*given.values()] if isinstance(given, dict) else [given]
-        self._check_rule("reverse", operation, before, found, lambda: _read(node))
+        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(node))
         return found
 
     def jvp(self, operation: Operation) -> Callable[..., Any]:

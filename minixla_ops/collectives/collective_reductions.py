@@ -13,12 +13,11 @@ import minixla_ops as ops
 from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import builds
 from minixla.core.graph import Graph
-from minixla.core.linear import not_linear, spread
+from minixla.core.linear import spread
 from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleValue
 from minixla.core.tracing import shape_of
-from minixla.core.tuples import TupleValue
 from minixla_ops.collectives import collective_groups
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order
@@ -126,7 +125,7 @@ class _Reducing(collective_groups.Collective, Composed):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
-            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
         pairs = zip(as_tuple(cotangents), linear, strict=True)
         return [self.pulled(each) if flag and each is not None else None for each, flag in pairs]
 

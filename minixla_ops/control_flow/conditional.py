@@ -144,7 +144,7 @@ class Conditional(RunsPrograms):
             wholes = [over_batch(branch, in_front(flags), size, every) for branch in branches]
             return tuple(_chosen(branches, wholes, flags, operands[0], values)), every
         batched = [batched_graph(branch, given, size) for branch in branches]
-        places = in_front(_any_of_each([running.batched_of(each.dimensions) for each in batched]))
+        places = in_front(_any_of_each([running.batched_of(each.known) for each in batched]))
         wholes = tuple([over_batch(branch, given, size, places) for branch in branches])
         return Conditional(wholes)(*operands), places
 

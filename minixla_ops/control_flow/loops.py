@@ -125,10 +125,10 @@ def _differing(
     """Which values differ over the batch in the course of the loop; whether members' ends do."""
 
     def differ(flags: Flags) -> bool:
-        return batched_graph(condition, in_front(flags), size).dimensions[0] is not None
+        return batched_graph(condition, in_front(flags), size).known[0] is not None
 
     def after(flags: Flags) -> Flags:
-        step = running.batched_of(batched_graph(body, in_front(flags), size).dimensions)
+        step = running.batched_of(batched_graph(body, in_front(flags), size).known)
         return tuple(map(or_, step, changing)) if differ(flags) else step
 
     flags = running.grown(given, len(given), after)

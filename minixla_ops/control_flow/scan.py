@@ -218,7 +218,7 @@ def _batched_step(to_apply: Graph, carries: int, given: Flags, size: int) -> tup
     """Which operands are batched, which results, and the step over the batch."""
 
     def after(flags: Flags) -> Flags:
-        return running.batched_of(batched_graph(to_apply, in_front(flags), size).dimensions)
+        return running.batched_of(batched_graph(to_apply, in_front(flags), size).known)
 
     flags = running.grown(given, carries, after)
     out = (*split(after(flags), len(to_apply.outputs) - carries)[0], *flags[len(given) - carries :])

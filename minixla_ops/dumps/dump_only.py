@@ -41,22 +41,20 @@ class Internal(Composed):
 
     def forward(self, primals, tangents):
         tracer = partial(ForwardTracer, ForwardTrace(current_trace()))
-        return self._within(tracer, "tangent", primals, tangents)
+        return self._within(tracer, primals, tangents)
 
     def batch_within(self, trace, operands, dimensions):
-        return self._within(partial(BatchTracer, trace), "dimension", operands, dimensions)
+        return self._within(partial(BatchTracer, trace), operands, dimensions)
 
     def _within(
-        self, tracer: Any, part: str, operands: Sequence[Any], parts: Sequence[Any]
+        self, tracer: Any, operands: Sequence[Any], known: Sequence[Any]
     ) -> tuple[Any, Any]:
-        """The results for the parent of a tracer's trace, and the part of each, or None."""
-        pairs, (trace,) = zip(operands, parts, strict=True), tracer.args
+        """The results for the parent of a tracer's trace, and what is known of each, or None."""
+        pairs, (trace,) = zip(operands, known, strict=True), tracer.args
         with under(trace):
             outputs = self.composition(*[x if p is None else tracer(x, p) for x, p in pairs])
-        found = [
-            (x.value, getattr(x, part)) if getattr(x, "_trace", None) is trace else (x, None)
-            for x in as_tuple(outputs)
-        ]
+        results = as_tuple(outputs)
+        found = [(x.value, x.known) if trace.is_own(x) else (x, None) for x in results]
         values, carried = map(tuple, zip(*found, strict=True))
         return (values, carried) if type(outputs) is tuple else found[0]
 

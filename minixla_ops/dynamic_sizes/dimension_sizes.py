@@ -18,7 +18,7 @@ from minixla.core.attributes import Boolean, Dimension, attribute
 from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
 from minixla.core.operation import Operation, register
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import Shape
 from minixla.core.tracer import is_dynamic
 from minixla.core.tracing import shape_of

@@ -13,7 +13,7 @@ from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special

@@ -10,7 +10,7 @@ import minixla_ops as ops
 from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
-from minixla.core.linear import add_cotangents, not_linear, zeros_like
+from minixla.core.linear import add_cotangents, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
@@ -91,7 +91,7 @@ class Fold(Operation):
             filled = [zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
-            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
         of_operand = of_initial = None
         if linear[0]:
             of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))

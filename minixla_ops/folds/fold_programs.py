@@ -164,7 +164,7 @@ def paired_computation(
     """
     moving = tuple(moving)
     while True:
-        reached = jvp_graph(computation, (*moving, *moving)).active_outputs
+        reached = jvp_graph(computation, (*moving, *moving)).known
         wider = tuple(one or other for one, other in zip(moving, reached, strict=True))
         if wider == moving:
             break
@@ -183,7 +183,7 @@ def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:
         running, elements = arguments[: count + pairs], arguments[count + pairs :]
         primals = [*running[:count], *elements[:count]]
         outcome = evaluate_graph(derived.graph, [*primals, *running[count:], *elements[count:]])
-        given = map(instantiate, spread(derived.active_outputs, outcome[count:]), shapes)
+        given = map(instantiate, spread(derived.known, outcome[count:]), shapes)
         return [*outcome[:count], *compress(given, moving)]
 
     name = f"jvp_{computation.name}"

@@ -11,10 +11,17 @@ from minixla.core.attributes import ShapeAttribute, Text, attribute
 from minixla.core.builders import builder, builds
 from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
-from minixla.core.shapes import TOKEN, AnyShape, Shape, ShapeList, TupleShape, shape_of_data
+from minixla.core.shapes import (
+    TOKEN,
+    AnyShape,
+    Shape,
+    ShapeList,
+    TupleShape,
+    TupleValue,
+    shape_of_data,
+)
 from minixla.core.stablehlo_text import quoted
 from minixla.core.tracing import shape_of
-from minixla.core.tuples import TupleValue
 from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 

@@ -20,7 +20,7 @@ import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.linear import instantiate, not_linear, spread, zeros_like
+from minixla.core.linear import instantiate, spread, zeros_like
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.folds.fold_programs import tangents_of_fold
@@ -214,7 +214,7 @@ def scatter_pull(
             part.is_linear_in(pair[1]) for part, pair in zip(parts, pairs, strict=True) if any(pair)
         )
         if not is_linear:
-            raise not_linear(operation, f"update_computation {computation.name}")
+            raise operation.not_linear(f"update_computation {computation.name}")
     if parts is None:
         found = _general_pull(places, computation, cotangents, arrays, updates)
     else:

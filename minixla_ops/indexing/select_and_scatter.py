@@ -11,7 +11,6 @@ import numpy as np
 from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.builders import builds
 from minixla.core.graph import Graph
-from minixla.core.linear import linear_jvp, not_linear
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
@@ -125,11 +124,11 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         # Which elements are selected is piecewise constant in the operand.
         if tangents[1] is None and tangents[2] is None:
             return None
-        return linear_jvp(self, primals, [None, *tangents[1:]])
+        return Operation.jvp(self, primals, [None, *tangents[1:]], results)
 
     def transpose(self, cotangents, operands, linear):
         if computations.monoid_of(self.scatter) != "add":
-            raise not_linear(self, f"{self.scatter.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.scatter.name}: it is linear only where it sums")
         of_source = of_initial = None
         if linear[1]:
             of_source = select_and_gather(cotangents, operands[0], self.select, self.window)

@@ -10,7 +10,7 @@ from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import current_trace
 

@@ -74,9 +74,9 @@ def _derivative(
     """The graph from operands and tangents to tangents, and which results have one."""
     derived = jvp_graph(composed_program(operation, shapes), active)
     graph = derived.graph
-    tangents = graph.outputs[len(derived.active_outputs) :]
+    tangents = graph.outputs[len(derived.known) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
-    return without_lines(pruned), derived.active_outputs
+    return without_lines(pruned), derived.known
 
 
 def kept_program(function: Callable[..., Any], shapes: Sequence[AnyShape], name: str) -> Graph:

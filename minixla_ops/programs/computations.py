@@ -218,7 +218,7 @@ def apply_computation(
     results = evaluate_graph(batched.graph, [*flat, *static])
     return [
         ops.broadcast_in_dim(result, sizes, ()) if at is None else ops.reshape(result, sizes)
-        for result, at in zip(results, batched.dimensions, strict=True)
+        for result, at in zip(results, batched.known, strict=True)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.operation import Operation
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, zeros

@@ -13,7 +13,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.linear import add_cotangents as add_cotangents
 from minixla.core.linear import instantiate as instantiate
 from minixla.core.linear import zeros_like as zeros_like
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 from minixla.core.tracing import shape_of
 
