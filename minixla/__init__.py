@@ -11,134 +11,36 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import minixla_ops as ops
     from minixla import core, nn, numpy
-    from minixla.core import (
-        AttributeValueError,
-        ConcretizationError,
-        DeadlockError,
-        DerivativeError,
-        ElementType,
-        ForeignCallError,
-        GradientCheckError,
-        Graph,
-        ImportError_,
-        IndexingError,
-        InfinityError,
-        Instruction,
-        IntegerRangeError,
-        LeakedTracerError,
-        MinixlaError,
-        NaNError,
-        NestingError,
-        Operation,
-        Shape,
-        ShapeError,
-        SizeError,
-        Tracer,
-        TransformError,
-        TupleShape,
-        bind,
-        element_type,
-        parse_shape,
-        shape_of,
-        transfer_from_outfeed,
-        transfer_to_infeed,
-    )
-    from minixla.interop import export, from_jax, import_hlo, import_stablehlo
+    from minixla.core import *
+    from minixla.interop import *
+    from minixla.tools.cost_reports import cost
     from minixla.tools.cross_check import cross_check
     from minixla.tools.evaluators import register_evaluator
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import *
 
-__all__ = [
-    "AttributeValueError",
-    "ConcretizationError",
-    "DeadlockError",
-    "DerivativeError",
-    "ElementType",
-    "ForeignCallError",
-    "GradientCheckError",
-    "Graph",
-    "ImportError_",
-    "IndexingError",
-    "InfinityError",
-    "Instruction",
-    "IntegerRangeError",
-    "LeakedTracerError",
-    "MinixlaError",
-    "NaNError",
-    "NestingError",
-    "Operation",
-    "Shape",
-    "ShapeError",
-    "SizeError",
-    "Tracer",
-    "TransformError",
-    "TupleShape",
-    "all_gather",
-    "all_to_all",
-    "associative_scan",
-    "axis_index",
-    "axis_size",
-    "bind",
-    "check_grads",
-    "checking_leaks",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "cond",
-    "core",
-    "cost",
-    "cross_check",
-    "custom_jvp",
-    "custom_vjp",
-    "debug_callback",
-    "debug_infs",
-    "debug_nans",
-    "debug_print",
-    "element_type",
-    "export",
-    "fori_loop",
-    "from_jax",
-    "grad",
-    "hessian",
-    "import_hlo",
-    "import_stablehlo",
-    "jacfwd",
-    "jacrev",
-    "jit",
-    "jvp",
-    "linearize",
-    "make_graph",
-    "map",
-    "nn",
-    "numpy",
-    "ops",
-    "parse_shape",
-    "pmap",
-    "pmax",
-    "pmean",
-    "pmin",
-    "ppermute",
-    "psum",
-    "psum_scatter",
-    "reference",
-    "register_evaluator",
-    "scan",
-    "shape_of",
-    "simulate",
-    "stop_gradient",
-    "switch",
-    "transfer_from_outfeed",
-    "transfer_to_infeed",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-    "while_loop",
-]
+# By the module that a name is looked for in, below.
+__all__ = ["core", "nn", "numpy", "ops", "check_grads", "cost", "cross_check"]
+__all__ += ["register_evaluator"]
+__all__ += ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
+__all__ += ["ElementType", "ForeignCallError", "GradientCheckError", "Graph", "ImportError_"]
+__all__ += ["IndexingError", "InfinityError", "Instruction", "IntegerRangeError"]
+__all__ += ["LeakedTracerError", "MinixlaError", "NaNError", "NestingError", "Operation", "Shape"]
+__all__ += ["ShapeError", "SizeError", "Tracer", "TransformError", "TupleShape", "bind"]
+__all__ += ["element_type", "parse_shape", "shape_of", "transfer_from_outfeed"]
+__all__ += ["transfer_to_infeed"]
+__all__ += ["export", "from_jax", "import_hlo", "import_stablehlo"]
+__all__ += ["all_gather", "all_to_all", "associative_scan", "axis_index", "axis_size"]
+__all__ += ["checking_leaks", "checkpoint", "checkpoint_name", "checkpoint_policies", "cond"]
+__all__ += ["custom_jvp", "custom_vjp", "debug_callback", "debug_infs", "debug_nans"]
+__all__ += ["debug_print", "fori_loop", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp"]
+__all__ += ["linearize", "make_graph", "map", "pmap", "pmax", "pmean", "pmin", "ppermute", "psum"]
+__all__ += ["psum_scatter", "reference", "scan", "simulate", "stop_gradient", "switch"]
+__all__ += ["value_and_grad", "vjp", "vmap", "while_loop"]
 
 __version__ = "0.1.0"
 
-# Where a name is looked for, cheapest first; other names are submodules.
+# Where a name is looked for, cheapest first.
 _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
 _TOOLS = {
     "check_grads": "minixla.tools.gradient_check",

@@ -147,7 +147,7 @@ def compare(lhs: Any, rhs: Any, direction: str, broadcast_dimensions: Sequence[i
 def complex(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The complex number with real part lhs and imaginary part rhs. XLA: Complex."""
 
-def composite_call(computation: Graph | Callable[..., Any], *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
+def composite_call(computation: Computation, *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
     """The results of a computation that a backend may replace by an operation of its own."""
 
 def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
@@ -433,7 +433,7 @@ def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
 
 def round_nearest_afz(operand: Any) -> Any:
-    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1."""
+    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz."""
 
 def round_nearest_even(operand: Any) -> Any:
     """The nearest integral value, ties to the even one: 1.5 -> 2. XLA: RoundNearestEven."""
@@ -444,16 +444,16 @@ def rsqrt(operand: Any, result_accuracy: Any = ...) -> Any:
 def scaled_dot(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, dimension_number: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot."""
 
-def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
+def scan(inputs: Any, inits: Any, to_apply: Computation, scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
     """The outputs of a scan and its last carries, in one Python tuple."""
 
-def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
+def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Computation, dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """on_true where pred is true, on_false elsewhere. XLA: Select."""
 
-def select_and_scatter(operand: Any, select: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Graph | Callable[..., Any]) -> Any:
+def select_and_scatter(operand: Any, select: Computation, window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Computation) -> Any:
     """Combines values into an array where a sliding window's selected elements are."""
 
 def send(operand: Any, handle: int, token: Any = ...) -> Any:
@@ -495,7 +495,7 @@ def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[in
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = ...) -> Any:
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
 
-def sort(operands: Any, comparator: Graph | Callable[..., Any], dimension: int = ..., is_stable: bool = ...) -> Any:
+def sort(operands: Any, comparator: Computation, dimension: int = ..., is_stable: bool = ...) -> Any:
     """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
 
 def sqrt(operand: Any, result_accuracy: Any = ...) -> Any:
@@ -522,7 +522,7 @@ def triangular_solve(a: Any, b: Any, left_side: bool, lower: bool, unit_diagonal
 def tuple(elements: Sequence[Any]) -> Any:
     """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
 
-def while_(condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any) -> Any:
+def while_(condition: Computation, body: Computation, init: Any) -> Any:
     """Runs `body` on the loop's values as long as `condition` holds of them."""
 
 def xor(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 _NAMES = """
@@ -49,12 +48,11 @@ class Entry(NamedTuple):
         return f"{name}_" if keyword.iskeyword(name) else name
 
 
-def _entries() -> Iterator[Entry]:
-    for number, name in enumerate(_NAMES.split(), 1):
-        kind = "dump-only" if number in _DUMP_ONLY else "user"
-        kind = "communication primitive" if number in _PRIMITIVES else kind
-        yield Entry(number, name.replace("_", " "), kind)
+def _entry(number: int, name: str) -> Entry:
+    kind = "dump-only" if number in _DUMP_ONLY else "user"
+    kind = "communication primitive" if number in _PRIMITIVES else kind
+    return Entry(number, name.replace("_", " "), kind)
 
 
 #: Every entry, in the order of XLA's page.
-ENTRIES = tuple(_entries())
+ENTRIES = tuple([_entry(*each) for each in enumerate(_NAMES.split(), 1)])

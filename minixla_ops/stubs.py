@@ -20,9 +20,6 @@ import minixla_ops
 
 PATH = Path(minixla_ops.__file__).with_suffix(".pyi")
 
-#: The module of each name.
-_Imports = dict[str, str]
-
 
 class _Text(str):
     """A text that signatures show as it is."""
@@ -54,7 +51,7 @@ def stub_text() -> str:
     )
 
 
-def _function_text(name: str, function: Callable[..., Any], imports: _Imports) -> str:
+def _function_text(name: str, function: Callable[..., Any], imports: dict[str, str]) -> str:
     signature = inspect.signature(function)
 
     def shown(annotation: Any) -> _Text:
@@ -71,9 +68,9 @@ def _function_text(name: str, function: Callable[..., Any], imports: _Imports) -
     return f'def {name}{signature}:\n    """{first}"""\n'
 
 
-def _with_names(annotation: str, function: Callable[..., Any], imports: _Imports) -> str:
+def _with_names(annotation: str, function: Callable[..., Any], imports: dict[str, str]) -> str:
     """An annotation whose names the stub knows; adds the modules of types."""
-    own = sys.modules[function.__module__]
+    own = sys.modules[function.__globals__["__name__"]]
     places = [function.__globals__, vars(own), vars(collections.abc), vars(typing)]
 
     def known(match: re.Match[str]) -> str:

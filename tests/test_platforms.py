@@ -120,6 +120,39 @@ def test_models_and_layers(program: Program, platform):
     assert (found.costs.get("flops", 0) > 0) == (platform == "tpu")
 
 
+# Of what is in no table of random programs; of one array each.
+_SPECIAL = """acos acosh asin asinh atan atanh digamma erf erf_inv erfc lgamma sinh cosh cbrt"""
+OTHERS: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(ops, name) for name in _SPECIAL.split()},
+    "zeta": lambda x: ops.zeta(x, x),
+    "polygamma": lambda x: ops.polygamma(x, x),
+    "next_after": lambda x: ops.next_after(x, x),
+    "rng_uniform": lambda x: ops.rng_uniform(x[0, 0], x[0, 1], Shape("f32", (4,))),
+    "rng_normal": lambda x: ops.rng_normal(x[0, 0], x[0, 1], Shape("f32", (4,))),
+    "set_dimension_size": lambda x: ops.reduce(
+        ops.set_dimension_size(x, x[0, 0].astype(np.int32), 0), np.float32(0), ops.add, (0, 1)
+    ),
+    "optimization_barrier": ops.optimization_barrier,
+    "all_reduce": lambda x: ops.all_reduce(x, ops.add, [[0]]),
+    "all_gather": lambda x: ops.all_gather(x, 0, 1, [[0]]),
+    "reduce_scatter": lambda x: ops.reduce_scatter(x, ops.add, 0, 1, [[0]]),
+    "all_to_all": lambda x: ops.all_to_all(x, 0, 1, 1, [[0]]),
+    "collective_permute": lambda x: ops.collective_permute(x, [(0, 0)]),
+    "collective_broadcast": lambda x: ops.collective_broadcast(x, [[0]]),
+    "replica_id": lambda x: x + ops.replica_id().astype(np.float32),
+    "infeed": lambda x: x + ops.infeed(Shape("f32", (8, 8))),
+    "outfeed": lambda x: (ops.outfeed(x, Shape("f32", (8, 8))), x)[1],
+    "send": lambda x: (ops.send(x, 1), x)[1],
+    "recv": lambda x: x + ops.recv(Shape("f32", (8, 8)), 1),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_operations(name, platform):
+    found = refusals(platform, {name: (mx.jit(OTHERS[name]), [X])})
+    assert found == {}
+
+
 CONTROL_FLOW: dict[str, Callable[[Any], Any]] = {
     "scan": lambda x: mx.scan(lambda c, row: (c + row, c * row), x[0], x),
     "while": lambda x: mx.while_loop(lambda y: y.sum() < 100, lambda y: y * 2, x),

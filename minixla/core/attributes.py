@@ -13,8 +13,7 @@ import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import AttributeValueError, MinixlaError, explain
-from minixla.core.shapes import Shape, TokenShape, TupleShape
-from minixla.core.snapshots import snapshot
+from minixla.core.shapes import Shape, TokenShape, TupleShape, snapshot
 
 # Constants up to this many bytes are printed into programs.
 _PRINTED_BYTES = 4096
@@ -48,7 +47,8 @@ class Attribute:
         """The canonical form of `value`."""
         if not isinstance(value, self.accepts):
             raise TypeError(f"must be {self.description}, not {value!r}")
-        hash(value)
+        if self.accepts is object:
+            hash(value)
         return value
 
     def stablehlo(self, value: Any) -> Any:
@@ -63,11 +63,9 @@ class Attribute:
         return value
 
     def read(self, written: Any) -> Any:
-        """A value from what StableHLO's text says, for `canonical`.
+        """A value, for `canonical`, from what StableHLO's text says.
 
-        Args:
-            written: Python's number, boolean, string, tuple or NumPy's array; of an attribute of
-                MLIR's that is none of these, the text.
+        That is a number, boolean, string, tuple or NumPy's array, of other attributes the text.
         """
         return written
 
@@ -84,23 +82,18 @@ def written_fields(text: str) -> Mapping[str, Any]:
     }
 
 
-#: The name of an attribute in a text that is the attribute's own.
-_OWN_NAME = "="
-
-
 class Field(NamedTuple):
     """An attribute of an operation, as its class declares it; see `attribute`."""
 
     kind: Attribute
     default: Any = REQUIRED
-    stablehlo: str | None = _OWN_NAME
-    hlo: str | None = _OWN_NAME
+    stablehlo: str | None = "="
+    hlo: str | None = "="
     name: str = ""
 
     def named(self, name: str) -> Field:
         """The same of a name, which it has in the texts too that have no other for it."""
-        texts = (self.stablehlo, self.hlo)
-        stablehlo, hlo = (name if each == _OWN_NAME else each for each in texts)
+        stablehlo, hlo = (name if each == "=" else each for each in (self.stablehlo, self.hlo))
         return Field(self.kind, self.default, stablehlo, hlo, name)
 
     def checked(self, subject: str, value: Any) -> Any:
@@ -123,11 +116,7 @@ class Field(NamedTuple):
 
 
 def attribute(
-    kind: Attribute,
-    default: Any = REQUIRED,
-    *,
-    stablehlo: str | None = _OWN_NAME,
-    hlo: str | None = _OWN_NAME,
+    kind: Attribute, default: Any = REQUIRED, *, stablehlo: str | None = "=", hlo: str | None = "="
 ) -> Any:
     """Declares one attribute of an operation, in its class.
 
@@ -136,8 +125,7 @@ def attribute(
     Args:
         kind: which values it takes, and how they are written.
         default: what it is where it is not given; left out, it must be given.
-        stablehlo: its name in StableHLO's text, or None where that does not have it; default: its
-            own name.
+        stablehlo: its name in StableHLO's text, `=` for its own, None where that does not have it.
         hlo: the same for HLO's text.
     """
     return Field(kind, default, stablehlo, hlo)
@@ -146,8 +134,7 @@ def attribute(
 def exact(value: Any) -> Any:
     """A key that is equal for the same value only: 0.0 and -0.0, 1 and True, programs by identity.
 
-    That of a list of what can be hashed can be hashed too. Equal programs may differ in names and
-    source lines. Who keeps the key keeps the value.
+    That of a list of what can be hashed can be hashed too. Who keeps the key keeps the value.
     """
     kind = type(value)
     if kind is int:
@@ -283,16 +270,10 @@ class Instance(Attribute):
 
     is_ambiguous = False
 
-    def __init__(self, kind: type | Callable[[], type]) -> None:
-        self._kind = kind
-        self.keeps_identity = getattr(kind, "keeps_identity", not isinstance(kind, type))
-        self.holds_programs = self.keeps_identity
-
-    def canonical(self, value: Any) -> Any:
-        kind = self._kind if isinstance(self._kind, type) else self._kind()
-        if not isinstance(value, kind):
-            raise TypeError(f"must be a {kind.__name__}, not {value!r}")
-        return value
+    def __init__(self, kind: type) -> None:
+        self.accepts = kind
+        self.description = f"a {kind.__name__}"
+        self.keeps_identity = self.holds_programs = getattr(kind, "keeps_identity", False)
 
 
 class Function(Attribute):
@@ -302,12 +283,8 @@ class Function(Attribute):
     """
 
     description = "a function"
+    accepts = Callable
     is_ambiguous = False
-
-    def canonical(self, value: Any) -> Any:
-        if not callable(value):
-            raise TypeError(f"must be a function, not {value!r}")
-        return value
 
 
 class Sequence(Attribute):
@@ -330,6 +307,8 @@ class Sequence(Attribute):
 class Integers(Sequence):
     """A tuple of integers; with `unique`, no two are equal."""
 
+    of_result = operator.attrgetter("dimensions")
+
     def __init__(self, minimum: int | None = None, unique: bool = False) -> None:
         super().__init__(Integer(minimum))
         self.unique = unique
@@ -340,21 +319,16 @@ class Integers(Sequence):
             raise ValueError(f"must not repeat a number: {list(numbers)}")
         return numbers
 
-    def of_result(self, shape: Shape) -> tuple[int, ...]:
-        return shape.dimensions
-
 
 class TypeAttribute(Attribute):
     """An element type, given in any form that `element_type` takes."""
 
     description = "an element type"
     is_ambiguous = False
+    of_result = operator.attrgetter("element_type")
 
     def canonical(self, value: Any) -> ElementType:
         return element_type(value)
-
-    def of_result(self, shape: Shape) -> ElementType:
-        return shape.element_type
 
 
 class ShapeAttribute(Attribute):
@@ -381,11 +355,9 @@ class Literal:
     keeps_identity = True
 
     def __init__(self, data: Any, shape: Shape | None = None) -> None:
-        """Wraps an array.
+        """Wraps an array of NumPy's or a backend's.
 
-        Args:
-            data: a NumPy array or scalar, or a backend's array.
-            shape: its shape, where the caller knows it and that nobody will write to `data`.
+        The caller gives its shape only where nobody will write to it.
         """
         if shape is None:
             data = snapshot(np.asarray(data))
@@ -435,12 +407,8 @@ class Literal:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Literal):
             return NotImplemented
-        if self is other:
-            return True
-        if self.shape is not other.shape:
-            return False
-        if self.data is other.data:
-            return True
+        if self.shape is not other.shape or self.data is other.data:
+            return self.shape is other.shape
         if self.is_splat and other.is_splat:
             return self.scalar.tobytes() == other.scalar.tobytes()
         return self.array.tobytes() == other.array.tobytes()

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracer import WrappingTracer, unknown_value
+from minixla.core.tracer import WrappingTracer, unknown_value, unwrapped, wrapped
 from minixla.core.tracing import Trace, _state, shape_of
 
 
 class BatchTracer(WrappingTracer):
-    """A value of the parent trace one dimension of which is the batch.
+    """A value of the parent trace of which is known which dimension is the batch.
 
-    For a tuple, `dimension` is a tuple: that of each member, None where the member has no batch.
+    For a tuple that is a tuple: that of each member, None where the member has no batch.
     """
 
-    __slots__ = ("dimension",)
+    __slots__ = ()
 
     def __init__(self, trace: BatchTrace, value: Any, dimension: Any) -> None:
         self._trace = trace
         self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
-        self.dimension = dimension
+        self.known = dimension
 
     def _concrete(self, wanted: str) -> Any:
-        raise unknown_value(
-            "vmap",
-            wanted,
-            "from a value that differs over the batch",
-            [f"one member is {self._shape}, the batch has {self._trace.size} members"],
-            "Or pass the argument unmapped (in_axes=None).",
-        )
+        where = "from a value that differs over the batch"
+        given = [f"one member is {self._shape}, the batch has {self._trace.size} members"]
+        advice = "Or pass the argument unmapped (in_axes=None)."
+        raise unknown_value("vmap", wanted, where, given, advice)
 
 
+@lru_cache(maxsize=4096)
 def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
     if dimension is None:
         return whole
@@ -42,14 +41,6 @@ def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
         return TupleShape(map(_member_shape, whole.elements, dimension))
     assert isinstance(whole, Shape), f"{whole} cannot be batched"
     return whole.without_dimension(dimension)
-
-
-def _differs(operation: Operation) -> bool:
-    """Whether members may differ where no operand does: random samples, programs that draw some."""
-    if operation.batch_within is None:
-        return False
-    programs = operation.computations
-    return operation.has_side_effect or any(graph.has_side_effect for graph in programs)
 
 
 class BatchTrace(Trace):
@@ -71,31 +62,19 @@ class BatchTrace(Trace):
     def again(self, parent: Trace) -> BatchTrace:
         return BatchTrace(parent, self.size)
 
-    def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
-        """The whole batch; where it stands is known."""
-        is_own = type(value) is BatchTracer and value._trace is self
-        return ([value.value], value.dimension) if is_own else ([value], None)
-
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
-        return values[0] if known is None else BatchTracer(self, values[0], known)
+        return wrapped(self, BatchTracer, values[0], known)
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        values: list[Any] = []
-        dimensions: list[int | None] = []
-        is_batched = False
-        for operand in operands:
-            if type(operand) is BatchTracer and operand._trace is self:
-                values.append(operand.value)
-                dimensions.append(operand.dimension)
-                is_batched = True
-            else:
-                values.append(operand)
-                dimensions.append(None)
-        if not is_batched and not _differs(operation):
-            return self.parent.process(operation, operands)
+        values, dimensions, is_batched = unwrapped(self, BatchTracer, operands)
+        if not is_batched:
+            # Members may differ where no operand does: random samples, programs that draw some.
+            effects = (each.has_side_effect for each in (operation, *operation.computations))
+            if operation.batch_within is None or not any(effects):
+                return self.parent.process(operation, operands)
         if operation.stage_operands is None:
             # Inference on one member checks the call as the user wrote it.
             operation.infer(tuple(map(shape_of, operands)))
@@ -108,9 +87,4 @@ class BatchTrace(Trace):
                 results, result_dimensions = operation.batch(values, dimensions)
         finally:
             _state.trace = previous
-        if type(results) is not tuple:
-            return self._wrap(results, result_dimensions)
-        return tuple(map(self._wrap, results, result_dimensions))
-
-    def _wrap(self, value: Any, dimension: int | None) -> Any:
-        return value if dimension is None else BatchTracer(self, value, dimension)
+        return wrapped(self, BatchTracer, results, result_dimensions)

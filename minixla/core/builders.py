@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from minixla.core.attributes import REQUIRED, Field
+from minixla.core.attributes import REQUIRED
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from minixla.core.tracebacks import Function
 
 
 def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
@@ -30,13 +29,19 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     """The function that applies an operation to operands, with attributes behind them.
 
     Its name, signature, defaults and documentation are those of the class; a last operand whose
-    name ends in `...` is a sequence of arrays.
+    name ends in `...` is a sequence of arrays. Where it does more, it is the class's static method
+    `build`.
 
     Args:
         cls: the operation.
         renamed: the parameters of attributes that have another name, such as `shape`, which
             every operation has.
     """
+    if "build" in vars(cls):
+        own = vars(cls)["build"].__func__
+        # Messages name it by its code.
+        own.__code__ = own.__code__.replace(co_name=cls.builder_name, co_qualname=cls.builder_name)
+        return named_like(own, cls)
     names = [name.removesuffix("...") for name in cls.operands]
     listed = [name for name in cls.operands if name.endswith("...")]
     given = [
@@ -66,16 +71,15 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
         f"    return {record}({', '.join(given)})\n"
     )
     space: dict[str, Any] = {"operation": cls, "operand_list": operand_list, **defaults}
+    space["__name__"] = cls.__module__
     exec(compile(source, __file__, "exec"), space)
     function = space[cls.builder_name]
     function.__annotations__ = {name.removesuffix("..."): "Sequence[Any]" for name in listed}
-    function.__annotations__ |= {name: _taken(field) for name, field in fields.items()}
+    for name, field in fields.items():
+        takes = field.kind.takes
+        or_none = " | None" if field.default is None and takes != "Any" else ""
+        function.__annotations__[name] = takes + or_none
     return named_like(function, cls)
-
-
-def _taken(field: Field) -> str:
-    takes = field.kind.takes
-    return f"{takes} | None" if field.default is None and takes != "Any" else takes
 
 
 def named_like(function: Function, cls: type[Operation]) -> Function:
@@ -84,3 +88,8 @@ def named_like(function: Function, cls: type[Operation]) -> Function:
     function.__module__ = cls.__module__
     function.__doc__ = inspect.getdoc(cls)
     return function
+
+
+def builds(cls: type[Operation]) -> Callable[[Function], Function]:
+    """The decorator of a builder function of its own, which is `named_like` its operation."""
+    return lambda function: named_like(function, cls)

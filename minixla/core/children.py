@@ -8,7 +8,6 @@ import os
 import pickle
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -43,46 +42,30 @@ def end_children() -> None:
             end_child(child)
 
 
-# More is not copied into one piece.
-_SMALL = 1 << 16
-
-
-def send(
-    connection: socket.socket, number: int, message: object, blocks: Sequence[bytes] = ()
-) -> None:
+def send(stream: Any, number: int, message: object, blocks: Sequence[bytes] = ()) -> None:
     """Sends what can be pickled, under a number, and blocks of bytes as they are."""
-    head = pickle.dumps((message, list(map(len, blocks))))
-    parts = [struct.pack("<QQ", number, len(head)), head, *blocks]
-    if sum(map(len, parts)) < _SMALL:
-        parts = [b"".join(parts)]
-    for part in parts:
-        connection.sendall(part)
+    pickle.dump((number, message, list(map(len, blocks))), stream)
+    for block in blocks:
+        stream.write(block)
+    stream.flush()
 
 
-def receive(connection: socket.socket) -> tuple[int, Any, list[np.ndarray]]:
+def receive(stream: Any) -> tuple[int, Any, list[np.ndarray]]:
     """What `send` was given at the other end; EOFError or TimeoutError where nothing comes."""
-    number, size = struct.unpack("<QQ", _received(connection, 16).data)
-    message, sizes = pickle.loads(_received(connection, size).data)
-    return number, message, [_received(connection, each) for each in sizes]
+    number, message, sizes = pickle.load(stream)
+    blocks = [np.empty(size, np.uint8) for size in sizes]
+    if any(stream.readinto(each) < len(each) for each in blocks):
+        raise EOFError
+    return number, message, blocks
 
 
-def _received(connection: socket.socket, size: int) -> np.ndarray:
-    data = np.empty(size, np.uint8)
-    rest = data.data
-    while rest:
-        count = connection.recv_into(rest)
-        if not count:
-            raise EOFError
-        rest = rest[count:]
-    return data
+def stream_to_parent() -> Any:
+    """In a process that helps: where it can `receive` requests and `send` replies."""
+    return socket.socket(fileno=int(sys.argv[-1])).makefile("rwb")
 
 
 class HelperDied(Exception):
-    """A process that helps did not answer.
-
-    Attributes:
-        is_slow: whether it took too long.
-    """
+    """A process that helps did not answer; `is_slow` says whether it took too long."""
 
     def __init__(self, ending: str, is_slow: bool) -> None:
         super().__init__(ending)
@@ -92,8 +75,7 @@ class HelperDied(Exception):
 class Helper:
     """A process that answers requests: started when first asked, and again when it has died.
 
-    It is given the number of a socket's file as its last argument. There it can `receive` requests,
-    and `send` replies of the same number.
+    Over `stream_to_parent` it can `receive` requests, and `send` replies of the same number.
 
     Args:
         words: what Python is to run, and its arguments.
@@ -117,7 +99,15 @@ class Helper:
             if self._child is None or self._owner != os.getpid() or self._child.poll() is not None:
                 self._start()
             try:
-                return self._reply(request, seconds, blocks)
+                self._errors.seek(0)
+                self._errors.truncate()
+                self._number += 1
+                self._connection.settimeout(seconds)
+                send(self._stream, self._number, request, blocks)
+                while True:
+                    number, reply, found = receive(self._stream)
+                    if number == self._number:  # not of its death after the answer to the last one
+                        return reply, found
             except (EOFError, OSError, pickle.UnpicklingError) as error:
                 raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
             except BaseException:  # an interrupt: a late reply may be cut in two
@@ -132,7 +122,8 @@ class Helper:
 
     def _start(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`_end` closes it)
-        self._connection, remote = socket.socketpair()
+        connection, remote = socket.socketpair()
+        self._connection, self._stream = connection, connection.makefile("rwb")
         # It finds the modules that this process finds.
         folders = os.pathsep.join(map(os.path.abspath, sys.path))
         # A new program and not a fork: a fork of JAX's threads would leave their locks held.
@@ -147,24 +138,13 @@ class Helper:
             )
         self._owner = os.getpid()
 
-    def _reply(
-        self, request: object, seconds: float, blocks: Sequence[bytes]
-    ) -> tuple[Any, list[np.ndarray]]:
-        self._errors.seek(0)
-        self._errors.truncate()
-        self._number += 1
-        self._connection.settimeout(seconds)
-        send(self._connection, self._number, request, blocks)
-        while True:
-            number, reply, found = receive(self._connection)
-            if number == self._number:  # not of its death after the answer to the last one
-                return reply, found
-
     def _end(self, patience: float) -> str:
         """Ends it, and tells how it ended and what it wrote since the last request."""
         child, self._child = self._child, None
         assert child is not None
         self._connection.close()
+        with contextlib.suppress(OSError):  # it has something to send yet
+            self._stream.close()
         try:
             how = f"ended with status {child.wait(timeout=patience)}"
         except subprocess.TimeoutExpired:

@@ -1,8 +1,4 @@
-"""Programs made from programs: the derivative and the batched form of a graph.
-
-Nested programs (Call, loop bodies, branches) are transformed by these; results are kept with the
-graph that they were made from.
-"""
+"""The derivatives and the batched form of a program, which are kept with it."""
 
 from __future__ import annotations
 
@@ -15,8 +11,8 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.forward import ForwardTrace, has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import pullback_by, spread
-from minixla.core.reverse import ReverseTrace, ReverseTracer
-from minixla.core.roles import role
+from minixla.core.registry import role
+from minixla.core.reverse import ReverseTrace
 from minixla.core.state import state
 from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_graph, tracing, under
 
@@ -34,25 +30,15 @@ class EnteredGraph(NamedTuple):
 def entered_graph(
     graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None = None
 ) -> EnteredGraph:
-    """`graph` as a trace makes it: the one way in which transformations enter programs.
+    """`graph` as a trace makes it, by `trace.again`: the way in which all enter programs.
 
-    Args:
-        graph: the body of a call, a loop, a branch.
-        trace: what is entered, by `trace.again`; see Trace.
-        known: what it knows of each input.
-        wanted: what it shall know of each output, where that is less than it finds.
+    `known` is what it knows of each input, `wanted` what it shall know of each output, where that
+    is less than it finds.
     """
-    if trace.memo_key is None:
-        return _enter(graph, trace, known, wanted)
     key = trace.memo_key, known, wanted
-    if key not in graph.memo:  # not by `graph.remembered`, which takes a frame
-        graph.memo[key] = _enter(graph, trace, known, wanted)
-    return graph.memo[key]
-
-
-def _enter(
-    graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None
-) -> EnteredGraph:
+    is_kept = trace.memo_key is not None
+    if is_kept and key in graph.memo:  # not by `graph.remembered`, which takes a frame
+        return graph.memo[key]
     shapes = [trace.shapes_of(*pair) for pair in zip(graph.input_shapes, known, strict=True)]
     found: list[Any] = []
 
@@ -74,26 +60,23 @@ def _enter(
     flat = [shape for each in shapes for shape in each]
     made, captured = trace_to_graph(function, flat, f"{trace.prefix}_{graph.name}")
     _refuse_captured(graph, captured)
-    return EnteredGraph(made.pruned(), tuple(found))
-
-
-class ForwardGraph(NamedTuple):
-    """A graph from primals, then a tangent for each active one, to results and their tangents.
-
-    Tangents are given for `active_outputs`; those of other results are always zero.
-    """
-
-    graph: Graph
-    active_outputs: tuple[bool, ...]
+    entered = EnteredGraph(made.pruned(), tuple(found))
+    if is_kept:
+        graph.memo[key] = entered
+    return entered
 
 
 @remembered
-def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
-    """The forward derivative of `graph` with respect to the inputs marked in `active`."""
+def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> EnteredGraph:
+    """The forward derivative of `graph` with respect to the inputs marked in `active`.
+
+    From primals, then a tangent for each active one, to results, then a tangent for each of which
+    `known` says that it may have one.
+    """
     made, moving = entered_graph(graph, ForwardTrace(None), active)
     inputs, outputs = _tangents_last(made.inputs, active), _tangents_last(made.outputs, moving)
     ordered = Graph(inputs, made.instructions, outputs, made.name)
-    return ForwardGraph(ordered.pruned(), moving)
+    return EnteredGraph(ordered.pruned(), moving)
 
 
 def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Value]:
@@ -106,8 +89,8 @@ def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Valu
 class ReverseGraphs(NamedTuple):
     """The two halves of a reverse derivative.
 
-    `forward` gives the results and what `backward` needs. That takes a cotangent for each of
-    `active_outputs` besides, and gives one for each of `active_inputs`; others are always zero.
+    `forward` gives the results and what `backward` needs, which takes a cotangent for each active
+    output besides and gives one for each active input; others are always zero.
     """
 
     forward: Graph
@@ -128,7 +111,7 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     with tracing(forward):
         with tracing(reverse):
             outputs = evaluate_graph(graph, inputs)
-        mine = [type(each) is ReverseTracer and each._trace is reverse for each in outputs]
+        mine = list(map(reverse.is_own, outputs))
         results = [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
         cotangents = [
             backward.add_input(result._shape) if flag else None
@@ -152,8 +135,7 @@ def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tup
     everything = call(graphs.forward, *operands)
     results, residuals = everything[:count], everything[count:]
     backward = partial(call, graphs.backward, *residuals)
-    pullback = pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)
-    return results, pullback
+    return results, pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)
 
 
 def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:
@@ -168,14 +150,6 @@ def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:
         raise explain(TransformError, graph.name, problem, given, advice)
 
 
-class BatchedGraph(NamedTuple):
-    """A graph over a batch, and where the batch is in each output (None: it is not there)."""
-
-    graph: Graph
-    dimensions: tuple[int | None, ...]
-
-
-@remembered
-def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> BatchedGraph:
-    """`graph` over a batch of `size` whose dimension in each input is given (None: not there)."""
-    return BatchedGraph(*entered_graph(graph, BatchTrace(None, size), dimensions))
+def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> EnteredGraph:
+    """`graph` over a batch of `size`; of inputs and outputs is known where it is (None: not)."""
+    return entered_graph(graph, BatchTrace(None, size), dimensions)

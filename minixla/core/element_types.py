@@ -45,11 +45,10 @@ class ElementType:
         Raises:
             TypeError: there is none (only f32 and f64 have one).
         """
-        if self.is_complex:
-            return self
-        if self.name not in ("f32", "f64"):
+        found = {"f32": C64, "f64": C128}.get(self.name, self)
+        if not found.is_complex:
             raise TypeError(f"there is no complex type with parts of {self.name}")
-        return C64 if self is F32 else C128
+        return found
 
     def __repr__(self) -> str:
         return self.name
@@ -58,27 +57,6 @@ class ElementType:
         return element_type, (self.name,)
 
 
-def _integers() -> list[ElementType]:
-    types = []
-    for bits in (2, 4, 8, 16, 32, 64):
-        library: Any = ml_dtypes if bits < 8 else np
-        signed, unsigned = getattr(library, f"int{bits}"), getattr(library, f"uint{bits}")
-        types.append(ElementType(f"s{bits}", signed, bits, "signed", f"i{bits}"))
-        types.append(ElementType(f"u{bits}", unsigned, bits, "unsigned", f"ui{bits}"))
-    return types
-
-
-def _small_float(name: str) -> ElementType:
-    # ml_dtypes writes float8_e4m3fn, MLIR f8E4M3FN, XLA f8e4m3fn.
-    bits, suffix = int(name[1]), name[2:]
-    dtype = getattr(ml_dtypes, f"float{bits}_{suffix}")
-    return ElementType(name, dtype, bits, "float", f"f{bits}{suffix.upper()}")
-
-
-_SMALL_FLOATS = (
-    "f4e2m1fn f6e2m3fn f6e3m2fn f8e3m4 f8e4m3 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz "
-    "f8e8m0fnu"
-)
 PRED = ElementType("pred", np.bool_, 1, "pred", "i1")
 BF16 = ElementType("bf16", ml_dtypes.bfloat16, 16, "float", "bf16")
 F16 = ElementType("f16", np.float16, 16, "float", "f16")
@@ -86,7 +64,19 @@ F32 = ElementType("f32", np.float32, 32, "float", "f32")
 F64 = ElementType("f64", np.float64, 64, "float", "f64")
 C64 = ElementType("c64", np.complex64, 64, "complex", "complex<f32>")
 C128 = ElementType("c128", np.complex128, 128, "complex", "complex<f64>")
-_ORDERED = [PRED, *_integers(), *map(_small_float, _SMALL_FLOATS.split())]
+_SMALL_FLOATS = (
+    "f4e2m1fn f6e2m3fn f6e3m2fn f8e3m4 f8e4m3 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz "
+    "f8e8m0fnu"
+)
+_ORDERED = [PRED]
+for _bits in (2, 4, 8, 16, 32, 64):
+    _library: Any = ml_dtypes if _bits < 8 else np
+    for _kind, _start in ("signed", ""), ("unsigned", "u"):
+        _dtype, _name = getattr(_library, f"{_start}int{_bits}"), f"{_start or 's'}{_bits}"
+        _ORDERED.append(ElementType(_name, _dtype, _bits, _kind, f"{_start}i{_bits}"))
+for _name in _SMALL_FLOATS.split():  # f8e4m3fn: float8_e4m3fn in ml_dtypes, f8E4M3FN in MLIR
+    _dtype, _text = getattr(ml_dtypes, f"float{_name[1]}_{_name[2:]}"), f"f{_name[1:].upper()}"
+    _ORDERED.append(ElementType(_name, _dtype, int(_name[1]), "float", _text))
 _ORDERED += [BF16, F16, F32, F64, C64, C128]
 
 #: Every element type by XLA's name.

@@ -107,14 +107,10 @@ def explain(
 ) -> ErrorType:
     """An error of class `kind` whose message has the house's layout.
 
-    Args:
-        kind: the error class.
-        subject: the operation or transformation (`dot_general`).
-        problem: what is wrong, one clause without a full stop.
-        given: lines that show what was given.
-        advice: the rule and what to do.
-        source: the user's line; default: that of the instruction which is being transformed, if
-            any, else the caller's innermost line outside the framework.
+    `subject` is the operation or transformation (`dot_general`), `problem` one clause without a
+    full stop; `given` are lines that show what was given, `advice` is the rule and what to do. The
+    user's line is by default that of the instruction which is being transformed, if any, else the
+    caller's innermost line outside the framework.
     """
     mark_frames(sys._getframe(1))
     source = source or state.source or find_source(2)

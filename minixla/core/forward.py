@@ -9,20 +9,14 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import GraphTrace, GraphTracer, Trace, _state, shape_of, under
+from minixla.core.tracer import WrappingTracer, unwrapped, wrapped
+from minixla.core.tracing import GraphTrace, Trace, _state, shape_of, under
 
 
 class ForwardTracer(WrappingTracer):
-    """A primal value and its tangent, both of the parent trace."""
+    """A value and its tangent, which is what is known, both of the parent trace."""
 
-    __slots__ = ("tangent",)
-
-    def __init__(self, trace: ForwardTrace, primal: Any, tangent: Any) -> None:
-        self._trace = trace
-        self.value = primal
-        self.tangent = tangent
-        self._shape = shape_of(primal)
+    __slots__ = ()
 
 
 class ForwardTrace(Trace):
@@ -36,10 +30,10 @@ class ForwardTrace(Trace):
 
     def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
         """A primal, and its tangent where it has one, which is what is known."""
-        if type(value) is not ForwardTracer or value._trace is not self:
+        if not self.is_own(value):
             return [value], False
         is_moving = has_tangent(value)
-        return [value.value, value.tangent][: 1 + is_moving], is_moving
+        return [value.value, value.known][: 1 + is_moving], is_moving
 
     def put_together(self, values: Sequence[Any], known: bool) -> Any:
         return ForwardTracer(self, *values) if known else values[0]
@@ -56,20 +50,10 @@ class ForwardTrace(Trace):
         return [*values, zeros_like(values[0])] if known and not is_moving else values
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        primals: list[Any] = []
-        tangents: list[Any] = []
-        active = False
-        for operand in operands:
-            if type(operand) is ForwardTracer and operand._trace is self:
-                primals.append(operand.value)
-                tangents.append(operand.tangent)
-                active = True
-            else:
-                primals.append(operand)
-                tangents.append(None)
-        parent = self.parent
-        if not active:
+        primals, tangents, is_active = unwrapped(self, ForwardTracer, operands)
+        if not is_active:
             return self.outside(operation, operands)
+        parent = self.parent
         primals = [parent.lift(primal, operation.builder_name) for primal in primals]
         previous = _state.trace
         _state.trace = parent
@@ -77,20 +61,13 @@ class ForwardTrace(Trace):
             results, tangents_out = self.derive(operation, primals, tangents)
         finally:
             _state.trace = previous
-        if type(results) is not tuple:
-            return self._wrap(results, tangents_out)
-        if tangents_out is None:
-            return results
-        return tuple(map(self._wrap, results, tangents_out))
+        return wrapped(self, ForwardTracer, results, tangents_out)
 
     def derive(
         self, operation: Operation, primals: list[Any], tangents: list[Any]
     ) -> tuple[Any, Any]:
         """Results and their tangents (None for zero), under the parent."""
         return jvp_of(operation, primals, tangents)
-
-    def _wrap(self, primal: Any, tangent: Any) -> Any:
-        return primal if tangent is None else ForwardTracer(self, primal, tangent)
 
 
 class PartialTrace(GraphTrace):
@@ -107,10 +84,6 @@ class PartialTrace(GraphTrace):
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         return value if self.is_own(value) else self.parent.lift(value, subject)
-
-    def is_own(self, value: Any) -> bool:
-        """Whether a value is known only when the recorded program runs."""
-        return type(value) is GraphTracer and value._trace is self
 
 
 class LinearizeTrace(ForwardTrace):

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
-from minixla.core.attributes import spelling
-from minixla.core.roles import role
+from minixla.core.attributes import Literal, spelling
+from minixla.core.operation import Operation
+from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
-
-if TYPE_CHECKING:
-    from minixla.core.attributes import Literal
-    from minixla.core.operation import Operation
-    from minixla.core.source import Source
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from minixla.core.source import Source
+from minixla.core.tracebacks import Function
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
@@ -49,12 +45,12 @@ class Instruction:
     Attributes:
         op: the operation, which holds its attributes.
         operands: the Values that it reads.
-        results: its result Values, in the order of the operation's results.
+        results: its result Values, in the order of the operation's results, and their `shapes`.
         single: whether the operation gives one value rather than a tuple of values.
         source: the user's line, or None.
     """
 
-    __slots__ = ("operands", "op", "results", "single", "source")
+    __slots__ = ("operands", "op", "results", "shapes", "single", "source")
 
     def __init__(
         self,
@@ -68,21 +64,16 @@ class Instruction:
         self.operands = operands
         self.source = source
         if isinstance(result_shapes, tuple):
-            self.single = False
+            self.single, self.shapes = False, result_shapes
             self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
         else:
-            self.single = True
+            self.single, self.shapes = True, (result_shapes,)
             self.results = (Value(result_shapes, self, 0),)
-
-    @property
-    def shapes(self) -> tuple[AnyShape, ...]:
-        """The shapes of the results."""
-        return tuple([result.shape for result in self.results])
 
     @property
     def result_shapes(self) -> AnyShape | tuple[AnyShape, ...]:
         """The shape of the result, or a tuple of them, as `Operation.infer` gives it."""
-        return self.results[0].shape if self.single else self.shapes
+        return self.shapes[0] if self.single else self.shapes
 
     def again(self, operands: Sequence[Value], op: Operation | None = None) -> Instruction:
         """The same for other operands, by another operation if one is given."""
@@ -92,9 +83,7 @@ class Instruction:
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
         op = self.op
-        if op.is_plain:
-            return False
-        return op.has_side_effect or any(graph.has_side_effect for graph in op.computations)
+        return not op.is_plain and any(each.has_side_effect for each in (op, *op.computations))
 
     def __repr__(self) -> str:
         return f"<Instruction {self.op.hlo_name} -> {self.shapes}>"
@@ -151,20 +140,12 @@ class Graph:
         self.instructions = tuple(instructions)
         self.outputs = tuple(outputs)
         self.name = name
+        self.input_shapes = tuple([value.shape for value in self.inputs])
+        self.output_shapes = tuple([value.shape for value in self.outputs])
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
         self.memo: dict[Any, Any] = {}
         self._hash: int | None = None
         self._identity = object()
-
-    @property
-    def input_shapes(self) -> tuple[AnyShape, ...]:
-        """The shapes of the inputs."""
-        return tuple([value.shape for value in self.inputs])
-
-    @property
-    def output_shapes(self) -> tuple[AnyShape, ...]:
-        """The shapes of the outputs."""
-        return tuple([value.shape for value in self.outputs])
 
     @property
     @inner_first
@@ -197,13 +178,17 @@ class Graph:
 
     def pruned(self) -> Graph:
         """The same program without pure instructions that no output depends on."""
-        found = self.memo.get("pruned")
-        if found is None:
-            kept = live_instructions(self.instructions, self.outputs)
+        if "pruned" not in self.memo:
+            needed = {id(value.instruction) for value in self.outputs}
+            kept: list[Instruction] = []
+            for step in reversed(self.instructions):
+                if id(step) in needed or (not step.op.is_plain and step.has_side_effect):
+                    kept.append(step)
+                    needed.update([id(operand.instruction) for operand in step.operands])
             same = len(kept) == len(self.instructions)
-            found = self if same else Graph(self.inputs, kept, self.outputs, self.name)
+            found = self if same else Graph(self.inputs, kept[::-1], self.outputs, self.name)
             self.memo["pruned"] = found.memo["pruned"] = found
-        return found
+        return self.memo["pruned"]
 
     @inner_first
     def silent(self) -> Graph:
@@ -228,14 +213,14 @@ class Graph:
 
     def stablehlo(self) -> str:
         """The program as a StableHLO module whose public function is `main`."""
-        from minixla.core.stablehlo_text import module_text  # what writes a graph reads it
+        from minixla.core.stablehlo_text import Emitter  # what writes a graph reads it
 
-        return module_text(self)
+        return Emitter().module(self)
 
     def __str__(self) -> str:
-        from minixla.core.hlo_text import hlo_text  # as above
+        from minixla.core.hlo_text import HloEmitter  # as above
 
-        return hlo_text(self)
+        return HloEmitter().module(self)
 
     def _repr_html_(self) -> str:
         from minixla.core.drawing import html_of  # as above
@@ -255,11 +240,10 @@ class Graph:
             other._identity = self._identity  # found once
         return self._identity is other._identity
 
-    def __copy__(self) -> Graph:
+    def __copy__(self, memo: object = None) -> Graph:
         return self
 
-    def __deepcopy__(self, memo: object) -> Graph:
-        return self
+    __deepcopy__ = __copy__
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Step by step, since following operands would recurse, and with the programs that it runs
@@ -267,7 +251,7 @@ class Graph:
         programs: dict[int, _Place] = {}
 
         def written(op: Any) -> Any:
-            return (type(op), _values(op, programs)) if op.computations else op
+            return (type(op), _without_programs(op, programs)) if op.computations else op
 
         parts = []
         for graph in innermost_first(self, lambda each: id(each) in programs):
@@ -300,9 +284,8 @@ class _Place(NamedTuple):
     number: int
 
 
-def _values(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
-    values = tuple(op.values.values())
-    return _replaced(values, lambda each: programs[id(each)]) if op.computations else values
+def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
+    return _replaced(tuple(op.values.values()), lambda each: programs[id(each)])
 
 
 def _replaced(value: Any, place: Callable[[Any], Any]) -> Any:
@@ -343,22 +326,6 @@ def innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[
                 yield innermost
 
 
-def live_instructions(
-    instructions: Sequence[Instruction], outputs: Iterable[Value]
-) -> list[Instruction]:
-    """The instructions that `outputs` depend on, and those with side effects, in order."""
-    needed = {id(value.instruction) for value in outputs}
-    kept: list[Instruction] = []
-    for instruction in reversed(instructions):
-        if id(instruction) in needed or (
-            not instruction.op.is_plain and instruction.has_side_effect
-        ):
-            kept.append(instruction)
-            needed.update([id(operand.instruction) for operand in instruction.operands])
-    kept.reverse()
-    return kept
-
-
 def _same_program(first: Graph, second: Graph) -> bool:
     if hash(first) != hash(second):
         return False
@@ -369,7 +336,7 @@ def _same_program(first: Graph, second: Graph) -> bool:
     def written(op: Operation) -> Any:
         if not (op.keeps_identity or op.is_unique):
             return op  # the only one of its attributes
-        values = _values(op, programs)
+        values = _without_programs(op, programs)
         try:
             hash(values)
         except TypeError:  # a function of the user's
@@ -381,25 +348,21 @@ def _same_program(first: Graph, second: Graph) -> bool:
     # Programs of equal parts have one number, inner ones first: they may be nested deeply.
     for each in (first, second):
         for graph in innermost_first(each, lambda each: id(each) in programs):
-            parts = graph._parts(written)
-            programs[id(graph)] = numbers.setdefault(parts, _Place(len(numbers)))
+            programs[id(graph)] = numbers.setdefault(graph._parts(written), _Place(len(numbers)))
     return programs[id(first)] == programs[id(second)]
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     """The program with the constants that are not printed as its first inputs, and those."""
     constant = role("constant")
-    literals: list[Literal] = []
-    hoisted: list[Value] = []
+    hoisted: dict[Value, Literal] = {}
     kept: list[Instruction] = []
-    for instruction in graph.instructions:
-        operation: Any = instruction.op
-        literal = operation.literal if type(operation) is constant else None
-        if literal is not None and not literal.is_printed:
-            literals.append(literal)
-            hoisted.append(instruction.results[0])
+    for step in graph.instructions:
+        if type(step.op) is constant and not step.op.literal.is_printed:
+            hoisted[step.results[0]] = step.op.literal
         else:
-            kept.append(instruction)
-    if not literals:
+            kept.append(step)
+    if not hoisted:
         return graph, []
-    return Graph([*hoisted, *graph.inputs], kept, graph.outputs, graph.name), literals
+    inputs = [*hoisted, *graph.inputs]
+    return Graph(inputs, kept, graph.outputs, graph.name), list(hoisted.values())

@@ -14,18 +14,13 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Literal
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 from minixla.core.stablehlo_text import nested_text, quoted
 
 # Larger constants are elided, as XLA does.
 _ELIDED_ABOVE = 16
-
-
-def hlo_text(graph: Graph) -> str:
-    """The program as an HLO module, computations that it calls before it."""
-    return HloEmitter().module(graph)
 
 
 class HloEmitter:
@@ -45,7 +40,7 @@ class HloEmitter:
         self._called: set[str] = set()
 
     def module(self, graph: Graph) -> str:
-        """The whole module for `graph`."""
+        """The program as an HLO module, computations that it calls before it."""
         name = _identifier(graph.name)
         texts = {name: f"ENTRY {self._computation(graph, name, False)}"}
         callees = {name: self._called}
@@ -61,10 +56,8 @@ class HloEmitter:
     def computation(self, graph: Graph, by_tuple: bool = False) -> str:
         """A reference (`%body.7`) to a computation that the module will hold.
 
-        Args:
-            graph: what it computes; a result that is not single comes back as a tuple.
-            by_tuple: whether it takes its inputs as one tuple (unless it has just one), as bodies
-                of loops and branches do.
+        Results that are not single come back as a tuple; inputs are given in one `by_tuple` (unless
+        there is just one), as to bodies of loops and branches.
         """
         key = (id(graph), by_tuple and len(graph.inputs) != 1)
         name = self._names.get(key)
@@ -77,25 +70,17 @@ class HloEmitter:
     def instruction(
         self, opcode: str, operands: Sequence[str], shape: AnyShape, **attributes: Any
     ) -> str:
-        """Appends one instruction.
+        """Appends one instruction; returns the name of its result.
 
-        Args:
-            opcode: HLO's name, `dynamic-slice`.
-            operands: names that instructions have been given; for a constant the literal's text.
-            shape: the result's shape.
-            attributes: by HLO's name; see `attribute`; None leaves one out.
-
-        Returns:
-            The name of the result.
+        Operands are names that instructions have been given, for a constant the literal's text;
+        attributes are as `attribute` takes them, under HLO's names, and None leaves one out.
         """
         name = self._number(opcode)
         given = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
         if self._source is not None:
-            given.append(f", metadata={_metadata(self._source)}")
-        return self._append(name, f"{shape} {opcode}({', '.join(operands)}){''.join(given)}")
-
-    def _append(self, name: str, text: str) -> str:
-        self._lines[f"%{name}"] = text
+            file, line = quoted(self._source.file), self._source.line
+            given.append(f", metadata={{source_file={file} source_line={line}}}")
+        self._lines[f"%{name}"] = f"{shape} {opcode}({', '.join(operands)}){''.join(given)}"
         return f"%{name}"
 
     def constant(self, literal: Literal) -> str:
@@ -104,7 +89,10 @@ class HloEmitter:
         if literal.is_splat and shape.rank > 0:
             scalar = self.constant(Literal.splat(literal.scalar, Shape(shape.element_type)))
             return self.instruction("broadcast", [scalar], shape, dimensions=())
-        return self.instruction("constant", [_literal_hlo(literal)], shape)
+        text = "{...}"
+        if shape.size <= _ELIDED_ABOVE:
+            text = nested_text(literal.array, shape.element_type, _real_hlo, "{}")
+        return self.instruction("constant", [text], shape)
 
     def pack(self, operands: Sequence[str], shapes: Sequence[AnyShape]) -> str:
         """Several values as one tuple, one value as itself: what `by_tuple` computations take."""
@@ -130,8 +118,15 @@ class HloEmitter:
         self._lines, self._values, self._tuples, self._called = {}, {}, {}, set()
         self._source = None
         parameters = self._parameters(graph, by_tuple)
-        for instruction in graph.instructions:
-            self._instruction(instruction)
+        for step in graph.instructions:
+            self._source = step.source
+            operands = [self._read(value) for value in step.operands]
+            shapes = [value.shape for value in step.operands]
+            made = step.op.hlo(self, operands, shapes, _joint_shape(step.shapes))
+            if len(step.results) == 1:
+                self._values[id(step.results[0])] = made
+            else:
+                self._members(made, step.results)
         self._source = None
         outputs = [self._read(value) for value in graph.outputs]
         result = _joint_shape(graph.output_shapes)
@@ -145,25 +140,13 @@ class HloEmitter:
         shapes = (TupleShape(graph.input_shapes),) if by_tuple else graph.input_shapes
         names = [self._number(f"arg{index}") for index in range(len(shapes))]
         for index, (name, shape) in enumerate(zip(names, shapes, strict=True)):
-            self._append(name, f"{shape} parameter({index})")
+            self._lines[f"%{name}"] = f"{shape} parameter({index})"
         if by_tuple:
             self._members(f"%{names[0]}", graph.inputs)
         else:
             pairs = zip(graph.inputs, names, strict=True)
             self._values.update({id(value): f"%{name}" for value, name in pairs})
         return ", ".join([f"{n}: {s}" for n, s in zip(names, shapes, strict=True)])
-
-    def _instruction(self, instruction: Instruction) -> None:
-        self._source = instruction.source
-        operands = [self._read(value) for value in instruction.operands]
-        shapes = [value.shape for value in instruction.operands]
-        result = _joint_shape(instruction.shapes)
-        name = instruction.op.hlo(self, operands, shapes, result)
-        results = instruction.results
-        if len(results) == 1:
-            self._values[id(results[0])] = name
-        else:
-            self._members(name, results)
 
     def _members(self, owner: str, values: Sequence[Value]) -> None:
         self._tuples.update({id(value): (owner, index) for index, value in enumerate(values)})
@@ -186,16 +169,6 @@ def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:
 def _identifier(name: str) -> str:
     cleaned = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
     return cleaned if cleaned and (cleaned[0].isalpha() or cleaned[0] == "_") else f"_{cleaned}"
-
-
-def _metadata(source: Source) -> str:
-    return f"{{source_file={quoted(source.file)} source_line={source.line}}}"
-
-
-def _literal_hlo(literal: Literal) -> str:
-    if literal.shape.size > _ELIDED_ABOVE:
-        return "{...}"
-    return nested_text(literal.array, literal.shape.element_type, _real_hlo, "{}")
 
 
 def _real_hlo(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What linear operations share: jvp and vjp follow from the operation and its transpose."""
+"""Tangents and cotangents, any of which may be None, that is zero."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any
 
-from minixla.core.errors import DerivativeError, explain
-from minixla.core.operation import Operation
-from minixla.core.roles import role
-from minixla.core.tracer import is_dynamic
-from minixla.core.tracing import shape_of
-from minixla.core.tuples import TupleValue
+from minixla.core.registry import role
+from minixla.core.shapes import TupleValue
+from minixla.core.tracer import is_dynamic, shape_of
 
 
 def zeros_like(value: Any) -> Any:
@@ -24,8 +21,7 @@ def zeros_like(value: Any) -> Any:
 def with_sizes_of(value: Any, like: Any) -> Any:
     """`value` (or None) with its dimensions dynamic where those of `like` are, and as large.
 
-    What it gets beyond its size is zero. Values of other dimensions than `like`, which may be a
-    Shape where its values are not known, stay as they are.
+    What it gets beyond its size is zero. Values of other dimensions than `like` (or a Shape) stay.
     """
     if value is None or not (is_dynamic(value) or is_dynamic(like)):
         return value
@@ -67,8 +63,7 @@ def pullback_by(
 ) -> Callable[[Any], list[Any]]:
     """A pullback, as `Operation.linearize` gives it.
 
-    `backward` takes the cotangents of the results that `outputs` marks and gives those of the
-    operands that `inputs` marks.
+    `backward` takes cotangents of the results that `outputs` marks, gives those of `inputs`.
     """
 
     def pullback(cotangents: Any) -> list[Any]:
@@ -77,66 +72,3 @@ def pullback_by(
         return spread(inputs, backward(*given))
 
     return pullback
-
-
-def linear_jvp(operation: Operation, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The tangent of an operation that is linear in `linear_operands`."""
-    linear = operation.linear_operands or ()
-    _require_declared(operation, [tangent is not None for tangent in tangents])
-    if operation.jointly_linear:
-        mixed = [
-            instantiate(tangents[i], primals[i]) if i in linear else primal
-            for i, primal in enumerate(primals)
-        ]
-        return operation(*mixed)
-    total = None
-    for index in linear:
-        if tangents[index] is not None:
-            mixed = list(primals)
-            mixed[index] = tangents[index]
-            total = add_cotangents(total, operation(*mixed))
-    return total
-
-
-def linear_vjp(
-    operation: Operation, cotangents: Any, operands: Sequence[Any], active: Sequence[bool]
-) -> Sequence[Any]:
-    """The cotangents of an operation that is linear in `linear_operands`."""
-    _require_declared(operation, active)
-    if operation.jointly_linear:
-        return operation.transpose(cotangents, operands, active)
-    result: list[Any] = [None] * len(operands)
-    for index, wanted in enumerate(active):
-        if wanted:
-            mask = [i == index for i in range(len(operands))]
-            result[index] = operation.transpose(cotangents, operands, mask)[index]
-    return result
-
-
-def _require_declared(operation: Operation, active: Sequence[bool]) -> None:
-    """Raises DerivativeError where an operand that is differentiated is not a linear one."""
-    linear = operation.linear_operands or ()
-    if len(linear) >= len(active):
-        return
-    labels = operation.operand_labels(len(active))
-    missing = [labels[i] for i, flag in enumerate(active) if flag and i not in linear]
-    if missing:
-        problem = f"it has no derivative with respect to {', '.join(missing)}"
-        advice = (
-            "Wrap that operand in mx.stop_gradient, or give the call a rule with mx.custom_jvp or "
-            "mx.custom_vjp."
-        )
-        raise explain(DerivativeError, operation.builder_name, problem, advice=advice)
-
-
-def require_linear(operation: Operation, linear: Sequence[bool]) -> None:
-    """Raises DerivativeError where the operation is not linear in the marked operands."""
-    if not operation.is_linear_in(linear):
-        raise not_linear(operation)
-
-
-def not_linear(operation: Operation, *given: str) -> DerivativeError:
-    """The error for the transpose of an operation that is not linear, as the given lines say."""
-    problem = "a jvp rule applies it to a tangent, but it is not linear there"
-    advice = "A jvp rule must be linear in its tangents, for reverse mode transposes it."
-    return explain(DerivativeError, operation.builder_name, problem, given, advice)

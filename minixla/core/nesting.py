@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import TracebackType
+from typing import ClassVar
 
 from minixla.core.errors import NestingError, explain
 from minixla.core.source import Source, is_user_file
@@ -27,31 +27,9 @@ _STACK, _STACK_OF_THREADS = 8 << 20, 2 << 20  # where the system has no limit, o
 class _Limit:
     """Python's recursion limit, which all threads share, and who has had it raised."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.threads: set[int] = set()  # in which levels have piled up
-        self._before = self._raised = 0
-
-    def raise_by(self, thread: int, frames: int) -> None:
-        """Makes room for so many frames above those that the user may have, if the stack has it."""
-        with self._lock:
-            if not self.threads:
-                self._before = self._raised = sys.getrecursionlimit()
-            self.threads.add(thread)
-            wanted = min(self._before + frames, _stack_size() // _BYTES_PER_FRAME)
-            if wanted > sys.getrecursionlimit():
-                sys.setrecursionlimit(wanted)
-                self._raised = wanted
-
-    def restore(self, thread: int) -> None:
-        """Takes the room of a thread back; the last one leaves the limit as it was."""
-        with self._lock:
-            self.threads.remove(thread)
-            if not self.threads and sys.getrecursionlimit() == self._raised:
-                sys.setrecursionlimit(self._before)
-
-
-_LIMIT = _Limit()
+    lock = threading.Lock()
+    threads: ClassVar[set[int]] = set()  # in which levels have piled up
+    before = raised = 0
 
 
 def _stack_size() -> int:
@@ -78,7 +56,15 @@ def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
     before = state.own_frames
     state.own_frames = now = before + frames
     if now // _STEP != before // _STEP:
-        _LIMIT.raise_by(threading.get_ident(), now + _STEP)
+        with _Limit.lock:
+            if not _Limit.threads:
+                _Limit.before = _Limit.raised = sys.getrecursionlimit()
+            _Limit.threads.add(threading.get_ident())
+            # Above those that the user may have, if the stack has room.
+            wanted = min(_Limit.before + now + _STEP, _stack_size() // _BYTES_PER_FRAME)
+            if wanted > sys.getrecursionlimit():
+                sys.setrecursionlimit(wanted)
+                _Limit.raised = wanted
     return before
 
 
@@ -88,9 +74,13 @@ def leave_level(before: int, error: BaseException | None) -> None:
     Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
     """
     state.own_frames = before
-    if before or (thread := threading.get_ident()) not in _LIMIT.threads:
+    if before or (thread := threading.get_ident()) not in _Limit.threads:
         return
-    _LIMIT.restore(thread)
+    with _Limit.lock:
+        _Limit.threads.remove(thread)
+        # The last one leaves the limit as it was.
+        if not _Limit.threads and sys.getrecursionlimit() == _Limit.raised:
+            sys.setrecursionlimit(_Limit.before)
     if isinstance(error, RecursionError) and not isinstance(error, NestingError):
         raise _nesting_error(error) from None
 
@@ -108,10 +98,21 @@ class nested:
 
 
 def _nesting_error(error: RecursionError) -> NestingError:
-    places = _user_places(error.__traceback__)
+    places: list[Source] = []  # the user's lines in the traceback, outermost first
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user_file(code.co_filename):
+            places.append(Source(code, traceback.tb_lasti))
+        traceback = traceback.tb_next
     # The frames, thousands of them, say no more than the message will.
     error.__traceback__ = None
-    period = _period(places)
+    # What stands at the ends is how they began, and what the innermost happened to call.
+    quarter = len(places) // 4
+    keys = [hash((id(x.code), x.line)) for x in places[quarter : len(places) - quarter]]
+    # After how many places the calls repeat themselves.
+    periods = (n for n in range(1, len(keys) // 2 + 1) if keys[n:] == keys[:-n])
+    period = next(periods, None)
     if period:
         names = "a function calls itself" if period == 1 else f"{period} lines call each other"
         middle = places[len(places) // 2 :][:period]
@@ -127,29 +128,8 @@ def _nesting_error(error: RecursionError) -> NestingError:
     return explain(NestingError, "trace", problem, given, advice)
 
 
-def _user_places(traceback: TracebackType | None) -> list[tuple[int, Source]]:
-    """The lines of the user's in a traceback, outermost first, each with what identifies it."""
-    places = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if is_user_file(code.co_filename):
-            source = Source(code, traceback.tb_lasti)
-            places.append((hash((id(code), source.line)), source))
-        traceback = traceback.tb_next
-    return places
-
-
-def _period(places: list[tuple[int, Source]]) -> int:
-    """After how many places the calls repeat themselves; 0: they do not."""
-    # What stands at the ends is how they began, and what the innermost happened to call.
-    quarter = len(places) // 4
-    keys = [key for key, _ in places[quarter : len(places) - quarter]]
-    periods = range(1, len(keys) // 2 + 1)
-    return next((n for n in periods if keys[n:] == keys[:-n]), 0)
-
-
-def _listed(places: list[tuple[int, Source]], most: int = 12) -> list[str]:
-    shown = [f"  {source}" for _, source in places]
+def _listed(places: list[Source], most: int = 12) -> list[str]:
+    shown = [f"  {source}" for source in places]
     if len(shown) <= most:
         return shown
     left_out = f"  ... {len(shown) - most} more ..."

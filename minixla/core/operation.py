@@ -7,20 +7,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from minixla.core.errors import (
-    AttributeValueError,
-    DerivativeError,
-    ErrorType,
-    MinixlaError,
-    ShapeError,
-    SizeError,
-    TransformError,
-    explain,
-    too_large,
-)
+from minixla.core import errors
+from minixla.core.errors import ErrorType, MinixlaError, ShapeError, explain
+from minixla.core.linear import add_cotangents, instantiate
 from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
-from minixla.core.registry import full_name, operation_named, registered
+from minixla.core.registry import full_name, operation_named, registered, role
 from minixla.core.registry import register as register
 from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.state import state as _state
@@ -196,8 +188,7 @@ class Operation(Record):
         that HLO has in another form (as several instructions, or in other order) write that. Where
         there is not exactly one result, `result` is the shape of their tuple.
         """
-        texts = self.hlo_attributes(shapes)
-        return emit.instruction(self.hlo_name, operands, result, **texts)
+        return emit.instruction(self.hlo_name, operands, result, **self.hlo_attributes(shapes))
 
     def hlo_attributes(self, shapes: ShapeList, /) -> dict[str, Any]:
         """The attributes under the names and in the notation of HLO.
@@ -217,10 +208,18 @@ class Operation(Record):
             results: what the operation gave for `primals`.
         """
         if self.linear_operands is None:
-            raise self.lacks("jvp", DerivativeError, _DERIVATIVE_ADVICE)
-        from minixla.core.linear import linear_jvp  # it applies operations
-
-        return linear_jvp(self, primals, tangents)
+            raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
+        self._require_declared([tangent is not None for tangent in tangents])
+        if self.jointly_linear:
+            triples = enumerate(zip(primals, tangents, strict=True))
+            linear = self.linear_operands
+            return self(*[instantiate(t, p) if i in linear else p for i, (p, t) in triples])
+        total = None
+        for index in self.linear_operands:
+            if tangents[index] is not None:
+                mixed = [*primals[:index], tangents[index], *primals[index + 1 :]]
+                total = add_cotangents(total, self(*mixed))
+        return total
 
     def transpose(
         self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /
@@ -235,7 +234,7 @@ class Operation(Record):
         Returns:
             A cotangent or None for each operand.
         """
-        raise self.lacks("transpose", DerivativeError, _DERIVATIVE_ADVICE)
+        raise self.lacks("transpose", errors.DerivativeError, _DERIVATIVE_ADVICE)
 
     def vjp(
         self, cotangents: Any, operands: Sequence[Any], results: Any, active: Sequence[bool], /
@@ -245,9 +244,37 @@ class Operation(Record):
         The default transposes a linear operation; operations with neither this rule nor linear
         operands have their jvp transposed.
         """
-        from minixla.core.linear import linear_vjp  # it applies operations
+        self._require_declared(active)
+        if self.jointly_linear:
+            return self.transpose(cotangents, operands, active)
+        indices = range(len(operands))
+        return [
+            self.transpose(cotangents, operands, [i == index for i in indices])[index]
+            if active[index]
+            else None
+            for index in indices
+        ]
 
-        return linear_vjp(self, cotangents, operands, active)
+    def _require_declared(self, active: Sequence[bool]) -> None:
+        """Raises DerivativeError where an operand that is differentiated is not a linear one."""
+        linear = self.linear_operands or ()
+        if len(linear) >= len(active):
+            return
+        labels = zip(self.operand_labels(len(active)), active, strict=True)
+        missing = [label for i, (label, flag) in enumerate(labels) if flag and i not in linear]
+        if missing:
+            problem = f"it has no derivative with respect to {', '.join(missing)}"
+            advice = (
+                "Wrap that operand in mx.stop_gradient, or give the call a rule with mx.custom_jvp "
+                "or mx.custom_vjp."
+            )
+            raise explain(errors.DerivativeError, self.builder_name, problem, advice=advice)
+
+    def not_linear(self, *given: str) -> MinixlaError:
+        """The error for its transpose where it is not linear, as the given lines say."""
+        problem = "a jvp rule applies it to a tangent, but it is not linear there"
+        advice = "A jvp rule must be linear in its tangents, for reverse mode transposes it."
+        return explain(errors.DerivativeError, self.builder_name, problem, given, advice)
 
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /
@@ -262,8 +289,6 @@ class Operation(Record):
             The result (or tuple of results) and its batch dimension (or tuple of them; None where
             a result does not depend on the batch). The default runs the members one by one.
         """
-        from minixla.core.roles import role  # roles are operations
-
         return role("batch_by_loop")(self, operands, dimensions)
 
     # Hooks for operations that hold programs: None, or a method of the class.
@@ -287,7 +312,7 @@ class Operation(Record):
     batch_within = _NO_HOOK
 
     def lacks(
-        self, rule: str, kind: type[MinixlaError] = TransformError, advice: str = ""
+        self, rule: str, kind: type[MinixlaError] = errors.TransformError, advice: str = ""
     ) -> MinixlaError:
         """The error of a call of a rule that the class does not give."""
         problem = f"the operation has no {rule} rule"
@@ -316,8 +341,9 @@ class Operation(Record):
         self._refuse_dynamic(shapes)
         try:
             found = self.shape(*shapes)
-        except SizeError as error:
-            raise too_large(self.builder_name, error.problem, self._operand_lines(shapes)) from None
+        except errors.SizeError as error:
+            given = self._operand_lines(shapes)
+            raise errors.too_large(self.builder_name, error.problem, given) from None
         except MinixlaError as error:
             if error.refusal is None or error.refusal[0] is not self:
                 raise
@@ -337,8 +363,8 @@ class Operation(Record):
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
             problem = f"{count} operands were given"
-            shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
             advice = f"It takes {', '.join(names) or 'none'}."
+            shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
             raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def _refuse_dynamic(self, shapes: ShapeList) -> None:
@@ -362,7 +388,7 @@ class Operation(Record):
 
     def refuse_attribute(self, label: str, problem: str, advice: str) -> NoReturn:
         """Raises AttributeValueError for the check `label`, see `refuse`."""
-        raise self._refusal(AttributeValueError, label, problem, advice)
+        raise self._refusal(errors.AttributeValueError, label, problem, advice)
 
     def _refusal(
         self, kind: type[ErrorType], label: str, problem: str, advice: str, operands: Names = ()

@@ -1,8 +1,7 @@
-"""The process that a program runs on, as the reference rules of collectives and transfers see it.
+"""The process that a thread runs, as the reference rules of collectives and transfers see it.
 
-Each thread has a current process. Outside `mx.simulate` it is the only replica's only partition,
-which can meet nobody but has queues to and from the host; the processes of a simulation are in
-`minixla.reference_evaluator.simulation`.
+Outside `mx.simulate` (`minixla.reference_evaluator.simulation`) it is the only replica's only
+partition, which can meet nobody but has queues to and from the host.
 """
 
 from __future__ import annotations
@@ -24,42 +23,28 @@ class Meeting(NamedTuple):
     """What a process brings to a collective.
 
     The n-th of each member with the same subject, channel and members is one meeting.
-
-    Attributes:
-        subject: the operation's name.
-        channel: its channel, 0 for none.
-        members: who meets, this process among them.
-        value: what this process brings.
-        signature: what must be equal for all members.
-        combine: called once, with the values in the order of `members`; all get its result.
     """
 
-    subject: str
-    channel: int
-    members: tuple[ProcessId, ...]
-    value: Any
-    signature: Hashable
+    subject: str  # the operation's name
+    channel: int  # 0 for none
+    members: tuple[ProcessId, ...]  # who meets, this process among them
+    value: Any  # what this process brings
+    signature: Hashable  # what must be equal for all members
+    #: Called once, with the values in the order of `members`; all get its result.
     combine: Callable[[list[Any]], Any]
 
 
 @dataclass(eq=False)
 class Process:
-    """One of the processes that run together, and its ways to the others; here, to none.
+    """One of the processes that run together, and its ways to the others; here, to none."""
 
-    Attributes:
-        replica, partition: its number among either.
-        replica_count, partition_count: how many of either there are.
-        infeed: the items that its Infeed reads, from the left.
-        outfeed: what its Outfeed wrote, unless somebody took it.
-        host: what the host holds for each channel: to be received from the left, and sent to it.
-    """
-
-    replica: int = 0
+    replica: int = 0  # its number among them
     partition: int = 0
     replica_count: int = 1
     partition_count: int = 1
-    infeed: Any = field(default_factory=deque)
-    outfeed: Any = field(default_factory=deque)
+    infeed: Any = field(default_factory=deque)  # what its Infeed reads, from the left
+    outfeed: Any = field(default_factory=deque)  # what its Outfeed wrote and nobody took
+    #: What the host holds for each channel: to be received from the left, and sent to it.
     host: dict[int, Any] = field(default_factory=lambda: defaultdict(deque))
 
     @property

@@ -8,38 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, canonical_element_type
 from minixla.core.errors import ShapeError, explain
 
 _SMALL_FLOATS = [name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]
-# The lattice: nodes and the nodes right above them; i*, f* and c* are Python's scalar types.
-_ABOVE: dict[str, list[str]] = {
-    "pred": ["i*"],
-    "u8": ["s16", "u16"],
-    "u16": ["s32", "u32"],
-    "u32": ["s64", "u64"],
-    "u64": ["f*"],
-    "i*": ["u8", "s8", "u2", "u4", "s2", "s4"],
-    "s8": ["s16"],
-    "s16": ["s32"],
-    "s32": ["s64"],
-    "s64": ["f*"],
-    "f*": ["c*", "bf16", "f16", *_SMALL_FLOATS],
-    "bf16": ["f32"],
-    "f16": ["f32"],
-    "f32": ["f64", "c64"],
-    "f64": ["c128"],
-    "c*": ["c64"],
-    "c64": ["c128"],
-}
+# The lattice: what stands above each on the ways up; i*, f* and c* are Python's scalar types.
+_WAYS = ["pred i* s8 s16 s32 s64 f*", "i* u8 u16 u32 u64 f*", "u8 s16", "u16 s32", "u32 s64"]
+_WAYS += ["i* u2", "i* u4", "i* s2", "i* s4", *[f"f* {name}" for name in _SMALL_FLOATS]]
+_WAYS += ["f* c* c64 c128", "f* bf16 f32 f64 c128", "f* f16 f32 c64"]
+_STEPS = [step for way in _WAYS for step in pairwise(way.split())]
 _WEAK = {"pred": "pred", "signed": "i*", "unsigned": "i*", "float": "f*", "complex": "c*"}
 _DEFAULT = {"i*": "s64", "f*": "f64", "c*": "c128"}
 
 
 @cache
 def _upper_bounds(node: str) -> frozenset[str]:
-    return frozenset([node]).union(*map(_upper_bounds, _ABOVE.get(node, ())))
+    return frozenset([node]).union(
+        *[_upper_bounds(above) for each, above in _STEPS if each == node]
+    )
 
 
 @cache

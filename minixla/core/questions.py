@@ -1,7 +1,6 @@
 """What Python may ask of a value that has no number: what to write instead.
 
-A question reaches a tracer as a method of Python's, such as `__float__`; what the user wrote
-(`math.sin(x)`, `float(x)`, `"%.3f" % x`) is read off the source where there is one.
+The question is a method such as `__float__`; what the user wrote is read off the source.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ import math
 import re
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
-from minixla.core.expressions import Expression, text_of
+from minixla.core.source import Expression, text_of
 
 Advice = str | None
 
@@ -38,20 +38,20 @@ OF_MATH = {
     "polar": "mx.numpy.abs({0}), mx.numpy.angle({0})",
     "rect": "{0} * mx.numpy.exp(1j * {1})",
 }
-_ARRAY_MAKERS: dict[str, str] = {
-    **dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray"),
-    "array": "array",
-}
 # Functions of `math` that have no such form.
 _WITHOUT = ("comb", "perm", "ulp")
-_BUILTINS = {
+_MAKERS: dict[str, str] = dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray")
+_MAKERS["array"] = "array"
+# Python's functions that compare, by how many arguments they have, where that matters.
+_BUILTINS: dict[Any, str] = {
     "all": "mx.numpy.all({0})",
     "any": "mx.numpy.any({0})",
     "max": "mx.numpy.maximum({0}, {1})",
     "min": "mx.numpy.minimum({0}, {1})",
+    ("max", 1): "mx.numpy.max({0})",
+    ("min", 1): "mx.numpy.min({0})",
     "sorted": "mx.from_jax(jax.numpy.sort)({0})",
 }
-_OF_ONE = {"max": "mx.numpy.max({0})", "min": "mx.numpy.min({0})"}
 
 
 def advice_for(wanted: str, expression: Expression | None) -> str:
@@ -77,25 +77,19 @@ def _as_operand(node: ast.expr) -> str:
     return f"mx.numpy.asarray({text_of(node)})" if is_list else text_of(node)
 
 
-def _function_of(call: ast.Call) -> tuple[str, str]:
-    """What a call calls: the text in front of the last dot, and the name."""
-    before, _, name = text_of(call.func).rpartition(".")
-    return before, name
-
-
 # Booleans: tests of statements, operators on truth values, functions that compare.
 
 
 def _of_bool(expression: Expression) -> Advice:
     node = expression.node
-    if not isinstance(node, ast.Call):
-        return _of_test(expression)
-    template = _BUILTINS.get(text_of(node.func))
-    if len(node.args) == 1:
-        template = _OF_ONE.get(text_of(node.func), template)
-    if text_of(node.func) == "bool":
-        template = "({0}) != 0" if isinstance(node.args[0], ast.Compare) else "{0} != 0"
-    return _filled(template, node) if template else _of_test(expression)
+    if isinstance(node, ast.Call):
+        name = text_of(node.func)
+        if name == "bool":
+            return f"Write {_in_parentheses(node.args[0])} != 0."
+        template = _BUILTINS.get((name, len(node.args))) or _BUILTINS.get(name)
+        if template:
+            return _filled(template, node)
+    return _of_test(expression)
 
 
 def _of_test(expression: Expression) -> Advice:
@@ -140,13 +134,12 @@ def _of_operator(node: ast.AST) -> Advice:
 
 
 def _of_branch(node: ast.If | ast.While | ast.IfExp | ast.Assert, test: str) -> str:
-    match node:
-        case ast.IfExp():
-            return f"Write mx.numpy.where({test}, {text_of(node.body)}, {text_of(node.orelse)})."
-        case ast.While():
-            return "Write the loop with mx.while_loop(cond_fun, body_fun, init_val)."
-        case ast.Assert():
-            return f"Return {test}, and assert it outside; mx.debug_nans finds where a NaN is made."
+    if isinstance(node, ast.IfExp):
+        return f"Write mx.numpy.where({test}, {text_of(node.body)}, {text_of(node.orelse)})."
+    if isinstance(node, ast.While):
+        return "Write the loop with mx.while_loop(cond_fun, body_fun, init_val)."
+    if isinstance(node, ast.Assert):
+        return f"Return {test}, and assert it outside; mx.debug_nans finds where a NaN is made."
     return (
         f"Write the branches as functions, mx.cond({test}, true_fun, false_fun, *operands), or "
         f"choose between values with mx.numpy.where({test}, x, y)."
@@ -160,8 +153,8 @@ def _of_number(expression: Expression) -> Advice:
     node = expression.node
     if not isinstance(node, ast.Call):
         return _of_text(expression) or _of_assignment(expression)
-    before, name = _function_of(node)
-    if _is_type(text_of(node.func)):
+    before, _, name = text_of(node.func).rpartition(".")
+    if _is_type(before, name):
         return _of_conversion(node)
     if name == "log" and len(node.args) == 2:
         return _filled("mx.numpy.log({0}) / mx.numpy.log({1})", node)
@@ -173,11 +166,10 @@ def _of_number(expression: Expression) -> Advice:
     return f"Write mx.numpy.{name}({', '.join(map(text_of, node.args))})." if is_known else None
 
 
-def _is_type(text: str) -> bool:
-    """Whether a text is that of a type of numbers, Python's or NumPy's."""
-    before, _, name = text.rpartition(".")
+def _is_type(before: str, name: str) -> bool:
+    """Whether `before.name` is a type of numbers, Python's or NumPy's."""
     if before not in ("np", "numpy"):
-        return text in ("complex", "float", "int")
+        return not before and name in ("complex", "float", "int")
     kind = getattr(np, name, None)
     return isinstance(kind, type) and issubclass(kind, np.number)
 
@@ -185,10 +177,15 @@ def _is_type(text: str) -> bool:
 def _of_conversion(call: ast.Call) -> Advice:
     if len(call.args) != 1:
         return None
-    name, given, value = text_of(call.func), call.args[0], text_of(call.args[0])
-    value = value if isinstance(given, (ast.Name, ast.Attribute, ast.Call)) else f"({value})"
+    name, value = text_of(call.func), _in_parentheses(call.args[0])
     acts = "a traced value acts as a number"
     return f"Leave {name}() out: {acts}; {value}.astype({name}) converts it."
+
+
+def _in_parentheses(node: ast.expr) -> str:
+    """An operand as it is written in another expression."""
+    is_atom = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return text_of(node) if is_atom else f"({text_of(node)})"
 
 
 def _of_text(expression: Expression) -> Advice:
@@ -216,13 +213,9 @@ def _literal(node: ast.AST) -> str:
         case ast.FormattedValue(_, _, ast.AST() as form):
             return f"{{:{_literal(form)}}}"
         case ast.JoinedStr(parts):
-            texts = [
-                re.sub(r"([{}])", r"\1\1", _literal(each))
-                if isinstance(each, ast.Constant)
-                else _literal(each)
-                for each in parts
-            ]
-            return "".join(texts)
+            braced = [isinstance(each, ast.Constant) for each in parts]
+            texts = zip(map(_literal, parts), braced, strict=True)
+            return "".join([re.sub("([{}])", r"\1\1", t) if flag else t for t, flag in texts])
     return "{}"
 
 
@@ -235,13 +228,11 @@ def _of_index(expression: Expression) -> Advice:
             bounds = ", ".join(["0"] * (len(given) == 1) + [text_of(each) for each in given[:2]])
             return f"Write the loop with mx.fori_loop({bounds}, body_fun, init_val)."
         case ast.Subscript(value, index):
-            whole = f"mx.numpy.asarray({text_of(value)})"
-            part = "takes a part of a fixed size at a place that is not."
-            if isinstance(index, ast.Slice):
-                general = f"Sizes must be known: mx.ops.dynamic_slice({whole}, ...) {part}"
-            else:
-                general = f"Write {whole}[{text_of(index)}]."
-            return _of_assignment(expression) or general
+            advice, whole = _of_assignment(expression), f"mx.numpy.asarray({text_of(value)})"
+            if advice is None and isinstance(index, ast.Slice):
+                part = "takes a part of a fixed size at a place that is not."
+                return f"Sizes must be known: mx.ops.dynamic_slice({whole}, ...) {part}"
+            return advice or f"Write {whole}[{text_of(index)}]."
     return None
 
 
@@ -258,15 +249,15 @@ def _of_array(expression: Expression) -> Advice:
     node = expression.node
     if not isinstance(node, ast.Call):
         return _of_index(expression)
-    if _is_type(text_of(node.func)):
+    text, given = text_of(node.func), ", ".join(map(text_of, node.args))
+    before, _, name = text.rpartition(".")
+    if _is_type(before, name):
         return _of_conversion(node)
-    name, given = text_of(node.func), ", ".join(map(text_of, node.args))
-    maker = _ARRAY_MAKERS.get(_function_of(node)[1])
-    if maker:
-        return f"Write mx.numpy.{maker}({given})."
+    if name in _MAKERS:
+        return f"Write mx.numpy.{_MAKERS[name]}({given})."
     return (
-        f"{name} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by mx.from_jax; "
-        f"mx.debug_callback({name}, {given}) calls it with the numbers while the program runs, for "
+        f"{text} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by mx.from_jax; "
+        f"mx.debug_callback({text}, {given}) calls it with the numbers while the program runs, for "
         "what else it does."
     )
 

@@ -169,11 +169,10 @@ class Record:
         """The operation with some attributes changed."""
         return type(self)(**{**self.values, **changed})
 
-    def __copy__(self) -> Self:
+    def __copy__(self, memo: object = None) -> Self:
         return self
 
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
+    __deepcopy__ = __copy__
 
 
 def _programs_in(values: Iterable[Any]) -> tuple[Graph, ...]:

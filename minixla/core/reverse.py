@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
-from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
+from minixla.core.linear import add_cotangents, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.source import Source, find_source
-from minixla.core.tracer import WrappingTracer, is_dynamic
+from minixla.core.tracer import WrappingTracer, is_dynamic, unwrapped, wrapped
 from minixla.core.tracing import Trace, Tracer, _state, shape_of
-from minixla.core.tuples import TupleValue
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
 Target = tuple["Node", int] | None
@@ -24,38 +23,33 @@ Pullback = Callable[[Any], Sequence[Any]]
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One recorded step: how to get its operands' cotangents from its results'."""
+    """One recorded step: how to get its operands' cotangents from its results', by index."""
 
     targets: Sequence[Target]
     pullback: Pullback | None
-    single: bool
     source: Source | None
     operation: Operation | None
 
 
 class ReverseTracer(WrappingTracer):
-    """A value of the parent trace, and the recorded step that its cotangent goes to."""
+    """A value of the parent trace of which is known where its cotangent goes."""
 
-    __slots__ = ("index", "node")
-
-    def __init__(self, trace: ReverseTrace, value: Any, node: Node, index: int) -> None:
-        self._trace = trace
-        self._shape = shape_of(value)
-        self.value = value
-        self.node = node
-        self.index = index
+    __slots__ = ()
 
 
 class LinearTracer(Tracer):
     """A tangent inside a jvp rule that is being transposed: only its shape is known."""
 
-    __slots__ = ("index", "node")
+    __slots__ = ("target",)
 
-    def __init__(self, trace: LinearTrace, shape: AnyShape, node: Node, index: int) -> None:
+    def __init__(self, trace: LinearTrace, shape: AnyShape, target: Target) -> None:
         self._trace = trace
         self._shape = shape
-        self.node = node
-        self.index = index
+        self._weak = False
+        self.target = target
+
+    def _mark_weak(self) -> None:
+        """A tangent is not weakly typed."""
 
     def _concrete(self, wanted: str) -> Any:
         problem = f"{wanted} was asked for from a tangent that reverse mode transposes"
@@ -75,7 +69,7 @@ class ReverseTrace(Trace):
 
     def add_input(self, value: Any) -> ReverseTracer:
         """A tracer for a value whose cotangent is wanted."""
-        return ReverseTracer(self, value, Node((), None, True, None, None), 0)
+        return ReverseTracer(self, value, (Node((), None, None, None), 0))
 
     def record(self, node: Node) -> Node:
         """Appends a step."""
@@ -83,17 +77,7 @@ class ReverseTrace(Trace):
         return node
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        values: list[Any] = []
-        targets: list[Target] = []
-        is_active = False
-        for operand in operands:
-            if type(operand) is ReverseTracer and operand._trace is self:
-                values.append(operand.value)
-                targets.append((operand.node, operand.index))
-                is_active = True
-            else:
-                values.append(operand)
-                targets.append(None)
+        values, targets, is_active = unwrapped(self, ReverseTracer, operands)
         if not is_active:
             return self.outside(operation, operands)
         state = _state
@@ -123,28 +107,20 @@ class ReverseTrace(Trace):
         else:
             results = self.parent.process(operation, tuple(values))
             refuse_without_derivative(operation)
-            pullback = None
-        single = type(results) is not tuple
-        is_moved = has_tangent(results) if single else any(map(has_tangent, results))
-        if operation.zero_derivative is not None or not is_moved:
-            return results
-        if pullback is None:
             pullback = _pullback(operation.vjp, results, values, results, active)
-        node = self.record(Node(targets, pullback, single, source, operation))
-        if single:
-            return ReverseTracer(self, results, node, 0)
-        return tuple(
-            [
-                ReverseTracer(self, result, node, index) if has_tangent(result) else result
-                for index, result in enumerate(results)
-            ]
-        )
+        single = type(results) is not tuple
+        moved = [has_tangent(results)] if single else list(map(has_tangent, results))
+        if operation.zero_derivative is not None or not any(moved):
+            return results
+        node = self.record(Node(targets, pullback, source, operation))
+        known = [(node, index) if flag else None for index, flag in enumerate(moved)]
+        return wrapped(self, ReverseTracer, results, known[0] if single else known)
 
     def _record_jvp(self, operation: Operation, values: list[Any], targets: list[Target]) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
         linear = LinearTrace(self.parent, self, operation)
         tangents = [
-            None if target is None else LinearTracer(linear, shape_of(value), *target)
+            None if target is None else LinearTracer(linear, shape_of(value), target)
             for value, target in zip(values, targets, strict=True)
         ]
         _state.trace = linear
@@ -153,69 +129,53 @@ class ReverseTrace(Trace):
         finally:
             _state.trace = self.parent
             linear.alive = False
-        if type(results) is not tuple:
-            return self._attach(results, tangents_out)
-        if tangents_out is None:
-            return results
-        return tuple(map(self._attach, results, tangents_out))
-
-    def _attach(self, value: Any, tangent: Any) -> Any:
-        target = self._target(tangent)
-        return value if target is None else ReverseTracer(self, value, *target)
+        if type(results) is tuple and tangents_out is not None:
+            known: Any = list(map(self._target, tangents_out))
+        else:
+            known = self._target(tangents_out)
+        return wrapped(self, ReverseTracer, results, known)
 
     def _target(self, tangent: Any) -> Target:
         """Where the cotangent of a tangent goes; that of a tuple is taken apart first."""
         if isinstance(tangent, LinearTracer):
-            return tangent.node, tangent.index
+            return tangent.target
         if isinstance(tangent, TupleValue):
             targets = [self._target(each) for each in tangent.elements]
             if any(targets):
-                apart = attrgetter("elements")
-                return self.record(Node(targets, apart, True, _state.source, None)), 0
+                node = Node(targets, lambda given: given[0].elements, _state.source, None)
+                return self.record(node), 0
         return None
 
     def pull(
         self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
     ) -> list[Any]:
         """The cotangents of `inputs`, which `add_input` made, for those of `outputs` (None: 0)."""
-        pending = _Cotangents()
+        # On their way: for each node the cotangents of its results, by index.
+        pending: defaultdict[Node, dict[int, Any]] = defaultdict(dict)
+
+        def add(node: Node, index: int, cotangent: Any) -> None:
+            received = pending[node]
+            received[index] = add_cotangents(received.get(index), cotangent)
+
         for output, cotangent in zip(outputs, cotangents, strict=True):
-            if type(output) is ReverseTracer and output._trace is self and cotangent is not None:
-                pending.add(output.node, output.index, cotangent)
-        previous = _state.source
+            if self.is_own(output) and cotangent is not None:
+                node, index = output.known
+                add(node, index, cotangent)
+        previous, watch = _state.source, _state.watch
         try:
-            self._walk_back(pending)
+            for node in reversed(self.nodes):
+                received = pending.pop(node, None)
+                if received is None:
+                    continue
+                _state.source = node.source
+                assert node.pullback is not None
+                found = node.pullback(received) if watch is None else watch.pull(node, received)
+                for target, cotangent in zip(node.targets, found, strict=True):
+                    if target is not None and cotangent is not None:
+                        add(*target, cotangent)
         finally:
             _state.source = previous
-        return [pending.get(tracer.node, {}).get(0) for tracer in inputs]
-
-    def _walk_back(self, pending: _Cotangents) -> None:
-        watch = _state.watch
-        for node in reversed(self.nodes):
-            received = pending.pop(node, None)
-            if received is None:
-                continue
-            _state.source = node.source
-            assert node.pullback is not None
-            given = received[0] if node.single else received
-            found = node.pullback(given) if watch is None else watch.pull(node, given)
-            for target, cotangent in zip(node.targets, found, strict=True):
-                if target is not None and cotangent is not None:
-                    pending.add(*target, cotangent)
-
-
-class _Cotangents(dict[Node, dict[int, Any]]):
-    """One walk's cotangents on their way: for each node those of its results, by index."""
-
-    def add(self, node: Node, index: int, cotangent: Any) -> None:
-        """Adds to the cotangent of result `index` of a node."""
-        received = self.get(node)
-        if received is None:
-            self[node] = {index: cotangent}
-        elif index in received:
-            received[index] = add_cotangents(received[index], cotangent)
-        else:
-            received[index] = cotangent
+        return [pending[tracer.known[0]].get(0) for tracer in inputs]
 
 
 def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:
@@ -233,9 +193,8 @@ def _pullback(
     are_dynamic = _any_dynamic(operands, results)
 
     def pullback(cotangents: Any) -> Sequence[Any]:
-        if count is not None:
-            cotangents = tuple([cotangents.get(i) for i in range(count)])
-        found = rule(cotangents, operands, *given)
+        wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))
+        found = rule(wanted, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
 
     return pullback
@@ -256,24 +215,20 @@ class LinearTrace(Trace):
         linear = [type(each) is LinearTracer and each._trace is self for each in operands]
         if not any(linear):
             return self.parent.process(operation, operands)
-        require_linear(operation, linear)
-        targets = [
-            (each.node, each.index) if flag else None
-            for each, flag in zip(operands, linear, strict=True)
-        ]
+        if not operation.is_linear_in(linear):
+            raise operation.not_linear()
+        pairs = zip(operands, linear, strict=True)
+        targets = [each.target if flag else None for each, flag in pairs]
         shapes = tuple(map(shape_of, operands))
         results = operation.infer(shapes)
         lift, name = self.parent.lift, operation.builder_name
-        known = [
-            shape if flag else lift(each, name)
-            for each, shape, flag in zip(operands, shapes, linear, strict=True)
-        ]
+        triples = zip(operands, shapes, linear, strict=True)
+        known = [shape if flag else lift(each, name) for each, shape, flag in triples]
         pullback = _pullback(operation.transpose, results, known, linear)
-        single, source = type(results) is not tuple, _state.source
-        node = self.recorder.record(Node(targets, pullback, single, source, self.operation))
+        node = self.recorder.record(Node(targets, pullback, _state.source, self.operation))
         if not isinstance(results, tuple):
-            return LinearTracer(self, results, node, 0)
-        tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
+            return LinearTracer(self, results, (node, 0))
+        tangents = tuple([LinearTracer(self, shape, (node, i)) for i, shape in enumerate(results)])
         if operation.dependent is None:
             return tangents
         flags = operation.dependent(linear)

@@ -1,10 +1,15 @@
-"""Shapes of values: arrays (with optional dynamic bounds), tuples and tokens; all interned."""
+"""Shapes of values: arrays (with optional dynamic bounds), tuples and tokens; all interned.
+
+And what has them outside of traces: arrays, of which snapshots are safe from what is written to
+them later, and tuples.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
 import re
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -25,11 +30,10 @@ class _Interned:
     __slots__ = ()
     is_dynamic: bool = False
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
+    def __setattr__(self, name: str, value: Any = None) -> NoReturn:
         raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
+    __delattr__ = __setattr__
 
 
 class Shape(_Interned):
@@ -37,16 +41,27 @@ class Shape(_Interned):
 
     There is one object for each shape, so equality is identity. A dynamic dimension's size is its
     upper bound. Prints as XLA does: `f32[2,3]`, `s32[<=10]`.
+
+    Attributes:
+        element_type: the type of the elements, and `dtype` that of NumPy.
+        dimensions: the sizes, `rank` how many.
+        dynamic: for each dimension whether its size is only an upper bound; `is_dynamic`: any is.
+        size: the number of elements (of the bounds), `nbytes` of bytes in NumPy.
+        stablehlo: the type in StableHLO.
     """
 
-    __slots__ = ("_text", "dimensions", "dynamic", "element_type", "is_dynamic", "stablehlo")
+    __slots__ = ("_text", "dimensions", "dtype", "dynamic", "element_type", "is_dynamic", "nbytes")
+    __slots__ += ("rank", "size", "stablehlo")
     _interned: dict[tuple[Any, ...], Shape] = {}
 
     element_type: ElementType
     dimensions: tuple[int, ...]
     dynamic: tuple[bool, ...]
-    #: Whether any dimension is dynamic.
     is_dynamic: bool
+    rank: int
+    size: int
+    nbytes: int
+    dtype: np.dtype
     stablehlo: str
 
     def __new__(
@@ -85,32 +100,13 @@ class Shape(_Interned):
             return found
         _check_bytes(declared, sizes)
         self = object.__new__(cls)
-        dynamic = flags or (False,) * len(sizes)
-        _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic)
-        _fill(self, is_dynamic=bool(flags), _text=_print_array(declared, sizes, dynamic))
+        dynamic, dtype, size = flags or (False,) * len(sizes), declared.dtype, math.prod(sizes)
+        _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic, rank=len(sizes))
+        _fill(self, is_dynamic=bool(flags), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
+        _fill(self, _text=_print_array(declared, sizes, dynamic))
         _fill(self, stablehlo=_stablehlo(declared, sizes, dynamic))
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-        return len(self.dimensions)
-
-    @property
-    def size(self) -> int:
-        """The number of elements (of the bounds, where dimensions are dynamic)."""
-        return math.prod(self.dimensions)
-
-    @property
-    def nbytes(self) -> int:
-        """The number of bytes in NumPy."""
-        return self.size * self.element_type.dtype.itemsize
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The NumPy dtype of the elements."""
-        return self.element_type.dtype
 
     def with_element_type(self, other: ElementType) -> Shape:
         """The same dimensions with another element type."""
@@ -225,21 +221,15 @@ def _dynamic_flags(dynamic: Iterable[bool], rank: int) -> tuple[bool, ...]:
 
 def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[Any], str]) -> str:
     # An explicit stack, as in `parse_shape`.
-    parts = [opening]
-    stack = [iter(shape.elements)]
+    parts: list[str] = []
+    stack: list[AnyShape | str] = [shape]
     while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-            parts.append(closing)
-            continue
-        if parts[-1] is not opening:
-            parts.append(", ")
-        if isinstance(element, TupleShape):
-            parts.append(opening)
-            stack.append(iter(element.elements))
-        else:
-            parts.append(text(element))
+        each = stack.pop()
+        if isinstance(each, TupleShape):
+            separated = [part for member in each.elements for part in (", ", member)]
+            stack += [closing, *reversed(separated[1:])]
+            each = opening
+        parts.append(each if isinstance(each, str) else text(each))
     return "".join(parts)
 
 
@@ -332,6 +322,22 @@ def _no_shape(text: str, at: int) -> ValueError:
     )
 
 
+class TupleValue:
+    """What a value of tuple shape is where nothing is staged; in a graph it is a traced value.
+
+    Its members are values of any trace, TupleValues among them. As a tangent or cotangent it may
+    hold None, for a member whose is zero.
+    """
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: Sequence[Any]) -> None:
+        self.elements = tuple(elements)
+
+    def __repr__(self) -> str:
+        return f"TupleValue{self.elements!r}"
+
+
 class DeclaredArray(np.ndarray):
     """A NumPy array from inside, a constant of a rule: 64-bit types do not narrow."""
 
@@ -359,3 +365,36 @@ def shape_of_data(value: Any) -> Shape | None:
         return Shape(element_type(dtype), sizes)
     except (TypeError, ValueError):
         return None
+
+
+# By identity of the array: it and its last snapshot, while someone else keeps them alive.
+_TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
+
+
+def snapshot(array: np.ndarray) -> np.ndarray:
+    """A read-only array of what `array` holds now; itself, where nobody can write to it.
+
+    Two snapshots of an unchanged array are one object, which a program that reads it holds once.
+    """
+    if not array.flags.writeable:
+        return array
+    key = id(array)
+    known, last = _TAKEN.get(key, (None, None))
+    if known is not None and last is not None and known() is array:
+        taken = last()
+        if taken is not None and holds(taken, array):
+            return taken
+    taken = array.copy()
+    taken.flags.writeable = False
+    forget = weakref.ref(array, lambda _: _TAKEN.pop(key, None))
+    _TAKEN[key] = (forget, weakref.ref(taken))
+    return taken
+
+
+def holds(taken: np.ndarray, array: np.ndarray) -> bool:
+    """Whether an earlier snapshot of `array` still says what it holds."""
+    return taken is array or (
+        taken.dtype == array.dtype
+        and taken.shape == array.shape
+        and taken.tobytes() == array.tobytes()
+    )

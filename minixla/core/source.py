@@ -1,18 +1,24 @@
-"""Where in the user's program an operation was called."""
+"""Where in the user's program an operation was called, and by which expression."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
+import linecache
 import os
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+# Longer texts of expressions are no help in a message.
+_LONGEST = 60
 
 
 class Source(NamedTuple):
@@ -46,14 +52,11 @@ class ReverseSource(Source):
 
     operation: Any
 
-
-def reverse_source(source: Source | None, operation: Any) -> ReverseSource | None:
-    """`source` as that of the reverse derivative of an operation there."""
-    if source is None:
-        return None
-    made = tuple.__new__(ReverseSource, source)
-    made.operation = operation
-    return made
+    def __new__(cls, source: Source, operation: Any) -> ReverseSource:
+        """The same position, and the operation."""
+        made = super().__new__(cls, *source)
+        made.operation = operation
+        return made
 
 
 def _shown_path(file: str) -> str:
@@ -103,22 +106,15 @@ def skip_callers(file: str) -> None:
 
 def is_user_file(file: str) -> bool:
     """Whether the code in a file is the user's, not the framework's."""
-    known = _IS_USER_FILE.get(file)
-    return (_classify(file) if known is None else known) is True
-
-
-def _classify(file: str) -> bool:
-    is_user = _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
-    return is_user
+    if file not in _IS_USER_FILE:
+        _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
+    return _IS_USER_FILE[file] is True
 
 
 def find_source(depth: int = 1) -> Source | None:
-    """The innermost frame of the caller's stack that is the user's code, or None.
+    """The innermost frame of the caller's stack that is the user's code, beyond `depth` frames.
 
-    None too where an entry point, such as the command line, stands between it and the caller.
-
-    Args:
-        depth: how many frames to pass over before looking.
+    None where there is none, or an entry point, such as the command line, stands before it.
     """
     frame = sys._getframe(depth)
     known = _IS_USER_FILE
@@ -126,7 +122,7 @@ def find_source(depth: int = 1) -> Source | None:
         code = frame.f_code
         is_user = known.get(code.co_filename)
         if is_user is None:
-            is_user = _classify(code.co_filename)
+            is_user = is_user_file(code.co_filename)
         if is_user:
             return Source(code, frame.f_lasti) if is_user is True else None
         frame = frame.f_back
@@ -170,8 +166,45 @@ def _place_in(held: Any, value: Any, name: str, depth: int = 4) -> str | None:
     return next((place for place in places if place is not None), None)
 
 
+class Expression(NamedTuple):
+    """A part of the user's program; the nodes that hold it, the innermost first."""
+
+    node: ast.AST
+    parents: tuple[ast.AST, ...]
+
+
+def running_expression(source: Source | None) -> Expression | None:
+    """The expression that the instruction of a source evaluates; None where nobody knows."""
+    if source is None:
+        return None
+    place = next(islice(source.code.co_positions(), source.instruction // 2, None), None)
+    lines = linecache.getlines(source.file)
+    if place is None or None in place or not lines:
+        return None
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError, RecursionError):  # the file has changed, or is no Python
+        return None
+    names = ("lineno", "end_lineno", "col_offset", "end_col_offset")
+    found: Expression | None = None
+    expressions = [Expression(tree, ())]
+    for each in expressions:  # outer before inner: the innermost at the place is found last
+        node, parents = each
+        expressions += [Expression(c, (node, *parents)) for c in ast.iter_child_nodes(node)]
+        if tuple([getattr(node, name, None) for name in names]) == place:
+            found = each
+            if isinstance(node, ast.JoinedStr):  # its parts have its place
+                break
+    return found
+
+
+def text_of(node: ast.AST) -> str:
+    """A node as it is written; shortened where it is long."""
+    text = ast.unparse(node)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
 _SITE, _SITE_OF_NUMPY = Path(__file__).absolute().parents[2], Path(np.__file__).parents[1]
-for _folder in (_SITE / "minixla", _SITE / "minixla_ops"):
-    skip_package(str(_folder))
-for _folder in (_SITE_OF_NUMPY / "numpy", _SITE_OF_NUMPY / "scipy"):
+_FOLDERS = [_SITE / "minixla", _SITE / "minixla_ops"]
+for _folder in (*_FOLDERS, _SITE_OF_NUMPY / "numpy", _SITE_OF_NUMPY / "scipy"):
     skip_package(str(_folder))

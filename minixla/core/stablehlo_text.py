@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
-from minixla.core.graph import Graph, Instruction
+from minixla.core.graph import Graph
 from minixla.core.nesting import nested
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
 
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
-
-
-def module_text(graph: Graph, locations: bool = False) -> str:
-    """The module whose function `main` computes `graph`; with the user's lines, if `locations`."""
-    return Emitter(locations).module(graph)
 
 
 class Emitter:
@@ -35,13 +31,10 @@ class Emitter:
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None
     ) -> None:
-        """Starts a module.
+        """Starts a module, in which operations carry the user's lines where `locations` says so.
 
-        Args:
-            locations: whether each operation carries the user's file and line.
-            prefix: what the name of each function begins with.
-            platform: the only platform that the module is for (`cpu`), whose slow paths operations
-                may avoid; None where it is for any.
+        The names of its functions begin with `prefix`. It is for one `platform` (`cpu`), whose slow
+        paths operations may avoid, or for any.
         """
         self.platform = platform
         #: The user's line of the operation that is being written, where lines are carried.
@@ -53,22 +46,18 @@ class Emitter:
         self._locations: dict[Any, tuple[str, Source]] | None = {} if locations else None
         self._symbols: dict[int, str] = {}
         self._pending: list[Graph] = []
-        self._names: set[str] = set()
+        self._names = {f"{prefix}main"}
         self._token: str | None = None
 
     def module(self, graph: Graph) -> str:
-        """The whole module for `graph`."""
-        main = f"{self._prefix}main"
-        self._names.add(main)
+        """The whole module, whose function `main` computes `graph`."""
         header = f"module @{_symbol(graph.name)} {{"
-        texts = [self._function(graph, main, "public")]
+        texts = [self._function(graph, f"{self._prefix}main", "public")]
         while self._pending:
             callee = self._pending.pop()
             texts.append(self._function(callee, self._symbols[id(callee)], "private"))
-        aliases = [
-            f"#{alias} = loc({quoted(source.file)}:{source.line}:0)"
-            for alias, source in (self._locations or {}).values()
-        ]
+        places = [] if self._locations is None else self._locations.values()
+        aliases = [f"#{name} = loc({quoted(at.file)}:{at.line}:0)" for name, at in places]
         # The parser would come back to lines that it knows only at the end.
         return "\n".join([*aliases, header, *texts, "}"]) + "\n"
 
@@ -77,10 +66,9 @@ class Emitter:
         symbol = self._symbols.get(id(graph))
         if symbol is None:
             stem = symbol = self._prefix + _symbol(graph.name)
-            number = 0
+            numbers = count()
             while symbol in self._names:
-                symbol = f"{stem}_{number}"
-                number += 1
+                symbol = f"{stem}_{next(numbers)}"
             self._names.add(symbol)
             self._symbols[id(graph)] = symbol
             self._pending.append(graph)
@@ -154,12 +142,8 @@ class Emitter:
     ) -> list[str]:
         """A call of a Python function of NumPy arrays, where `calls_host` says that it can be.
 
-        Args:
-            function: gives a NumPy array for each of `results`.
-            operands: the SSA names of its arguments.
-            shapes: the shapes of its arguments.
-            results: the shapes of its results.
-            has_side_effect: whether it must be called once, in order with other side effects.
+        It gives an array for each of `results`. One that has a side effect is called once, in order
+        with others.
         """
         raise NotImplementedError("this text runs elsewhere")
 
@@ -195,13 +179,10 @@ class Emitter:
                 its first result is a token) or `read` (a parameter, but no result).
             operands: names of values outside that its inputs are; default: the block's parameters.
         """
-        outer, self._lines = self._lines, []
-        before = self._token
-        self._token = before if token == "captured" else None
+        outer, self._lines, before = self._lines, [], self._token
         parameters = operands or [self.name("r") for _ in graph.inputs]
-        given = None
-        if token in ("parameter", "read"):
-            given = self._token = self.name("r")
+        given = self.name("r") if token in ("parameter", "read") else None
+        self._token = before if token == "captured" else given
         header = _parameters(() if operands else parameters, graph, given)
         with nested():
             self._block(graph, parameters, terminator, token in ("parameter", "captured"))
@@ -210,12 +191,9 @@ class Emitter:
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
 
     def expand(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """The instructions of `graph`, for operands of these names, in place of one operation.
+        """Writes the instructions of `graph` in place of one operation, whose location they carry.
 
-        They all carry the location of that operation.
-
-        Returns:
-            The names of the results.
+        Returns the names of its results, for operands of these names.
         """
         location, locations = self._location, self._locations
         self._locations = None
@@ -249,33 +227,27 @@ class Emitter:
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         outer = self._location
         names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
-        has_locations = self._locations is not None
         for instruction in graph.instructions:
             values = instruction.operands
             operands = [names[id(value)] for value in values]
             shapes = [value.shape for value in values]
-            if has_locations:
-                self._location = self._location_of(instruction)
+            if self._locations is not None:
+                self.source = source = instruction.source
+                self._location = ""
+                if source is not None:
+                    # Code objects are equal across files, so they count by identity.
+                    key = (id(source.code), source.instruction)
+                    found = self._locations.get(key)
+                    if found is None:
+                        found = self._locations[key] = f"loc{len(self._locations)}", source
+                    self._location = f" loc(#{found[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
-            if len(results) == len(instruction.results) == 1:
+            if len(results) == len(instruction.results) == 1:  # in less time than the general form
                 names[id(instruction.results[0])] = results[0]
-                continue
-            for value, name in zip(instruction.results, results, strict=True):
-                names[id(value)] = name
+            else:
+                names.update(zip(map(id, instruction.results), results, strict=True))
         self._location = outer
         return [names[id(value)] for value in graph.outputs]
-
-    def _location_of(self, instruction: Instruction) -> str:
-        self.source = source = instruction.source
-        if source is None:
-            return ""
-        assert self._locations is not None
-        # Code objects are equal across files, so they count by identity.
-        key = (id(source.code), source.instruction)
-        found = self._locations.get(key)
-        if found is None:
-            found = self._locations[key] = (f"loc{len(self._locations)}", source)
-        return f" loc(#{found[0]})"
 
 
 def quoted(text: str) -> str:

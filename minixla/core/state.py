@@ -12,27 +12,22 @@ from minixla.core.source import Source
 
 
 class ThreadState(threading.local):
-    """The state of one thread; class attributes are what a new thread starts with.
+    """The state of one thread; class attributes are what a new thread starts with."""
 
-    Attributes:
-        trace: the current trace.
-        source: the line that new instructions and errors name, while an instruction recorded
-            earlier is being transformed; None: the line at which the user's program is.
-        axes: the named axes that the function being traced is mapped over, innermost last, as
-            pairs of name and what the transformation knows of the axis.
-        watch: None, or what is being looked for while programs run (`debug_nans`,
-            `checking_leaks`): functions are traced anew for each value of it, and derivative rules
-            run through its `pull` and `jvp`.
-        own_frames: how many Python frames the framework takes for the functions that are being
-            traced or evaluated within each other (`core/nesting.py`).
-        collects: whether the garbage collector, which pauses, is to be started again.
-    """
-
+    #: The current trace.
     trace: Any = None
+    #: The line that new instructions and errors name, while an instruction recorded earlier is
+    #: being transformed; None: the line at which the user's program is.
     source: Source | None = None
+    #: The named axes that the function being traced is mapped over, innermost last, as pairs of
+    #: name and what the transformation knows of the axis.
     axes: tuple[tuple[Any, Any], ...] = ()
+    #: None, or what is being looked for while programs run (`debug_nans`, `checking_leaks`):
+    #: functions are traced anew for each value, and derivative rules run through its `pull`, `jvp`.
     watch: Any = None
+    #: How many frames the framework takes for functions that are traced within each other.
     own_frames: int = 0
+    #: Whether the garbage collector, which pauses, is to be started again.
     collects: bool = False
 
     def __reduce__(self) -> str:

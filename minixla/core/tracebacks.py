@@ -27,8 +27,7 @@ _NOTE = f"(Frames of minixla and JAX are hidden; {_OPTION}=off shows them.)"
 
 def _is_filtering() -> bool:
     """Whether frames are hidden; the environment is asked anew for each error."""
-    given = os.environ.get(_OPTION) or os.environ.get(_OPTION_OF_JAX)
-    return given != "off"
+    return (os.environ.get(_OPTION) or os.environ.get(_OPTION_OF_JAX)) != "off"
 
 
 def api_boundary(function: Function) -> Function:
@@ -69,25 +68,20 @@ def hide_frames(error: BaseException) -> None:
         each = pending.pop()
         if each is not None and id(each) not in seen:
             seen.add(id(each))
-            each.__traceback__ = _of_user(each.__traceback__)
+            entries, kept = [], None
+            traceback = each.__traceback__
+            while traceback is not None:
+                if is_user_file(traceback.tb_frame.f_code.co_filename):
+                    entries.append(traceback)
+                traceback = traceback.tb_next
+            for entry in reversed(entries):
+                kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+            each.__traceback__ = kept
             pending += [each.__cause__, each.__context__]
     notes: list[str] = getattr(error, "__notes__", [])
     others = [note for note in notes if note != _NOTE and _OPTION_OF_JAX not in note]
     error.__notes__ = [*others, _NOTE]
     mark_frames(sys._getframe(1))
-
-
-def _of_user(traceback: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback that lies in the user's files."""
-    entries = []
-    while traceback is not None:
-        if is_user_file(traceback.tb_frame.f_code.co_filename):
-            entries.append(traceback)
-        traceback = traceback.tb_next
-    kept = None
-    for each in reversed(entries):
-        kept = TracebackType(kept, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return kept
 
 
 def mark_frames(frame: FrameType | None) -> None:

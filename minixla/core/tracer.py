@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,10 @@ from minixla.core.errors import (
     ShapeError,
     explain,
 )
-from minixla.core.expressions import running_expression, text_of
 from minixla.core.questions import advice_for
-from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, shape_of_data
-from minixla.core.source import find_source, given_as
+from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, TupleValue, shape_of_data
+from minixla.core.source import find_source, given_as, running_expression, text_of
 from minixla.core.state import state
-from minixla.core.tuples import TupleValue
 
 
 class Tracer:
@@ -30,9 +27,10 @@ class Tracer:
     class by the operation set and by `minixla.numpy`.
     """
 
-    __slots__ = ("__weakref__", "_shape", "_trace")
+    __slots__ = ("__weakref__", "_shape", "_trace", "_weak")
     _trace: Any
     _shape: AnyShape
+    _weak: bool
     # NumPy's and JAX's arrays leave binary operators to us.
     __array_priority__ = 1000
 
@@ -59,19 +57,16 @@ class Tracer:
     @property
     def weak_type(self) -> bool:
         """Whether it came from Python scalars alone, so that promotion favours the other side."""
-        return False
+        return self._weak
 
     def _mark_weak(self) -> None:
-        """Sets `weak_type`, where the trace keeps it; booleans are never weak."""
+        """Sets `weak_type`; booleans are never weak."""
+        shape = self._shape
+        self._weak = isinstance(shape, Shape) and shape.element_type.kind != "pred"
 
     def _weak_copy(self) -> Tracer:
-        """A tracer of the same value that is weakly typed; this one stays as it is."""
-        kind = type(self)
-        copied = kind.__new__(kind)
-        for name in _slots(kind):
-            setattr(copied, name, getattr(self, name))
-        copied._mark_weak()
-        return copied
+        """A tracer of the same value that is weakly typed, where the trace keeps that."""
+        return self
 
     def _array_shape(self) -> Shape:
         if not isinstance(self._shape, Shape):
@@ -143,10 +138,15 @@ class Tracer:
 
 
 class WrappingTracer(Tracer):
-    """A value of the parent trace, and beside it what the trace knows of it."""
+    """A value of the parent trace, and beside it what the trace knows of it, which is not None."""
 
-    __slots__ = ("value",)
-    value: Any
+    __slots__ = ("known", "value")
+
+    def __init__(self, trace: Any, value: Any, known: Any) -> None:
+        self._trace = trace
+        self._shape = value._shape if isinstance(value, Tracer) else shape_of(value)
+        self.value = value
+        self.known = known
 
     @property
     def weak_type(self) -> bool:
@@ -157,20 +157,47 @@ class WrappingTracer(Tracer):
         # The value itself may be known elsewhere as a strongly typed one.
         self.value = self._trace.parent.weakly(self.value)
 
+    def _weak_copy(self) -> WrappingTracer:
+        return type(self)(self._trace, self._trace.parent.weakly(self.value), self.known)
+
     def _concrete(self, wanted: str) -> Any:
-        return concrete_primal(self, self.value, wanted)
+        """The value that is asked for, where its derivative would not be lost."""
+        if wanted not in _PIECEWISE_CONSTANT:
+            where, given = "from a value that is being differentiated", [f"the value is {self!r}"]
+            advice = (
+                "Its derivative would be lost; where none is wanted, ask for the value of "
+                "mx.stop_gradient(x)."
+            )
+            raise unknown_value(self._trace.transformation, wanted, where, given, advice)
+        return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
 
 
-@cache
-def _slots(kind: type) -> tuple[str, ...]:
-    """The attributes that tracers of a class have."""
-    names = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
-    return tuple([name for name in names if name != "__weakref__"])
+def unwrapped(
+    trace: Any, kind: type[WrappingTracer], operands: Sequence[Any]
+) -> tuple[list[Any], list[Any], bool]:
+    """The parent's values, what a trace knows of its own tracers (else None), and if it has any."""
+    values: list[Any] = []
+    known: list[Any] = []
+    has_own = False
+    for operand in operands:
+        if type(operand) is kind and operand._trace is trace:
+            values.append(operand.value)
+            known.append(operand.known)
+            has_own = True
+        else:
+            values.append(operand)
+            known.append(None)
+    return values, known, has_own
 
 
-def can_be_weak(shape: AnyShape) -> bool:
-    """Whether values of a shape may be weakly typed: arrays of numbers."""
-    return isinstance(shape, Shape) and shape.element_type.kind != "pred"
+def wrapped(trace: Any, kind: type[WrappingTracer], results: Any, known: Any) -> Any:
+    """One result or a tuple, as tracers where something is known; None where nothing is."""
+    if type(results) is not tuple:
+        return results if known is None else kind(trace, results, known)
+    if known is None:
+        return results
+    pairs = zip(results, known, strict=True)
+    return tuple([x if each is None else kind(trace, x, each) for x, each in pairs])
 
 
 def weak_type_of(value: Any) -> bool:
@@ -257,29 +284,13 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand")
 _PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python index", "a string"))
 
 
-def concrete_primal(tracer: Tracer, primal: Any, wanted: str) -> Any:
-    """The value that is asked for of a tracer, where its derivative would not be lost."""
-    if wanted not in _PIECEWISE_CONSTANT:
-        where, given = "from a value that is being differentiated", [f"the value is {tracer!r}"]
-        advice = (
-            "Its derivative would be lost; where none is wanted, ask for the value of "
-            "mx.stop_gradient(x)."
-        )
-        raise unknown_value(tracer._trace.transformation, wanted, where, given, advice)
-    return primal._concrete(wanted) if isinstance(primal, Tracer) else primal
-
-
 def unknown_value(
     subject: str, wanted: str, where: str, given: Sequence[str], otherwise: str
 ) -> ConcretizationError:
     """The error where Python asked for a value that is not known, or may not be.
 
-    Args:
-        subject: the transformation.
-        wanted: what was asked for, one of those that `core.questions` knows.
-        where: from which value.
-        given: what is known of it.
-        otherwise: what else to do than the question's advice.
+    `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
+    `where` from which value, of which `given` is known, and `otherwise` what to do besides.
     """
     source = state.source or find_source(2)
     # The line of an instruction that is transformed is not the one that asks.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,27 +19,23 @@ from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
-from minixla.core.one_program import one_program as one_program
 from minixla.core.operation import Operation
-from minixla.core.roles import role
-from minixla.core.shapes import AnyShape, shape_of_data
-from minixla.core.snapshots import holds, snapshot
+from minixla.core.registry import role
+from minixla.core.shapes import AnyShape, TupleValue, holds, shape_of_data, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
-from minixla.core.tracebacks import hide_frames
+from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import (
     Tracer,
-    can_be_weak,
     check_value,
     host_array,
     leaked,
     not_a_value,
-    shape_of,
     unknown_value,
     weak_type_of,
 )
-from minixla.core.tuples import TupleValue
+from minixla.core.tracer import shape_of as shape_of
 
 
 class Trace:
@@ -99,7 +97,7 @@ class Trace:
 
     def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
         """The parent's values that a value is made of, and what is known of it while tracing."""
-        return [value], None
+        return ([value.value], value.known) if self.is_own(value) else ([value], None)
 
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
         """The value that was taken apart."""
@@ -122,6 +120,10 @@ class Trace:
         """The trace that does the work: itself, unless it only watches another."""
         return self
 
+    def is_own(self, value: Any) -> bool:
+        """Whether a value is a tracer of this trace."""
+        return isinstance(value, Tracer) and value._trace is self
+
     def reaches(self, tracer: Tracer) -> bool:
         """Whether a tracer is of this trace or an enclosing one, which has not ended."""
         trace: Trace | None = self
@@ -132,34 +134,23 @@ class Trace:
         return False
 
 
-class _LoadEvaluator(Trace):
+class _LoadEvaluator:
     """Stands for the default evaluator until the first operation loads it."""
 
-    __slots__ = ()
+    parent = None
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        return default_trace().process(operation, operands)
-
-    def lift(self, value: Any, subject: str = "trace") -> Any:
-        return default_trace().lift(value, subject)
-
-    def weakly(self, value: Any) -> Any:
-        return default_trace().weakly(value)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(default_trace(), name)
 
 
-ThreadState.trace = _LoadEvaluator(None)
-
-
-def set_default_trace(trace: Trace) -> None:
-    """Makes `trace` the one that is current in every thread outside all transformations."""
-    ThreadState.trace = trace
+ThreadState.trace = _LoadEvaluator()
 
 
 def default_trace() -> Trace:
     """The evaluator that is current outside all transformations, loaded when first asked for."""
     if isinstance(ThreadState.trace, _LoadEvaluator):
         importlib.import_module("minixla.engine")
-    return ThreadState.trace
+    return cast(Trace, ThreadState.trace)
 
 
 def current_trace() -> Trace:
@@ -173,19 +164,52 @@ def bind(operation: Operation, *operands: Any) -> Any:
     Returns:
         The result, or the tuple of results where the operation has several.
     """
-    try:
-        return _state.trace.process(operation, operands)
-    except Exception as error:
-        hide_frames(error)
-        raise
+    return operation(*operands)
+
+
+def one_program(*names: str) -> Callable[[Function], Function]:
+    """Marks a function of arrays and Python numbers that evaluators may run as one program.
+
+    Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
+    the parameters that are operands (arrays, numbers or None); the others are options, whose values
+    a program is made for. None given: all are operands, by position.
+    """
+
+    def marked(function: Function) -> Function:
+        parameters = inspect.signature(function).parameters
+        positions = tuple(parameters)
+        unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
+
+        @wraps(function)
+        def called(*given: Any, **options: Any) -> Any:
+            try:
+                at_once, result = _state.trace.at_once, NotImplemented
+                if at_once is None:
+                    return function(*given, **options)
+                if not names:
+                    result = at_once(function, given, names, options)
+                else:
+                    named = {**dict(zip(positions, given, strict=False)), **options}
+                    # Otherwise too many are given, or one twice or by a name that it has not,
+                    # which the function refuses.
+                    if len(named) == len(given) + len(options) and unnamed.isdisjoint(options):
+                        present = tuple([name for name in names if name in named])
+                        operands = tuple([named.pop(name) for name in present])
+                        result = at_once(function, operands, present, named)
+                return function(*given, **options) if result is NotImplemented else result
+            except Exception as error:
+                hide_frames(error)
+                raise
+
+        return cast(Function, called)
+
+    return marked
 
 
 class under:
     """Makes a trace the current one inside a `with` block.
 
-    Args:
-        trace: the trace.
-        is_level: whether a function is run that may be one of many within each other.
+    It counts as a level where a function is run that may be one of many within each other.
     """
 
     __slots__ = ("_is_level", "_level", "_previous", "_trace")
@@ -237,7 +261,7 @@ class tracing(under):
 class GraphTracer(Tracer):
     """A value that a graph under construction will compute."""
 
-    __slots__ = ("_value", "_weak")
+    __slots__ = ("_value",)
 
     def __init__(self, trace: GraphTrace, value: Value) -> None:
         self._trace = trace
@@ -245,22 +269,13 @@ class GraphTracer(Tracer):
         self._shape = value.shape
         self._weak = False
 
-    @property
-    def weak_type(self) -> bool:
-        """Whether it came from Python scalars alone."""
-        return self._weak
-
-    def _mark_weak(self) -> None:
-        self._weak = can_be_weak(self._shape)
-
     def _weak_copy(self) -> GraphTracer:
         copied = GraphTracer(self._trace, self._value)
         copied._mark_weak()
         return copied
 
     def _concrete(self, wanted: str) -> Any:
-        made = self._value.instruction
-        origin = "it is an input of the traced function"
+        made, origin = self._value.instruction, "it is an input of the traced function"
         if made is not None:
             origin = f"it was made by {made.op.builder_name} at {made.source}"
         where = f"where only the shape {self._shape} is known"
@@ -301,20 +316,19 @@ class GraphTrace(Trace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         if operation.stage_operands is not None:
             operation, operands = operation.stage_operands(operands)
-            if any(self._lies_between(operand) for operand in operands):
+            tracers = [operand for operand in operands if isinstance(operand, Tracer)]
+            if any(not self.reaches(x) and _state.trace.reaches(x) for x in tracers):
                 # The function reads a value of the trace that passed the call on.
                 return _state.trace.process(operation, operands)
-        values = tuple(
-            [
-                operand._value
-                if type(operand) is GraphTracer and operand._trace is self
-                else self.capture(operand, operation.builder_name)
-                for operand in operands
-            ]
-        )
+        values = [
+            operand._value
+            if type(operand) is GraphTracer and operand._trace is self
+            else self.capture(operand, operation.builder_name)
+            for operand in operands
+        ]
         result_shapes = operation.infer(tuple([value.shape for value in values]))
         source = _state.source or find_source(2)
-        instruction = Instruction(operation, values, result_shapes, source)
+        instruction = Instruction(operation, tuple(values), result_shapes, source)
         self.instructions.append(instruction)
         if instruction.single:
             return GraphTracer(self, instruction.results[0])
@@ -346,10 +360,18 @@ class GraphTrace(Trace):
         if isinstance(operand, Tracer):
             if operand._trace is self:
                 return operand._value  # type: ignore[attr-defined]  # of its own kind of tracer
-            value = self._captured(operand, subject)
+            if not self.parent.reaches(operand):
+                raise leaked(operand, subject)
+            literal = operand._value.literal if type(operand) is GraphTracer else None
+            if literal is not None:
+                value = self._record_constant(literal)
+            else:
+                value = Value(operand._shape, None, len(self.captured))
+                self.captured.append(operand)
+                self.captured_inputs.append(value)
         elif isinstance(operand, TupleValue):
-            members = [self.capture(element, subject) for element in operand.elements]
-            value = self._record(role("tuple")(), members, shape_of(operand))
+            members = [self.lift(element, subject) for element in operand.elements]
+            value = self.process(role("tuple")(), tuple(members))._value
         elif isinstance(operand, np.ndarray) and operand.flags.writeable:
             seen = snapshot(operand)
             value = self.capture(seen, subject)
@@ -359,31 +381,13 @@ class GraphTrace(Trace):
         self._constants[id(operand)] = (value, operand, seen)
         return value
 
-    def _lies_between(self, operand: Any) -> bool:
-        """Whether a tracer is of a trace inside this one that is at work."""
-        if not isinstance(operand, Tracer) or self.reaches(operand):
-            return False
-        return _state.trace.reaches(operand)
-
-    def _captured(self, tracer: Tracer, subject: str) -> Value:
-        if not self.parent.reaches(tracer):
-            raise leaked(tracer, subject)
-        literal = tracer._value.literal if type(tracer) is GraphTracer else None
-        if literal is not None:
-            return self._record_constant(literal)
-        value = Value(tracer._shape, None, len(self.captured))
-        self.captured.append(tracer)
-        self.captured_inputs.append(value)
-        return value
-
     def _constant(self, operand: Any, subject: str) -> Value:
         shape = shape_of_data(operand)
         if shape is None:
             raise not_a_value(operand, subject)
         if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
-            literal = Literal(host_array(operand, shape, subject), shape)
-        else:
-            literal = Literal(operand, shape)
+            operand = host_array(operand, shape, subject)
+        literal = Literal(operand, shape)
         if not literal.is_splat or not literal.is_host:
             return self._record_constant(literal)
         scalar = literal.scalar
@@ -395,13 +399,11 @@ class GraphTrace(Trace):
         return value
 
     def _record_constant(self, literal: Literal) -> Value:
-        return self._record(role("constant")(literal), (), literal.shape)
-
-    def _record(self, operation: Any, operands: Sequence[Value], shape: AnyShape) -> Value:
-        source = _state.source or find_source(5)
-        instruction = Instruction(operation, tuple(operands), shape, source)
-        self.instructions.append(instruction)
-        return instruction.results[0]
+        # Programs have many: this takes half the time of `process`.
+        source = _state.source or find_source(4)
+        made = Instruction(role("constant")(literal), (), literal.shape, source)
+        self.instructions.append(made)
+        return made.results[0]
 
     def graph(self, outputs: Sequence[Any], name: str = "main", where: _Where = tuple) -> Graph:
         """The recorded program, captured inputs first; `where` gives the places of outputs."""
@@ -423,16 +425,11 @@ def trace_to_graph(
     open_inputs: bool = False,
     where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
-    """The graph of a function, and the tracers of enclosing traces that it captured.
+    """The graph of a function, and the tracers of enclosing traces that are its first inputs.
 
-    These are the graph's first inputs.
-
-    Args:
-        function: takes a tracer for each shape and returns a sequence of values.
-        shapes: the shapes of its arguments.
-        name: the graph's name.
-        open_inputs: whether it may declare more inputs, by `parameter`.
-        where: gives the places of the values in what the user's function returned, for messages.
+    The function takes a tracer for each shape and returns a sequence of values, whose places in
+    what the user's function returned `where` gives for messages; with `open_inputs` it may declare
+    more inputs, by `parameter`.
     """
     trace = GraphTrace(_state.trace)
     trace.open_inputs = open_inputs
@@ -465,22 +462,16 @@ def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 
     Instructions recorded on the way keep the source lines of the original ones.
     """
-    values: dict[int, Any] = {
-        id(value): operand for value, operand in zip(graph.inputs, operands, strict=True)
-    }
-    state = _state
-    process = state.trace.process
-    previous = state.source
+    values = dict(zip(map(id, graph.inputs), operands, strict=True))
+    state, process, previous = _state, _state.trace.process, _state.source
     try:
-        for instruction in graph.instructions:
-            state.source = instruction.source
-            arguments = tuple([values[id(value)] for value in instruction.operands])
-            outcome = process(instruction.op, arguments)
-            if instruction.single:
-                values[id(instruction.results[0])] = outcome
+        for step in graph.instructions:
+            state.source = step.source
+            outcome = process(step.op, tuple([values[id(value)] for value in step.operands]))
+            if step.single:
+                values[id(step.results[0])] = outcome
             else:
-                for value, each in zip(instruction.results, outcome, strict=True):
-                    values[id(value)] = each
+                values.update(zip(map(id, step.results), outcome, strict=True))
     finally:
         state.source = previous
     return [values[id(value)] for value in graph.outputs]

@@ -16,9 +16,9 @@ from minixla.core import tracing
 from minixla.core.attributes import spelling
 from minixla.core.errors import MinixlaError
 from minixla.core.operation import Operation
-from minixla.core.shapes import DeclaredArray
+from minixla.core.shapes import DeclaredArray, TupleValue
+from minixla.core.state import ThreadState
 from minixla.core.tracing import Trace, Tracer, current_trace, weak_type_of
-from minixla.core.tuples import TupleValue
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.program import stage_for_jax
 
@@ -207,4 +207,4 @@ def _whole(
 
 
 ENGINE = EngineTrace(None)
-tracing.set_default_trace(ENGINE)
+ThreadState.trace = ENGINE  # the current one in every thread outside all transformations

@@ -211,8 +211,7 @@ def exported_for(
         checks = [jax.export.DisabledSafetyCheck.custom_call(each) for each in targets]
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
-            exported = export(*args, **(kwargs or {}))
-            break
+            return _serialized(export(*args, **(kwargs or {})))
         except (NotImplementedError, ValueError) as error:
             if targets.issuperset(found := _TARGET.findall(str(error))):
                 name = getattr(jitted, "__name__", "function")
@@ -220,6 +219,9 @@ def exported_for(
                 advice = "Leave prints and other calls of Python out."
                 raise explain(TransformError, name, problem, advice=advice) from error
             targets.update(found)
+
+
+def _serialized(exported: jax.export.Exported) -> bytes:
     # XLA sees arrays one by one, and not every structure can be serialized.
     given, made = (tuple(range(len(avals))) for avals in (exported.in_avals, exported.out_avals))
     trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}

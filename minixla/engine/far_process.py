@@ -7,16 +7,14 @@ the fields of `Compiled`, or a `problem` of XLA's, or what is `missing`.
 from __future__ import annotations
 
 import os
-import socket
 import sys
-from typing import Any
 
 # JAX looks for its kernels for GPUs when it is imported.
 sys.path.append(os.environ.get("MINIXLA_FAR", ""))
 
 import jax
 
-from minixla.core.children import receive, send
+from minixla.core.children import receive, send, stream_to_parent
 from minixla.core.errors import MinixlaError
 from minixla.engine.far import analysed, compiled_for, far_devices
 
@@ -24,21 +22,20 @@ from minixla.engine.far import analysed, compiled_for, far_devices
 def main() -> None:
     """Answers until there are no more requests."""
     jax.config.update("jax_enable_x64", True)  # programs have the types that they have
-    name, connection = sys.argv[1], socket.socket(fileno=int(sys.argv[2]))
-    devices: list[Any] = []
+    stream, devices = stream_to_parent(), []
     while True:
         try:
-            number, _, (exported,) = receive(connection)
+            number, _, (exported,) = receive(stream)
         except EOFError:
             return
         try:
-            devices = devices or far_devices(name)
+            devices = devices or far_devices(sys.argv[1])
             reply = analysed(compiled_for(devices, exported.tobytes()))._asdict()
         except MinixlaError as error:
             reply = {"missing": str(error)}
         except Exception as error:  # whatever XLA says of the program, its sender is told
             reply = {"problem": f"{type(error).__name__}: {error}"}
-        send(connection, number, reply)
+        send(stream, number, reply)
 
 
 if __name__ == "__main__":

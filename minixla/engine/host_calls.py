@@ -27,14 +27,24 @@ _TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
 _LACKING = {"tpu": "c128"}
 
 
-class SideEffect(effects.Effect):
+class _Effect(effects.Effect):
+    """Effects of a class are equal: jax.export makes them again."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class SideEffect(_Effect):
     """What JAX is told of a program with side effects: not to drop, repeat or reorder it."""
 
     def __str__(self) -> str:
         return "minixla side effect"
 
 
-class Shown(effects.Effect):
+class Shown(_Effect):
     """What JAX is told of a program whose side effects only show values: not to drop it."""
 
     def __str__(self) -> str:
@@ -115,7 +125,8 @@ class HostEmitter(Emitter):
         for kind in sorted((kinds | {"any"}) & lacking):
             problem = f"XLA has no code for {name} of {kind} on {platform}".replace(" of any", "")
             shown = [f"operands {', '.join(map(str, given))}"]
-            advice = "Convert it to another element type (astype), or compile it for the CPU."
+            advice = "" if kind == "any" else "Convert it to another element type (astype), or "
+            advice += "compile it for the CPU." if advice else "Compile it for the CPU."
             raise explain(TransformError, name, problem, shown, advice, source=step.source)
 
     def foreign_call(self, target: str) -> None:

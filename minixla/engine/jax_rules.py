@@ -120,7 +120,7 @@ def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> 
     at = tuple(dimensions)  # None is JAX's mark for "not mapped" too
     sizes = [x.shape[d] for x, d in zip(operands, at, strict=True) if d is not None]
     batched = batched_graph(graph, at, sizes[0])
-    return bind_program(batched.graph, *operands), list(batched.dimensions)
+    return bind_program(batched.graph, *operands), list(batched.known)
 
 
 def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:

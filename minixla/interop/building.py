@@ -12,18 +12,19 @@ from jax.extend.mlir.dialects import stablehlo
 from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph, Instruction, Value
-from minixla.core.operation import REGISTRY, Operation, operation_named
+from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
 from minixla_ops.elementwise.families import Binary, Unary
 from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.tuple_operations import without_tuples
+from minixla_ops.vocabulary.shorthand import array_shape
 
 # Sizes of shapes are computed when they need no more instructions than this.
 _MOST_FOLDED = 1000
 _SMALL = 4096
+_SIZE = "GetDimensionSize"
 
 
 def _elementwise() -> dict[type, Operation]:
@@ -113,15 +114,8 @@ class Builder:
         self.captured[id(outer)] = outer, inner
         return inner
 
-    def apply(
-        self,
-        operation: Operation | type[Operation],
-        operands: Sequence[Value],
-        attributes: dict[str, Any] | None = None,
-    ) -> tuple[Value, ...]:
-        """The results of one more instruction, of an operation or of a class with attributes."""
-        if isinstance(operation, type):
-            operation = operation(**(attributes or {}))
+    def apply(self, operation: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
+        """The results of one more instruction."""
         shapes = tuple([value.shape for value in operands])
         step = Instruction(operation, tuple(operands), operation.infer(shapes), self.source)
         self.instructions.append(step)
@@ -160,24 +154,11 @@ class Builder:
 
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
         """The one result of one more instruction of the operation of XLA's name `name`."""
-        return self.apply(operation_named(name), operands, attributes)[0]
+        return self.apply(REGISTRY[name](**attributes), operands)[0]
 
-    def constant(self, array: Any, shape: Shape | None = None) -> Value:
-        """A constant."""
-        if shape is None:
-            return self.bind("Constant", literal=Literal(np.asarray(array)))
-        return self.bind("Constant", literal=Literal.splat(array, shape))
-
-    def call(
-        self, graph: Graph, operands: Sequence[Value], op: str = "Call", **more: Any
-    ) -> list[Value]:
-        """The results of a call of a graph; tuples cross it as their members."""
-        flat = without_tuples(graph)
-        operation = operation_named(op)
-        if flat is graph:
-            return list(self.apply(operation, operands, {"computation": graph, **more}))
-        results = self.apply(operation, self.leaves(*operands), {"computation": flat, **more})
-        return self.from_leaves(graph.output_shapes, results)
+    def constant(self, number: Any, shape: Shape) -> Value:
+        """A constant that holds a number everywhere."""
+        return self.bind("Constant", literal=Literal.splat(number, shape))
 
     def inline(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
         """The results of a graph's instructions, copied."""
@@ -224,39 +205,24 @@ class Builder:
 
     def known(self, value: Value) -> np.ndarray | None:
         """The number that a small value always has; None where it depends on inputs."""
-        steps = self._slice(value)
-        if steps is None:
-            return None
-        self.folded.update(map(id, steps))
-        # Of what a GetDimensionSize is given the shape counts alone.
-        made = {each for step in steps for each in step.results}
-        outside = [each for step in steps for each in step.operands if each not in made]
-        shapes = [each.shape for each in outside if isinstance(each.shape, Shape)]
-        given = [np.broadcast_to(np.zeros((), x.dtype), x.dimensions) for x in shapes]
-        with np.errstate(all="ignore"):
-            return np.asarray(reference_graph(Graph(outside, steps, [value], ""), given)[0])
-
-    def _slice(self, value: Value) -> list[Instruction] | None:
-        """What computes a value from constants, in order; None where it depends on more."""
-        needed: dict[int, Instruction] = {}
+        needed: set[int] = set()
+        measured: list[Value] = []
         pending = [value]
         while pending:
             each = pending.pop()
             step = each.instruction
-            if step is None or not isinstance(each.shape, Shape) or each.shape.size > _SMALL:
+            if step is None or not _is_foldable(each, step) or len(needed) > _MOST_FOLDED:
                 return None
-            if id(step) in needed:
-                continue
-            if step.has_side_effect or step.op.computations:
-                return None
-            if step.op.name in ("ReplicaId", "PartitionID") or len(needed) > _MOST_FOLDED:
-                return None
-            needed[id(step)] = step
-            if step.op.name != "GetDimensionSize":
-                pending.extend(step.operands)
-            elif step.operands[0].shape.is_dynamic:  # type: ignore[union-attr]  # an array
-                return None
-        return [step for step in self.instructions if id(step) in needed]
+            if id(step) not in needed:
+                needed.add(id(step))
+                (measured if step.op.name == _SIZE else pending).extend(step.operands)
+        self.folded |= needed
+        steps = [step for step in self.instructions if id(step) in needed]
+        # Of what is measured the shape counts alone.
+        shapes = [array_shape(each) for each in measured]
+        given = [np.broadcast_to(np.zeros((), x.dtype), x.dimensions) for x in shapes]
+        with np.errstate(all="ignore"):
+            return np.asarray(reference_graph(Graph(measured, steps, [value], ""), given)[0])
 
     @property
     def captures(self) -> list[Value]:
@@ -268,16 +234,22 @@ class Builder:
         inputs, outputs = [*self.inputs, *self.captures], outputs or self.outputs
         for index, value in enumerate(inputs):
             value.index = index
-        return Graph(inputs, self._kept(outputs), outputs, name or self.name)
+        kept = self.instructions
+        if self.folded:
+            read, kept = {id(value.instruction) for value in outputs}, []
+            for step in reversed(self.instructions):
+                if id(step) not in self.folded or id(step) in read:
+                    kept.append(step)
+                    read.update([id(operand.instruction) for operand in step.operands])
+            kept.reverse()
+        return Graph(inputs, kept, outputs, name or self.name)
 
-    def _kept(self, outputs: Sequence[Value]) -> list[Instruction]:
-        if not self.folded:
-            return self.instructions
-        read = {id(value.instruction) for value in outputs}
-        kept = []
-        for step in reversed(self.instructions):
-            if id(step) not in self.folded or id(step) in read:
-                kept.append(step)
-                read.update([id(operand.instruction) for operand in step.operands])
-        kept.reverse()
-        return kept
+
+def _is_foldable(value: Value, step: Instruction) -> bool:
+    """Whether a step gives the same small value wherever and whenever it runs."""
+    op, shape = step.op, value.shape
+    if not isinstance(shape, Shape) or shape.size > _SMALL:
+        return False
+    if step.has_side_effect or op.computations or op.name in ("ReplicaId", "PartitionID"):
+        return False
+    return op.name != _SIZE or not array_shape(step.operands[0]).is_dynamic

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import AnyShape, Shape
 from minixla.interop import module as modules
 from minixla.interop.operations import TABLE, Translation, declared
-from minixla.interop.reading import legalised, read_module
+from minixla.interop.reading import read_module
 from minixla.interop.step import Step
-from minixla_ops.elementwise.special_functions import SPECIAL
+from minixla_ops.elementwise.transcendental import SPECIAL
 
 _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 
@@ -31,40 +31,31 @@ def decomposition(
     outcome = ", ".join([shape.stablehlo for shape in results])
     properties = f" <{{{attributes}}}>" if attributes else ""
     back = ", ".join([f"%r#{index}" for index in range(len(results))])
-    module = read_module(
+    text = (
         f"func.func @main({given}) -> ({outcome}) {{\n"
         f'%r:{len(results)} = "{name}"({names}){properties} : ({types}) -> ({outcome})\n'
         f"return {back} : {outcome}\n}}"
     )
-    legalised(module, "chlo-legalize-to-stablehlo")
+    module = read_module(text, "chlo-legalize-to-stablehlo")
     return modules.Module(module).translated()["main"]
 
 
 def _decomposed(step: Step) -> Sequence[Value]:
     """The instructions that MLIR writes for it."""
-    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.attributes])
+    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.operation.attributes])
     if step.operation.regions:
         step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")
     graph = decomposition(step.name, tuple(step.shapes), tuple(step.results), attributes)
     return step.builder.inline(graph, step.operands)
 
 
-def _function(name: str) -> Translation:
+def _function(name: str, step: Step) -> Sequence[Value]:
     """One of ours for floats; complex functions are decomposed."""
-    operation = SPECIAL.get(name) or REGISTRY[_OURS[name]]
-
-    def translation(step: Step) -> Sequence[Value]:
-        (shape, *_) = step.shapes
-        is_float = isinstance(shape, Shape) and shape.element_type.is_float
-        if is_float or name in ("chlo.cosh", "chlo.tan"):
-            return step.builder.apply(operation, step.operands)
-        return _decomposed(step)
-
-    return translation
-
-
-def _square(step: Step) -> Sequence[Value]:
-    return [step.bind("Mul", step.operands[0], step.operands[0])]
+    (shape, *_) = step.shapes
+    is_float = isinstance(shape, Shape) and shape.element_type.is_float
+    if is_float or name in ("chlo.cosh", "chlo.tan"):
+        return step.builder.apply(SPECIAL.get(name) or REGISTRY[_OURS[name]](), step.operands)
+    return _decomposed(step)
 
 
 def _constant_like(step: Step) -> Sequence[Value]:
@@ -79,29 +70,22 @@ def _constant_like(step: Step) -> Sequence[Value]:
 
 #: By chlo's name.
 CHLO: dict[str, Translation] = {
-    **{name: _function(name) for name in (*SPECIAL, *_OURS)},
+    **{name: partial(_function, name) for name in (*SPECIAL, *_OURS)},
     "chlo.constant": TABLE["stablehlo.constant"],
     "chlo.constant_like": _constant_like,
     "chlo.ragged_dot": declared("RaggedDot"),
-    "chlo.square": _square,
+    "chlo.square": lambda step: [step.bind("Mul", *step.operands * 2)],
     "chlo.top_k": declared("TopK"),
 }
 _REST = ("bessel_i1e", "conj", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
 CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel")}
 
 
-def _broadcasting(name: str) -> Translation:
+def _broadcasting(name: str, step: Step) -> Sequence[Value]:
     """The operation of a name without broadcasting, on operands of the result's sizes."""
-    own = CHLO.get(f"chlo.{name}")
-    translation = TABLE[f"stablehlo.{name}"] if own is None else own
-
-    def broadcasting(step: Step) -> Sequence[Value]:
-        sizes = step.result.dimensions
-        given = step.integers("broadcast_dimensions")
-        step.operands = [_broadcast(step, value, sizes, given) for value in step.operands]
-        return translation(step)
-
-    return broadcasting
+    sizes, given = step.result.dimensions, step.get("broadcast_dimensions", ())
+    step.operands = [_broadcast(step, value, sizes, given) for value in step.operands]
+    return (CHLO.get(f"chlo.{name}") or TABLE[f"stablehlo.{name}"])(step)
 
 
 def _broadcast(step: Step, value: Value, sizes: Sequence[int], given: Sequence[int]) -> Value:
@@ -119,4 +103,4 @@ def _broadcast(step: Step, value: Value, sizes: Sequence[int], given: Sequence[i
 _BROADCASTING = """add and atan2 compare complex divide maximum minimum multiply next_after or
 polygamma power remainder select shift_left shift_right_arithmetic shift_right_logical subtract xor
 zeta"""
-CHLO |= {f"chlo.broadcast_{name}": _broadcasting(name) for name in _BROADCASTING.split()}
+CHLO |= {f"chlo.broadcast_{name}": partial(_broadcasting, name) for name in _BROADCASTING.split()}

@@ -106,9 +106,8 @@ class _ExportedProgram(ImportedProgram):
             raise explain(TransformError, self.graph.name, problem, shown, advice)
         kept = [leaves[number] for number in exported.module_kept_var_idx]
         pairs = zip(self._flat(kept), exported.out_avals, strict=True)
-        return tree_unflatten(
-            exported.out_tree, [as_key(x, described.dtype) for x, described in pairs]
-        )
+        results = [as_key(each, described.dtype) for each, described in pairs]
+        return tree_unflatten(exported.out_tree, results)
 
 
 @api_boundary
@@ -160,9 +159,10 @@ def _platform(exported: jax.export.Exported) -> int | None:
 def _main(module: Module, wanted: str | None) -> str:
     """The name of the main function."""
     names = list(module.graphs)
-    public = [name for name in module.public if name in module.graphs]
     if wanted is None:
-        choices = ["main"] if "main" in module.graphs else public or names
+        seen = {name: module.functions[name].attributes.get("sym_visibility", "") for name in names}
+        public = [name for name in names if str(seen[name]) in ("", '"public"')]
+        choices = ["main"] if "main" in names else public or names
         if len(choices) == 1:
             return choices[0]
         problem = "the module has several functions and none is called main"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any, ClassVar
 
 import jax
@@ -71,13 +72,12 @@ class _Incomplete(Elementwise):
         # The same expressions in both modes; NaN where the function is.
         total, last = None, len(primals) - 1
         for number, tangent in enumerate(tangents):
-            if tangent is None:
-                continue
-            is_known = number == last and not self.by
-            slope = self.integrand(*primals) if is_known else self._inside(primals, number)
-            nan = full_like(slope, math.nan)
-            slope = REGISTRY["Undefined"]()(results != results, nan, slope)
-            total = add_cotangents(total, tangent * slope)
+            if tangent is not None:
+                is_known = number == last and not self.by
+                slope = self.integrand(*primals) if is_known else self._inside(primals, number)
+                nan = full_like(slope, math.nan)
+                slope = REGISTRY["Undefined"]()(results != results, nan, slope)
+                total = add_cotangents(total, tangent * slope)
         return total
 
     def _inside(self, primals: Sequence[Any], number: int) -> Any:
@@ -145,41 +145,31 @@ class Betainc(_Incomplete):
         return select(is_end, outer, inner)
 
 
-_FUNCTIONS = Igamma, Igammac, Betainc
 # Loops are not more steps than this from results.
 _FARTHEST = 12
 
 
 @lru_cache(maxsize=1024)
-def _programs(kind: type[_Incomplete], shape: Shape) -> tuple[Graph, ...]:
-    """What JAX writes for a function, with 32-bit counters where it may, and with 64-bit ones."""
-    widths = (True,) if shape.element_type is F64 else (False, True)
-    return tuple([_written(kind, kind.function, shape, each) for each in widths])
+def _written(kind: type[_Incomplete], shape: Shape, wide: bool, is_slope: bool = False) -> Graph:
+    """What JAX writes for a function, or its slope; with 32-bit counters where they may be."""
 
+    def slope(first: Any, *others: Any) -> Any:
+        one = (jnp.ones_like(first),)
+        return jax.jvp(lambda x: kind.function(x, *others), (first,), one)[1]
 
-def _written(
-    kind: type[_Incomplete], function: Callable[..., Any], shape: Shape, wide: bool
-) -> Graph:
-    """What JAX writes for a function of its operands."""
     with jax.enable_x64(wide):
         given = jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
-        text = jax.jit(function).lower(*[given] * len(kind.operands)).as_text()
-    module = modules.Module(read_module(text), recognises=False)
+        lowered = jax.jit(slope if is_slope else kind.function).lower(*[given] * len(kind.operands))
+    module = modules.Module(read_module(lowered.as_text()))
+    module.recognises = False
     return module.translated()["main"].pruned()
 
 
 @lru_cache(maxsize=1024)
 def _derived(kind: type[_Incomplete], shape: Shape, by: tuple[int, ...]) -> Graph:
     """The program of a derivative."""
-    if not by:
-        return _programs(kind, shape)[0]
-    if by == (0,) and kind.has_slope:
-
-        def slope(first: Any, *others: Any) -> Any:
-            one = (jnp.ones_like(first),)
-            return jax.jvp(lambda x: kind.function(x, *others), (first,), one)[1]
-
-        return _written(kind, slope, shape, shape.element_type is F64)
+    if not by or (by == (0,) and kind.has_slope):
+        return _written(kind, shape, shape.element_type is F64, bool(by))
     *before, number = by
     inner = _derived(kind, shape, tuple(before))
     active = tuple([each == number for each in range(len(inner.inputs))])
@@ -220,13 +210,13 @@ def _recognised(step: Step, result: Value) -> Value:
         return result
     if shape.element_type not in (F32, F64) or not _may_be_one(result):
         return result
-    for kind in _FUNCTIONS:
-        for program in _programs(kind, shape):
-            found = _matched(program, result)
+    for kind, wide in product((Igamma, Igammac, Betainc), (False, True)):
+        if wide or shape.element_type is not F64:
+            found = _matched(_written(kind, shape, wide), result)
             if found is not None:
                 operands, steps = found
                 step.builder.folded.update(map(id, steps))
-                return step.builder.apply(kind, operands)[0]
+                return step.builder.apply(kind(), operands)[0]
     return result
 
 
@@ -250,19 +240,15 @@ def _may_be_one(result: Value) -> bool:
 
 def _matched(program: Graph, result: Value) -> tuple[list[Value], list[Instruction]] | None:
     """The operands for which `result` is computed as by `program`, and the steps that do so."""
-    found: dict[int, Value] = {}
+    found: dict[Value, Value] = {}
     steps: list[Instruction] = []
     waiting = [(program.outputs[0], result)]
     while waiting:
         wanted, value = waiting.pop()
-        known = found.get(id(wanted))
-        if known is not None:
-            if known is not value:
-                return None
-            continue
-        found[id(wanted)] = value
-        mine, other = wanted.instruction, value.instruction
-        if mine is None:
+        mine, other, is_new = wanted.instruction, value.instruction, wanted not in found
+        if found.setdefault(wanted, value) is not value:
+            return None
+        if mine is None or not is_new:
             continue
         if other is None or wanted.index != value.index:
             return None
@@ -273,4 +259,4 @@ def _matched(program: Graph, result: Value) -> tuple[list[Value], list[Instructi
             return None
         steps.append(other)
         waiting.extend(zip(mine.operands, other.operands, strict=True))
-    return [found[id(value)] for value in program.inputs], steps
+    return [found[value] for value in program.inputs], steps

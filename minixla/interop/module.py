@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
-import numpy as np
 from jax.extend.mlir import ir
 
 from minixla.core.attributes import Attribute
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
+from minixla.core.operation import Names
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 from minixla.interop.building import Builder
@@ -25,13 +25,21 @@ from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source
 
 #: How each operation is read, by its full name.
 TRANSLATIONS: dict[str, Translation] = {**TABLE, **CALLS, **CHLO}
-# Meshes and shardings do not change what a program computes.
-_IGNORED = ("sdy.",)
+# Of meshes and shardings, which do not change what a program computes.
+_IGNORED = "sdy."
 _PAIRS = "Write the operation itself in place of async_start and async_done."
 #: What StableHLO has and XLA's programs have not.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
 _LINE = ir.FileLineColLoc
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
+_TYPES = (
+    "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
+    "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes."
+)
+_FLATTER = (
+    "Inline functions that are called once (MLIR's pass inline), or write the repetition "
+    "as stablehlo.while."
+)
 
 
 def _declared(type_: Any) -> AnyShape | None:
@@ -42,35 +50,25 @@ def _declared(type_: Any) -> AnyShape | None:
 
 
 class Module:
-    """A module under translation.
-
-    Args:
-        module: MLIR's.
-        platform: which of the platforms that jax.export wrote it for is meant.
-        constants: the bytes of constants for which a resource stands, by its name.
-        recognises: whether functions that JAX writes as programs become one operation.
-
-    Attributes:
-        graphs: the functions that are translated, by name.
-        declared: gives the shape that one of MLIR's types stands for; None for what is none.
-    """
+    """A module under translation."""
 
     translations = TRANSLATIONS
+    is_hlo: ClassVar[bool] = False
+    #: Whether functions that JAX writes as programs become one operation.
+    recognises = True
     #: How many calls or regions may be within each other: transformations recurse over them.
     deepest: ClassVar[int] = 100
 
     def __init__(
-        self,
-        module: Any,
-        platform: int | None = None,
-        constants: Mapping[str, np.ndarray] | None = None,
-        *,
-        recognises: bool = True,
+        self, module: Any, platform: int | None = None, constants: dict[str, Any] | None = None
     ) -> None:
-        self.recognises = recognises
+        #: Which of the platforms that jax.export wrote it for is meant.
         self._platform = platform
+        #: The bytes of constants for which a resource stands, by its name.
         self.constants = constants or {}
+        #: The functions that are translated, by name.
         self.graphs: dict[str, Graph] = {}
+        #: Gives the shape that one of MLIR's types stands for; None for what is none.
         self.declared = cache(_declared)
         #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
         self.values: dict[tuple[Attribute, int], Any] = {}
@@ -79,7 +77,6 @@ class Module:
         self._nesting = 0
         self._module = module
         self.functions = _functions(module)
-        self.public = [name for name, each in self.functions.items() if _is_public(each)]
 
     def translated(self) -> dict[str, Graph]:
         """The graphs of all functions, made now; those that are called before those that call."""
@@ -94,7 +91,8 @@ class Module:
                 gc.enable()
         return self.graphs
 
-    def details(self, step: Step) -> dict[str, Any]:
+    @property
+    def details(self) -> dict[str, Any]:
         """Attributes, by our names, that stand beside the program."""
         return {}
 
@@ -111,10 +109,13 @@ class Module:
             step.reject(f"there is no function {name}", "Define it in the module.")
         return found
 
-    def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
-        """One region as a graph, and the outer values that it reads: its last inputs."""
+    def region(self, step: Step, number: int) -> Graph:
+        """One region, which reads nothing from outside but constants, as a graph."""
         body = self.body(step, number)
-        return body.graph(), [each for each, _ in body.captured.values()]
+        if body.captured:
+            advice = "XLA's computations are closed: pass the values as operands."
+            step.reject(f"its region {number} reads values from outside", advice)
+        return body.graph()
 
     def body(self, step: Step, number: int) -> Builder:
         """One region, translated."""
@@ -125,7 +126,8 @@ class Module:
         builder.source = step.builder.source
         self._nesting += 1
         if self._nesting > self.deepest:
-            raise self._too_deep(step.operation.location, "regions")
+            problem = f"more than {self.deepest} regions within each other"
+            raise self.located(step.operation.location, problem, (), _FLATTER)
         builder.outputs = list(self._block(blocks[0], builder))
         self._nesting -= 1
         builder.name = f"{step.name.rpartition('.')[2]}_{number}"
@@ -146,7 +148,8 @@ class Module:
         outputs = self._block(blocks[0], builder)
         graph = builder.graph(outputs, name)
         if graph.depth >= self.deepest:
-            raise self._too_deep(operation.location, "calls")
+            problem = f"more than {self.deepest} calls within each other"
+            raise self.located(operation.location, problem, (), _FLATTER)
         return graph
 
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
@@ -157,7 +160,7 @@ class Module:
             try:
                 builder.add_input(argument)
             except ValueError as error:
-                raise self._unsupported(self._place(block, argument), str(error)) from None
+                raise self.located(self._place(block, argument), str(error), (), _TYPES) from None
         # MLIR's verifier infers the types of elementwise operations as our rules do, up to sizes
         # that it does not know: those of what leaves a block are checked.
         for operation in builder.elementwise(self._views(block), self._source):
@@ -180,21 +183,20 @@ class Module:
         """The name under which an operation is translated."""
         return operation.name
 
-    def located(
-        self, location: Any, problem: str, given: Sequence[str], advice: str
-    ) -> ImportError_:
+    def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for a place in the program."""
         return located(location, problem, given, advice)
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
         translation = self.translations.get(name)
         if translation is None:
-            if name.startswith(_IGNORED):
-                _pass_through(operation, name, builder)
-                return
-            advice = _WITHOUT.get(name, DIALECTS)
-            problem = f"operation {name} is not known"
-            raise self.located(operation.location, problem, [_signature(operation)], advice)
+            if not name.startswith(_IGNORED):
+                values = operation.operands, operation.results
+                given, made = (", ".join([str(x.type)[:100] for x in each]) for each in values)
+                problem, types = f"operation {name} is not known", f"types ({given}) -> ({made})"
+                advice = _WITHOUT.get(name, DIALECTS)
+                raise self.located(operation.location, problem, [types], advice)
+            translation = _sharding
         builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
         try:
@@ -207,7 +209,7 @@ class Module:
         except UnreadableError as error:
             raise step.error(str(error), "Write its numbers out, as dense<[...]>.") from error
         except ValueError as error:
-            raise self._unsupported(operation.location, f"{name}: {error}") from error
+            raise step.error(str(error), _TYPES) from error
         own = (operation.result,) if len(results) == 1 else operation.results
         for result, value in zip(own, results, strict=True):
             self._check_declared(step, "result", result, value)
@@ -227,10 +229,8 @@ class Module:
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
         shape = self.declared(mlir_value.type)
         if shape is not None and shape is not value.shape:
-            raise step.error(
-                f"the {what} is declared {shape}, but is {value.shape}",
-                "The declared type must follow from the operands and attributes.",
-            )
+            advice = "The declared type must follow from the operands and attributes."
+            step.reject(f"the {what} is declared {shape}, but is {value.shape}", advice)
 
     def _source(self, location: Any) -> Source | None:
         if type(location) is _LINE:  # each operation has its own
@@ -252,21 +252,6 @@ class Module:
         advice = "XLA's programs do not recurse: use stablehlo.while."
         location = self.functions[name].location
         return self.located(location, f"function {name} calls itself", (), advice)
-
-    def _unsupported(self, location: Any, problem: str) -> ImportError_:
-        advice = (
-            "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
-            "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes."
-        )
-        return self.located(location, problem, (), advice)
-
-    def _too_deep(self, location: Any, what: str) -> ImportError_:
-        advice = (
-            "Inline functions that are called once (MLIR's pass inline), or write the repetition "
-            "as stablehlo.while."
-        )
-        problem = f"more than {self.deepest} {what} within each other"
-        return self.located(location, problem, (), advice)
 
 
 def _functions(module: Any) -> dict[str, Any]:
@@ -294,12 +279,6 @@ def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
             builder.define(argument, builder.constant(platform, shape))
 
 
-def _is_public(function: Any) -> bool:
-    attributes = function.attributes
-    visibility = attributes.get("sym_visibility", None)
-    return visibility is None or ir.StringAttr(visibility).value == "public"
-
-
 _CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
@@ -316,20 +295,9 @@ def _callees(function: Any) -> list[str]:
     return list(found)
 
 
-def _pass_through(operation: Any, name: str, builder: Builder) -> None:
+def _sharding(step: Step) -> Sequence[Value]:
     """A sharding, which is its operand."""
-    operands, results = list(operation.operands), list(operation.results)
-    if len(operands) != len(results) or len(operation.regions):
+    if len(step.operands) != len(step.operation.results) or len(step.operation.regions):
         advice = "Run Shardy's passes on the program first, or export it without manual shardings."
-        raise located(operation.location, f"{name} is not supported", (), advice)
-    for operand, result in zip(operands, results, strict=True):
-        builder.define(result, builder.value(operand))
-
-
-def _signature(operation: Any) -> str:
-    """The types of an operation's operands and results, as MLIR writes them."""
-    given, made = (
-        ", ".join([str(each.type)[:100] for each in values])
-        for values in (operation.operands, operation.results)
-    )
-    return f"types ({given}) -> ({made})"
+        raise located(step.operation.location, f"{step.name} is not supported", (), advice)
+    return step.operands

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from minixla import numpy as mnp
 from minixla.core.attributes import written_fields
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.interop.building import Builder
+from minixla.core.shapes import TOKEN, Shape, TupleShape
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla.interop.incomplete import translated_select
 from minixla.interop.step import Step
 from minixla.interop.values import element_of, literal_of
 from minixla.transforms.vmap import vmap
 from minixla_ops.collectives.collective_groups import ProcessLists
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
+from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Adds to the graph under construction and gives the results.
 Translation = Callable[[Step], Sequence[Value]]
@@ -36,24 +38,14 @@ def declared(
 
 
 def _compare(step: Step) -> Sequence[Value]:
+    direction = (step.choice("comparison_direction") or "EQ").capitalize()
     is_total = step.choice("compare_type") == "TOTALORDER"
-    direction = str(step.choice("comparison_direction", "EQ")).capitalize()
     return step.apply(f"{direction}TotalOrder" if is_total else direction)
-
-
-def _constant(step: Step) -> Sequence[Value]:
-    literal = literal_of(step.operation, "value", step.result, step.module.constants)
-    return [step.bind("Constant", literal=literal)]
-
-
-def _dot(step: Step) -> dict[str, Any]:
-    last = step.operands[0].shape.rank - 1  # type: ignore[union-attr]  # an array
-    return {"dimension_numbers": DotDimensionNumbers((last,), (0,))}
 
 
 def _pad(step: Step) -> dict[str, Any]:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    return {"padding_config": tuple(zip(*[step.integers(name) for name in names], strict=True))}
+    return {"padding_config": tuple(zip(*[step.get(name) for name in names], strict=True))}
 
 
 def _bitcast_convert(step: Step) -> Sequence[Value]:
@@ -105,36 +97,25 @@ def _torch_index_select(step: Step) -> Sequence[Value]:
 # Operations that run programs.
 
 
-def folding(name: str) -> Translation:
+def _fold(name: str, step: Step, **given: Any) -> Sequence[Value]:
     """A fold by one computation, which may be written for wider types than the operands'."""
-
-    def translation(step: Step) -> Sequence[Value]:
-        computation = step.region(0)
-        operands = step.promoted(step.operands, computation.input_shapes)
-        return step.apply(name, operands, computation=computation)
-
-    return translation
+    computation = step.region(0)
+    operands = step.promoted(step.operands, computation.input_shapes)
+    return step.apply(name, operands, computation=computation, **given)
 
 
 def _select_and_scatter(step: Step) -> Sequence[Value]:
     select, scatter = step.region(0), step.region(1)
-    operands = step.promoted(step.operands, scatter.input_shapes)
-    select = _of_wider(select, scatter.input_shapes[0])
+    operands, wide = step.promoted(step.operands, scatter.input_shapes), scatter.input_shapes[0]
+    if any(shape is not wide for shape in select.input_shapes):
+        narrow, own = select, [array_shape(each).element_type for each in select.input_shapes]
+
+        def on_wide(*values: Any) -> Any:
+            pairs = zip(values, own, strict=True)
+            return evaluate_graph(narrow, [ops.convert_element_type(*each) for each in pairs])
+
+        select = closed_graph(on_wide, [wide] * len(own), step.name, select.name)
     return step.apply("SelectAndScatter", operands, select=select, scatter=scatter)
-
-
-def _of_wider(computation: Graph, wide: AnyShape) -> Graph:
-    """The computation on values of its own types that were converted to a wider one."""
-    if all(shape is wide for shape in computation.input_shapes):
-        return computation
-    builder = Builder()
-    kinds = [shape.element_type for shape in computation.input_shapes if isinstance(shape, Shape)]
-    builder.inputs = [Value(wide, None, index) for index in range(len(kinds))]
-    given = [
-        builder.bind("ConvertElementType", value, new_element_type=kind)
-        for value, kind in zip(builder.inputs, kinds, strict=True)
-    ]
-    return builder.graph(builder.inline(computation, given), computation.name)
 
 
 def _scatter(step: Step) -> Sequence[Value]:
@@ -145,9 +126,9 @@ def _scatter(step: Step) -> Sequence[Value]:
     return step.apply("Scatter", operands, update_computation=computation)
 
 
-def _sort(step: Step) -> Sequence[Value]:
+def _sort(step: Step) -> dict[str, Any]:
     dimension = step.get("dimension", -1)
-    return step.apply("Sort", dimension=dimension + step.shapes[0].rank * (dimension < 0))
+    return {"dimension": dimension + step.shapes[0].rank * (dimension < 0)}
 
 
 def _map(step: Step) -> Sequence[Value]:
@@ -169,13 +150,12 @@ def _conditional(step: Step) -> Sequence[Value]:
     return step.apply("Conditional", [step.operands[0], *outer], branches=branches)
 
 
-def _scan(step: Step) -> Sequence[Value]:
+def _scan(step: Step) -> dict[str, Any]:
     count, dimension = step.get("operandSegmentSizes")[0], step.get("dimension")
-    first = step.operands[0].shape if count else None
-    if not isinstance(first, Shape):
+    if not count:
         step.reject("it has no inputs", "Its inputs say how many steps there are.")
-    given = {"length": first.dimensions[dimension], "scan_dimension": dimension}
-    return step.apply("Scan", carries=len(step.operands) - count, **given)
+    length = step.shapes[0].dimensions[dimension]
+    return {"carries": len(step.operands) - count, "length": length, "scan_dimension": dimension}
 
 
 # Sizes that are operands.
@@ -213,9 +193,7 @@ def _dynamic_reshape(step: Step) -> Sequence[Value]:
     dynamic = any(isinstance(s, Shape) and s.is_dynamic for s in (shape, operand.shape))
     if not isinstance(shape, Shape) or not dynamic:
         return [step.bind("Reshape", operand, dimensions=_sizes(step, 1))]
-    sizes = _scalars(step, listed, shape.rank)
-    given = {"new_size_bounds": shape.dimensions, "dims_are_dynamic": shape.dynamic}
-    return step.apply("DynamicReshape", [operand, *sizes], **given)
+    return step.apply("DynamicReshape", [operand, *_scalars(step, listed, shape.rank)])
 
 
 def _scalars(step: Step, listed: Value, count: int) -> list[Value]:
@@ -229,14 +207,11 @@ def _scalars(step: Step, listed: Value, count: int) -> list[Value]:
         if len(parts) == count and all(part.shape is Shape("s32") for part in parts):
             step.builder.folded.update(map(id, [whole, *made]))
             return parts
-    scalars = []
-    for index in range(count):
-        one = step.bind("Slice", listed, start_indices=(index,), limit_indices=(index + 1,))
-        scalar = step.bind("Reshape", one, dimensions=())
-        if scalar.shape is not Shape("s32"):
-            scalar = step.bind("ConvertElementType", scalar, new_element_type="s32")
-        scalars.append(scalar)
-    return scalars
+    ones = [
+        step.bind("Slice", listed, start_indices=(index,), limit_indices=(index + 1,))
+        for index in range(count)
+    ]
+    return step.promoted([step.bind("Reshape", one, dimensions=()) for one in ones], [Shape("s32")])
 
 
 def _dynamic_pad(step: Step) -> Sequence[Value]:
@@ -263,38 +238,19 @@ def _dynamic_convolution(step: Step) -> Sequence[Value]:
 _HOST_CHANNELS = (2, 3)
 
 
-def replica_groups(step: Step, rows: Any = None) -> Sequence[Sequence[int]]:
-    """The replica groups; short ones are filled up with -1."""
-    rows = step.get("replica_groups") if rows is None else rows
-    return () if rows is None else ProcessLists().read(rows)
+def _shards(step: Step, at: int, label: str) -> dict[str, Any]:
+    """How many members' values a result holds, or how many share the operand."""
+    shapes: Any = step.shapes[at], step.results[at]
+    small, large = sorted([shape.dimensions[step.get(label)] for shape in shapes])
+    groups = () if small else ProcessLists().read(step.get("replica_groups"))
+    return {"shard_count": large // small if small else len(groups[0]) if groups else 1}
 
 
-def _shards(step: Step, value: Value, result: Any, dimension: int) -> int:
-    """How many members' values the result holds, or how many share the operand."""
-    shape: Any = value.shape
-    small, large = sorted((shape.dimensions[dimension], result.dimensions[dimension]))
-    groups = () if small else replica_groups(step)
-    return large // small if small else len(groups[0]) if groups else 1
-
-
-def _all_gather(step: Step) -> Sequence[Value]:
-    dimension, results = step.get("all_gather_dim"), []
-    for operand, shape in zip(step.operands, step.results, strict=True):
-        count = _shards(step, operand, shape, dimension)
-        results += step.apply("AllGather", [operand], shard_count=count)
-    return results
-
-
-def _reduce_scatter(step: Step) -> Sequence[Value]:
-    computation = step.region(0)
-    count = _shards(step, step.operands[0], step.result, step.get("scatter_dimension"))
-    operands = step.promoted(step.operands, computation.input_shapes)
-    return step.apply("ReduceScatter", operands, computation=computation, shard_count=count)
-
-
-def _for_each(name: str) -> Translation:
-    """One instruction for each operand."""
-    return lambda step: [step.apply(name, [operand])[0] for operand in step.operands]
+def _for_each(name: str, step: Step, joined: str = "") -> Sequence[Value]:
+    """One instruction for each operand; an attribute may name the dimension that it joins."""
+    given = [_shards(step, at, joined) if joined else {} for at in range(len(step.operands))]
+    pairs = zip(step.operands, given, strict=True)
+    return [step.apply(name, [operand], **more)[0] for operand, more in pairs]
 
 
 def _cross_replica_sum(step: Step) -> Sequence[Value]:
@@ -362,20 +318,22 @@ _DECLARED = {
 #: By StableHLO's name. What is declared under that name stands here only if there is more to it.
 TABLE: dict[str, Translation] = {
     **{name: declared(ours) for name, ours in (_DECLARED | _NAMED).items()},
-    "chlo.scan": _scan,
-    "stablehlo.all_gather": _all_gather,
-    "stablehlo.all_reduce": folding("AllReduce"),
-    "stablehlo.all_to_all": _for_each("AllToAll"),
+    "chlo.scan": declared("Scan", _scan),
+    "stablehlo.all_gather": partial(_for_each, "AllGather", joined="all_gather_dim"),
+    "stablehlo.all_reduce": partial(_fold, "AllReduce"),
+    "stablehlo.all_to_all": partial(_for_each, "AllToAll"),
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.case": _conditional,
     # StableHLO leaves out what is False there, and True in XLA.
     "stablehlo.cholesky": declared("Cholesky", lambda step: {"lower": step.get("lower", False)}),
-    "stablehlo.collective_broadcast": _for_each("CollectiveBroadcast"),
-    "stablehlo.collective_permute": _for_each("CollectivePermute"),
+    "stablehlo.collective_broadcast": partial(_for_each, "CollectiveBroadcast"),
+    "stablehlo.collective_permute": partial(_for_each, "CollectivePermute"),
     "stablehlo.compare": _compare,
-    "stablehlo.constant": _constant,
+    "stablehlo.constant": lambda step: [step.bind("Constant", literal=literal_of(step))],
     "stablehlo.cross-replica-sum": _cross_replica_sum,
-    "stablehlo.dot": declared("DotGeneral", _dot),
+    "stablehlo.dot": lambda step: step.apply(
+        "DotGeneral", dimension_numbers=DotDimensionNumbers((step.shapes[0].rank - 1,), (0,))
+    ),
     "stablehlo.dynamic_broadcast_in_dim": lambda step: step.apply(
         "BroadcastInDim", step.operands[:1], out_dim_size=_sizes(step, 1)
     ),
@@ -395,9 +353,11 @@ TABLE: dict[str, Translation] = {
     "stablehlo.pad": declared("Pad", _pad),
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.recv": _recv,
-    "stablehlo.reduce": folding("Reduce"),
-    "stablehlo.reduce_scatter": _reduce_scatter,
-    "stablehlo.reduce_window": folding("ReduceWindow"),
+    "stablehlo.reduce": partial(_fold, "Reduce"),
+    "stablehlo.reduce_scatter": lambda step: _fold(
+        "ReduceScatter", step, **_shards(step, 0, "scatter_dimension")
+    ),
+    "stablehlo.reduce_window": partial(_fold, "ReduceWindow"),
     "stablehlo.rng": _rng,
     "stablehlo.rng_bit_generator": declared(
         "RngBitGenerator", lambda step: {"output_shape": step.results[1]}
@@ -410,7 +370,7 @@ TABLE: dict[str, Translation] = {
         "SetDimensionSize",
         lambda step: {"to_bound": not step.result.dynamic[step.get("dimension")]},
     ),
-    "stablehlo.sort": _sort,
+    "stablehlo.sort": declared("Sort", _sort),
     "stablehlo.torch_index_select": _torch_index_select,
     "stablehlo.unary_einsum": _einsum,
     "stablehlo.while": _while,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -45,8 +47,8 @@ _DEADLY = (
 _NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
 #: By character: one more bracket is open, or one less.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
-_NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
-_registered = False
+_NO_PROGRAM = re.compile(r"[^\0\n{}()%]{1,4096}")
+_register = cache(stablehlo.register_stablehlo_passes)
 
 
 class Program(NamedTuple):
@@ -62,18 +64,12 @@ class Program(NamedTuple):
     exported: jax.export.Exported | None = None
 
 
-def _is_path(source: Any, suffixes: tuple[str, ...]) -> bool:
-    """Whether a source names a file: a path, or a string that ends so or that a file has."""
-    if not isinstance(source, str):
-        return isinstance(source, os.PathLike)
-    if _NO_PROGRAM.fullmatch(source) is None or "\0" in source:
-        return False
-    return source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
-
-
 def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
     """A program's text or bytes: `source` itself, or what is in the file that it names."""
-    if _is_path(source, suffixes):
+    is_path = isinstance(source, os.PathLike)
+    if isinstance(source, str) and _NO_PROGRAM.fullmatch(source):
+        is_path = source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
+    if is_path:
         try:
             with open(source, "rb") as file:
                 return file.read()
@@ -153,29 +149,44 @@ def _deadly(text: str, refusal: Refusal) -> ImportError_:
 
     The parser reads a text that is cut off until it misses the rest, unless it dies before.
     """
+
+    def dies(part: str) -> bool:
+        found = refusal_of(part)
+        return found is not None and found.died
+
     # Where it does not end, each try takes seconds.
-    at, is_whole = (0, True) if refusal.is_slow else first_failing(text, _dies)
+    at, is_whole = (0, True) if refusal.is_slow else first_failing(text, dies)
     if is_whole:
         problem = f"MLIR's parser or verifier dies of the program: {refusal.problem}"
         return explain(ImportError_, SUBJECT, problem, (), _DEADLY)
     return refused_at(text, at, f"MLIR's parser dies of this line: {refusal.problem}", _DEADLY)
 
 
-def _dies(text: str) -> bool:
+def refusal_of(text: str, stand_ins: Mapping[str, str] | None = None) -> Refusal | None:
+    """Why a text is no program; None for one."""
     try:
-        sent(text)
+        sent(text, stand_ins)
     except Refusal as refusal:
-        return refusal.died
-    return False
+        return refusal
+    return None
 
 
-def read_module(source: str | bytes) -> Any:
-    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote."""
+def read_module(source: str | bytes, passes: str = "") -> Any:
+    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote.
+
+    Its functions go through some of StableHLO's passes.
+    """
     try:
         with _shared.context_for(source):
-            return ir.Module.parse(source)
+            module = ir.Module.parse(source)
+            if passes:
+                _register()
+                PassManager.parse(f"builtin.module(func.func({passes}))").run(module.operation)
+            return module
     except ir.MLIRError as error:
-        raise _refused(error) from None
+        said = [(each.location, each.message) for each in error.error_diagnostics]
+        place, problem = said[0] if said else ("", f"MLIR cannot read it: {error}")
+        raise located(place, problem, (), advice_for(problem)) from None
 
 
 class _SharedContext(threading.local):
@@ -185,16 +196,14 @@ class _SharedContext(threading.local):
     """
 
     most = 1 << 20
-
-    def __init__(self) -> None:
-        self.context: Any = None
-        self.left = 0
+    context: Any = None
+    left = 0
 
     def context_for(self, source: str | bytes) -> Any:
         """The context in which to read a program; a long one has one of its own."""
         if len(source) > self.most:
             return _new_context()
-        if self.context is None or len(source) > self.left:
+        if len(source) > self.left:
             self.context, self.left = _new_context(), self.most
         self.left -= len(source)
         return self.context
@@ -231,10 +240,9 @@ def _check_nesting(text: str) -> None:
         return
     quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
     deep = _depths(quiet.encode("latin-1", "replace")) > _MOST_NESTED
-    if not deep.any():
-        return
-    where = int(np.argmax(deep))
-    raise refused_at(text, where, f"more than {_MOST_NESTED} brackets within each other", _NESTED)
+    if deep.any():
+        problem = f"more than {_MOST_NESTED} brackets within each other"
+        raise refused_at(text, int(np.argmax(deep)), problem, _NESTED)
 
 
 def _depths(text: bytes) -> np.ndarray:
@@ -250,34 +258,12 @@ def _check_strings(text: str) -> None:
         raise refused_at(text, error.start, "half of a surrogate pair", _UTF8) from None
     if _HIGH.search(text) is None:
         return
+
+    def unescaped(match: re.Match[bytes]) -> bytes:
+        return match[0] if match[1] == b"\\" else bytes.fromhex(match[1].decode())
+
     for match in _STRING.finditer(text):
         try:
-            _ESCAPE.sub(_unescaped, match[0].encode()).decode()
+            _ESCAPE.sub(unescaped, match[0].encode()).decode()
         except UnicodeDecodeError:
             raise refused_at(text, match.start(), "a string that is no UTF-8", _UTF8) from None
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    return match[0] if match[1] == b"\\" else bytes([int(match[1], 16)])
-
-
-def _refused(error: Any) -> ImportError_:
-    """Our error for what MLIR's parser, verifier or passes say of a program that lives here."""
-    diagnostics = list(error.error_diagnostics)
-    if not diagnostics:
-        return explain(ImportError_, SUBJECT, "MLIR cannot read it", [str(error)[:300]], ADVICE)
-    first = diagnostics[0]
-    return located(first.location, first.message, (), advice_for(first.message))
-
-
-def legalised(module: Any, passes: str) -> None:
-    """Runs passes of MLIR's on the functions of a module, in place."""
-    global _registered
-    if not _registered:
-        stablehlo.register_stablehlo_passes()
-        _registered = True
-    try:
-        with module.context:
-            PassManager.parse(f"builtin.module(func.func({passes}))").run(module.operation)
-    except ir.MLIRError as error:
-        raise _refused(error) from None

@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from minixla.core.errors import ImportError_, explain
+from minixla.core.operation import Names
 
 SUBJECT = "import_stablehlo"
 ADVICE = "Give a StableHLO module as MLIR text, bytecode or a portable artifact."
@@ -49,16 +50,13 @@ _SHOWN = 100
 _LONGEST_OPERATION = 1 << 16
 # What the line begins with that follows an operation.
 _NEXT = re.compile(r'\s*(?:[%}^#!"@]|//|\w+\.\w|(?:return|call|module)\b|\Z)')
-_MARK = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[][(){}<>:\n]')
+_MARK = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|->|[][(){}<>:\n]')
 
 
 def callees_first(
     callees: Mapping[str, Iterable[str]], recursive: Callable[[str], Exception]
 ) -> list[str]:
-    """The names of functions, each after those that it calls, of which others are left out.
-
-    Raises what `recursive` gives for one that calls itself.
-    """
+    """The functions, each after those that it calls; raises `recursive(name)` for a circle."""
     try:
         order = [*TopologicalSorter(callees).static_order()]
     except CycleError as error:
@@ -82,16 +80,17 @@ def advice_for(problem: str) -> str:
     return next(found, _RULE)
 
 
-def refused_at(text: str, position: int, found: str, advice: str = _SYNTAX) -> ImportError_:
+def refused_at(
+    text: str, at: int, problem: str, advice: str = _SYNTAX, given: Names = (), subject: str = ""
+) -> ImportError_:
     """The error for a place in a text."""
-    line = text.count("\n", 0, position) + 1
-    column = position - (text.rfind("\n", 0, position) + 1) + 1
-    shown = _shown(text, line, column)
-    return explain(ImportError_, SUBJECT, f"line {line}, column {column}: {found}", shown, advice)
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    place = f'"-":{line}:{column}'
+    return located(place, problem, given, advice, text, subject)
 
 
 def located(
-    location: Any, problem: str, given: Iterable[str], advice: str, source: str | None = None
+    location: Any, problem: str, given: Names, advice: str, source: str = "", subject: str = ""
 ) -> ImportError_:
     """An error that names a place of MLIR's; of `source` it shows the line and the types."""
     where, shown = "", []
@@ -99,10 +98,10 @@ def located(
     if match is not None:
         file = "" if match[1] == "-" else f"{match[1]}, "
         where = f"{file}line {match[2]}, column {match[3]}: "
-        if source is not None and not file:
+        if source and not file:
             shown = _shown(source, int(match[2]), int(match[3]))
     problem = f"{where}{problem.strip()[:500].rstrip('.')}"
-    return explain(ImportError_, SUBJECT, problem, [*shown, *given], advice)
+    return explain(ImportError_, subject or SUBJECT, problem, [*shown, *given], advice)
 
 
 def _shown(text: str, line: int, column: int) -> list[str]:
@@ -118,7 +117,9 @@ def _shown(text: str, line: int, column: int) -> list[str]:
     part = whole[left : left + _SHOWN].strip()
     types = _types(text, start + column - 1)
     beyond = [f"types {types[: 2 * _SHOWN]}"] if types and types not in part else []
-    return [printable(each) for each in (part, *beyond) if each]
+    shown = [each for each in (part, *beyond) if each]
+    # As every terminal takes them.
+    return [x.encode(errors="backslashreplace").decode().replace("\0", "\\0") for x in shown]
 
 
 def _types(text: str, start: int) -> str:
@@ -138,8 +139,3 @@ def _types(text: str, start: int) -> str:
             types = text[colon : match.start()] if colon >= 0 else ""
             return " ".join(types.partition(" loc(")[0].split())
     return ""
-
-
-def printable(text: str) -> str:
-    """A text that every terminal takes."""
-    return text.encode(errors="backslashreplace").decode().replace("\0", "\\0")

@@ -76,7 +76,13 @@ def _annotation(operation: Any) -> str | None:
         return name
     attributes = operation.attributes
     if name == "func.func":
-        return _of_function(attributes)
+        for key, what in _OF_ARGUMENTS.items():
+            for index, each in enumerate(attributes.get(key, ())):
+                match = _SHARDING.search(str(each))
+                if match is not None:
+                    function = ir.StringAttr(attributes["sym_name"]).value
+                    return f"{match[1]} of {what} {index} of @{function}"
+        return None
     if name == "stablehlo.custom_call":
         target = ir.StringAttr(attributes["call_target_name"]).value
         if target.startswith(PLACEMENTS):
@@ -85,14 +91,4 @@ def _annotation(operation: Any) -> str | None:
         match = _SHARDING.search(f"{each} {attributes[each]}" if "frontend" in each else each)
         if match is not None:
             return f"{match[1]} of {name}"
-    return None
-
-
-def _of_function(attributes: Any) -> str | None:
-    for key, what in _OF_ARGUMENTS.items():
-        for index, each in enumerate(attributes.get(key, ())):
-            match = _SHARDING.search(str(each))
-            if match is not None:
-                function = ir.StringAttr(attributes["sym_name"]).value
-                return f"{match[1]} of {what} {index} of @{function}"
     return None

@@ -22,19 +22,10 @@ _LEFT_OUT: dict[str, Any] = {
     "padding": (0, 0),
     "window_reversal": False,
 }
-_LAST = Enumeration()
 
 
 class Step:
-    """An operation, its operands as our values, and the graph that it goes to.
-
-    Attributes:
-        operation: MLIR's.
-        name: its full name.
-        builder: makes the graph.
-        module: what knows the functions and translates regions.
-        operands: our values of its operands.
-    """
+    """An operation of MLIR's, its operands as our values, and the graph that it goes to."""
 
     __slots__ = ("builder", "module", "name", "operands", "operation")
 
@@ -45,28 +36,18 @@ class Step:
         self.module = module
         self.operands = builder.values_of(operation.operands)
 
-    @property
-    def attributes(self) -> Any:
-        """MLIR's attributes by name."""
-        return self.operation.attributes
-
     def raw(self, name: str) -> Any:
         """An attribute of MLIR's, or None."""
-        return self.attributes.get(name, None)
+        return self.operation.attributes.get(name, None)
 
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute as Python's value; `default` where it is left out."""
-        return plain(self.attributes[name]) if name in self.attributes else default
+        attribute = self.raw(name)
+        return default if attribute is None else plain(attribute)
 
-    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """A list of integers; `default` where it is left out."""
-        if name not in self.attributes:
-            return tuple(default)
-        return tuple([int(each) for each in plain(self.attributes[name])])
-
-    def choice(self, name: str, default: str | None = None) -> str | None:
-        """The name of one of several."""
-        return _LAST.read(str(self.attributes[name])) if name in self.attributes else default
+    def choice(self, name: str) -> str:
+        """The name of one of several; nothing where it is left out."""
+        return Enumeration().read(str(self.raw(name) or ""))
 
     @property
     def shapes(self) -> list[Any]:
@@ -92,23 +73,23 @@ class Step:
     def apply(
         self, name: str, operands: Sequence[Value] | None = None, **given: Any
     ) -> Sequence[Value]:
-        """The results of one of our operations, by XLA's name, by default on the same operands.
-
-        Attributes that are not given are read as the operation declares them.
-        """
-        operation = REGISTRY[name]
-        record = operation(*self._read(operation, given | self.module.details(self)))
+        """The results of one of our operations: see `record`; by default on the same operands."""
+        record = self.record(name, **given)
         return self.builder.apply(record, self.operands if operands is None else operands)
 
-    def _read(self, operation: type[Operation], given: dict[str, Any]) -> list[Any]:
-        """What an operation declares: from attributes, regions and the type of the result."""
+    def record(self, name: str, **given: Any) -> Operation:
+        """One of our operations by XLA's name, of some attributes.
+
+        Others are what it declares: from attributes, regions and the type of the result.
+        """
+        operation, given = REGISTRY[name], given | self.module.details
         own, found, regions = self.operation.attributes, [], 0
-        for name, field in operation.fields.items():
-            kind, label, value = field.kind, field.stablehlo, given.get(name, field.default)
+        for key, field in operation.fields.items():
+            kind, label, value = field.kind, field.stablehlo, given.get(key, field.default)
             if kind.holds_programs:
                 value = self.region(regions) if value is REQUIRED else value
                 regions += 1
-            elif name in given:
+            elif key in given:
                 pass
             elif label is None:
                 if kind.of_result is not None:
@@ -122,7 +103,7 @@ class Step:
                 rank = self.shapes[0].rank - 2 * ("dimension_numbers" in operation.fields)
                 value = (_LEFT_OUT[label],) * rank
             found.append(value)
-        return found
+        return operation(*found)
 
     def _value(self, kind: Attribute, label: str) -> Any:
         """The value of an attribute."""
@@ -141,18 +122,14 @@ class Step:
         return self.builder.bind(name, *operands, **attributes)
 
     def promoted(self, values: Sequence[Value], shapes: Iterable[AnyShape]) -> list[Value]:
-        """Values in the element types of `shapes`, the first of which come again after the last.
-
-        Computations may be written for wider ones.
-        """
-        return [
-            self.bind("ConvertElementType", value, new_element_type=shape.element_type)
-            if isinstance(shape, Shape)
-            and isinstance(value.shape, Shape)
-            and value.shape.element_type is not shape.element_type
-            else value
-            for value, shape in zip(values, cycle(shapes), strict=False)
-        ]
+        """Values in the element types of `shapes`, the first of which come again after the last."""
+        found = []
+        for value, shape in zip(values, cycle(shapes), strict=False):
+            kinds = [each.element_type for each in (value.shape, shape) if isinstance(each, Shape)]
+            if len(set(kinds)) == 2:  # computations may be written for wider ones
+                value = self.bind("ConvertElementType", value, new_element_type=kinds[1])
+            found.append(value)
+        return found
 
     def inlined(self, function: Callable[..., Any]) -> list[Value]:
         """The results of a function of the operands, instruction by instruction."""
@@ -160,13 +137,7 @@ class Step:
 
     def region(self, number: int) -> Graph:
         """A region that reads nothing from outside but constants."""
-        graph, captured = self.module.region(self, number)
-        if captured:
-            self.reject(
-                f"its region {number} reads values from outside",
-                "XLA's computations are closed: pass the values as operands.",
-            )
-        return graph
+        return self.module.region(self, number)
 
     def regions(self) -> tuple[list[Builder], list[Value]]:
         """All regions, and the outer values that some read: the last inputs of each of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -76,21 +76,18 @@ _MOST_NUMBERS = 1 << 20
 
 
 def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attribute) -> Any:
-    """An attribute as Python's number, string, boolean or tuple, or NumPy's array.
+    """An attribute as Python's number, string, boolean or tuple, or NumPy's array; else `other`'s.
 
-    What is none of these becomes what `other` gives.
-
-    Raises:
-        UnreadableError: it is an array of very many numbers, of which a program writes one.
+    UnreadableError for an array of very many numbers, of which a program writes one.
     """
     if isinstance(attribute, _SIMPLE):
         return attribute.value
-    if isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
+    if isinstance(attribute, _DENSE):
         view = np.asarray(attribute)
         if view.size > _MOST_NUMBERS:
             raise UnreadableError(f"the attribute {_short(attribute)} is too large")
         return view.copy()
-    if isinstance(attribute, _DENSE_ARRAYS):
+    if isinstance(attribute, _LISTS):
         return tuple(attribute)
     if isinstance(attribute, ir.ArrayAttr):
         return tuple([plain(each, other) for each in attribute])
@@ -98,57 +95,37 @@ def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attrib
 
 
 _SIMPLE = (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr, ir.BoolAttr, ir.FlatSymbolRefAttr)
-_DENSE_ARRAYS = (
-    ir.DenseBoolArrayAttr,
-    ir.DenseI8ArrayAttr,
-    ir.DenseI16ArrayAttr,
-    ir.DenseI32ArrayAttr,
-    ir.DenseI64ArrayAttr,
-    ir.DenseF32ArrayAttr,
-    ir.DenseF64ArrayAttr,
-)
+_DENSE = (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
+_MEMBERS = ("Bool", "I8", "I16", "I32", "I64", "F32", "F64")
+_LISTS = tuple([getattr(ir, f"Dense{member}ArrayAttr") for member in _MEMBERS])
 
 # What MLIR's Python interface gives as a buffer; others are read from their text.
 _INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
 _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
-
-
 _RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
 
 
-def literal_of(operation: Any, name: str, shape: Shape, large: Mapping[str, np.ndarray]) -> Literal:
-    """The constant that attribute `name` of an operation holds; its bytes may be in `large`.
-
-    Raises:
-        UnreadableError: the attribute is not written out in the program.
-    """
+def literal_of(step: Any) -> Literal:
+    """The value of a constant; UnreadableError where the program does not write it out."""
+    shape, large = step.result, step.module.constants
     if shape.element_type.stablehlo not in _BUFFERS:
-        text = operation.get_asm(large_elements_limit=None)
-        return _large(text, shape, large) or _literal_from_text(text, shape)
-    attribute = operation.attributes[name]
-    if not isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
+        text = step.operation.get_asm(large_elements_limit=None)
+    else:
+        attribute = step.raw("value")  # there is no such Python class for others
+        if isinstance(attribute, _DENSE):
+            if shape.size and attribute.is_splat:
+                # A view of one number, however large the constant is.
+                return Literal.splat(np.asarray(attribute)[(0,) * shape.rank], shape)
+            return _literal(np.array(attribute).astype(shape.dtype), shape)
         text = str(attribute)
-        found = _large(text, shape, large)
-        if found is None:
-            raise UnreadableError(f"the constant is no dense array: {_short(text)}")
-        return found
-    if shape.size and attribute.is_splat:
-        # A view of one number, however large the constant is.
-        return Literal.splat(np.asarray(attribute)[(0,) * shape.rank], shape)
-    return _literal(np.array(attribute).astype(shape.dtype), shape)
-
-
-def _large(text: str, shape: Shape, large: Mapping[str, np.ndarray]) -> Literal | None:
-    """The constant that stands beside the program; None where it is in it."""
     match = _RESOURCE.search(text[:1000])
-    data = None if match is None else large.get(match[1])
-    if data is None:
-        return None
-    if shape.dtype == np.bool_:
-        data = data != 0
-    return _literal(data.view(shape.dtype), shape)
+    if match is None or match[1] not in large:
+        return _literal_from_text(text, shape)
+    # It stands beside the program.
+    data = large[match[1]]
+    return _literal((data != 0 if shape.dtype == np.bool_ else data).view(shape.dtype), shape)
 
 
 def _literal(array: np.ndarray, shape: Shape) -> Literal:
@@ -158,21 +135,17 @@ def _literal(array: np.ndarray, shape: Shape) -> Literal:
 
 
 def _literal_from_text(text: str, shape: Shape) -> Literal:
-    kind = shape.element_type
-    match = _VALUE.search(text)
+    kind, match = shape.element_type, _VALUE.search(text)
     if match is None:
         raise UnreadableError(f"the constant is no dense array: {_short(text)}")
     body = match[1].strip()
     if body.startswith('"0x'):
         array = np.frombuffer(bytes.fromhex(body[3:-1]), shape.dtype)
     else:
-        numbers = _NUMBER.findall(body)
-        if kind.is_complex:
-            parts = [_number(each, kind.real) for each in numbers]
-            array = np.empty(len(parts) // 2, shape.dtype)
-            array.real, array.imag = parts[::2], parts[1::2]
-        else:
-            array = np.array([_number(each, kind) for each in numbers], shape.dtype)
+        part = kind.real if kind.is_complex else kind
+        numbers = [_number(each, part) for each in _NUMBER.findall(body)]
+        # Of complex numbers the parts lie behind each other.
+        array = np.array(numbers, part.dtype).view(shape.dtype)
     if not shape.size:
         array = array[:0]  # one number may be written for none
     if array.size == 1:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import binascii
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.element_types import ElementType
+from minixla.interop.values import ELEMENTS
 
 #: Characters; shorter ones are MLIR's.
 _LARGE = 1 << 16
@@ -24,7 +25,7 @@ _NAME = "minixla_text"
 _BEFORE = re.compile(r'\b(?:stablehlo|chlo)\.constant(?:"\(\)\s*<?\{\s*value\s*=)?\s*\Z')
 _AFTER = re.compile(r'"?>\s*:\s*tensor<((?:\d{1,18}x)+)(complex<f\d\d>|[a-z]\w*)>')
 _NEAR = 200
-_ELEMENTS = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
+_OPENING = re.compile(rb'dense<(?:("0x)|\[)')
 # Numbers of these are rounded once, as MLIR rounds them.
 _LISTED = frozenset(
     ["f16", "f32", "f64", *[f"{u}i{bits}" for u in ("", "u") for bits in (8, 16, 32)]]
@@ -43,7 +44,7 @@ def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.nd
     if len(source) < _LARGE:
         return source, constants
     text = source if isinstance(source, bytes) else source.encode(errors="surrogatepass")
-    resource, values = f"dense_resource<{_NAME}", _values(text)
+    resource, values = f"dense_resource<{_NAME}", [*_values(text)]
     if not values or resource.encode() in text:
         return source, constants
     parts: list[bytes] = []
@@ -53,13 +54,10 @@ def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.nd
         after = _AFTER.match(text[end : end + _NEAR].decode("latin-1"))
         if after is None or not _BEFORE.search(head.removesuffix("dense<")):
             continue
-        kind = _ELEMENTS.get(after[2])
         sizes = [int(each) for each in after[1][:-1].split("x")]
         try:
-            if kind is None:
-                continue
-            data = reader(text, start, end, kind, sizes)
-        except (ValueError, OverflowError):  # MLIR says what is wrong
+            data = reader(text, start, end, ELEMENTS[after[2]], sizes)
+        except (KeyError, ValueError, OverflowError):  # MLIR says what is wrong
             continue
         parts += [text[done : start - len("dense<")], f"{resource}{len(constants)}".encode()]
         constants[f"{_NAME}{len(constants)}"] = data.reshape(-1).view(np.uint8)
@@ -71,22 +69,17 @@ def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.nd
     return whole, constants
 
 
-def _values(text: bytes) -> list[tuple[int, int, _Reader]]:
+def _values(text: bytes) -> Iterator[tuple[int, int, _Reader]]:
     """Where the value of each large constant begins and ends, and what reads it."""
-    found, own = [], len("dense<")
-    for opening, closing, reader in (
-        (b'dense<"0x', b'"', _hexadecimal),
-        (b"dense<[", b">", _listed),
-    ):
-        start = text.find(opening)
-        while start >= 0:
-            end = text.find(closing, start + own + 1)
-            if end < 0:
-                break
-            if end - start >= _LARGE:
-                found.append((start + own, end, reader))
-            start = text.find(opening, end)
-    return sorted(found, key=lambda each: each[0])
+    match = _OPENING.search(text)
+    while match is not None:
+        closing, reader = (b'"', _hexadecimal) if match[1] else (b">", _listed)
+        end = text.find(closing, match.end())
+        if end < 0:
+            return
+        if end - match.start() >= _LARGE:
+            yield match.start() + len("dense<"), end, reader
+        match = _OPENING.search(text, end)
 
 
 def _hexadecimal(
@@ -128,7 +121,11 @@ def _listed(
                 numbers = np.fromstring(piece.translate(_BLANKS), wide, sep=" , ")
             except DeprecationWarning:
                 raise ValueError("no numbers") from None
-        rounded = _rounded(numbers, kind)
+        # In the type of the constant, where that can hold them.
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = numbers.astype(kind.dtype)
+        if kind.is_integer and not np.array_equal(rounded, numbers):
+            raise ValueError("a number that does not fit")
         data[filled : filled + rounded.size] = rounded
         filled += rounded.size
         start = until
@@ -138,12 +135,3 @@ def _listed(
     if filled != data.size or b"".join(structure) != expected:
         raise ValueError("not as its type")
     return data
-
-
-def _rounded(numbers: np.ndarray, kind: ElementType) -> np.ndarray:
-    """Numbers in the type of a constant, where it can hold them."""
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = numbers.astype(kind.dtype)
-    if kind.is_integer and not np.array_equal(rounded, numbers):
-        raise ValueError("a number that does not fit")
-    return rounded

@@ -6,11 +6,8 @@ Functions that `jax.nn` has too take its arguments and give its results.
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
 from minixla.nn.activations import *
-from minixla.nn.attention import *
-from minixla.nn.losses import *
-from minixla.nn.normalization import *
+from minixla.nn.layers import *
 from minixla.nn.soft_functions import *
-from minixla.nn.windows import *
 from minixla.numpy import tanh
 from minixla.numpy.element_functions import offered
 

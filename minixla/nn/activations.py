@@ -13,6 +13,7 @@ from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program, weak_type_of
+from minixla.numpy.element_functions import named
 from minixla.numpy.operands import axis_of, kind_of, lifted, marked
 from minixla_ops.elementwise.operators import Adjustment, convert
 from minixla_ops.vocabulary.shorthand import full_like
@@ -40,6 +41,11 @@ _of_floats = _activation(inexact_type)
 _of_numbers = _activation(numeric_type)
 
 
+def _row(name: str, function: Callable[[Any], Any], text: str) -> Any:
+    """A function of floats, under its public name; `text` says what it gives."""
+    return _of_floats(named(function, name, f"{text} (JAX: nn.{name}).", __name__))
+
+
 # Piecewise linear. The ends of the pieces are where JAX has them, so derivatives there agree.
 
 
@@ -62,37 +68,14 @@ def hard_tanh(x: Any) -> Any:
     return ops.select(x > 1, full_like(x, 1), ops.select(x < -1, full_like(x, -1), x))
 
 
-@_of_floats
-def hard_sigmoid(x: Any) -> Any:
-    """relu6(x + 3) / 6 (JAX: nn.hard_sigmoid)."""
-    return relu6(x + 3) / 6
-
-
-@_of_floats
-def hard_silu(x: Any) -> Any:
-    """The product x * hard_sigmoid(x) (JAX: nn.hard_silu)."""
-    return x * hard_sigmoid(x)
-
-
-hard_swish = hard_silu
+hard_sigmoid = _row("hard_sigmoid", lambda x: relu6(x + 3) / 6, "relu6(x + 3) / 6")
+hard_silu = hard_swish = _row("hard_silu", lambda x: x * hard_sigmoid(x), "x * hard_sigmoid(x)")
 
 
 @_of_floats
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     """Where x >= 0, x; elsewhere negative_slope * x (JAX: nn.leaky_relu)."""
     return np.where(x >= 0, x, negative_slope * x)
-
-
-@_of_floats
-def sigmoid(x: Any) -> Any:
-    """The logistic function, 1 / (1 + exp(-x)) (JAX: nn.sigmoid)."""
-    return ops.logistic(x)
-
-
-@_of_floats
-def log_sigmoid(x: Any) -> Any:
-    """log(sigmoid(x)), without overflow (JAX: nn.log_sigmoid)."""
-    return -softplus(-x)
 
 
 @_of_floats
@@ -104,19 +87,11 @@ def softplus(x: Any) -> Any:
     return ops.select(is_above, x, full_like(x, 0)) + rest
 
 
-@_of_floats
-def silu(x: Any) -> Any:
-    """The product x * sigmoid(x) (JAX: nn.silu)."""
-    return x * ops.logistic(x)
-
-
-swish = silu
-
-
-@_of_floats
-def mish(x: Any) -> Any:
-    """The product x * tanh(softplus(x)) (JAX: nn.mish)."""
-    return x * np.tanh(softplus(x))
+sigmoid = _row("sigmoid", lambda x: ops.logistic(x), "The logistic function, 1 / (1 + exp(-x))")
+log_sigmoid = _row("log_sigmoid", lambda x: -softplus(-x), "log(sigmoid(x)), without overflow")
+silu = swish = _row("silu", lambda x: x * ops.logistic(x), "The product x * sigmoid(x)")
+mish = _row("mish", lambda x: x * np.tanh(softplus(x)), "The product x * tanh(softplus(x))")
+soft_sign = _row("soft_sign", lambda x: x / (abs(x) + 1), "The quotient x / (1 + |x|)")
 
 
 @_of_floats
@@ -160,12 +135,6 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     # 1 + erf cancels where x is negative: 16 bits would keep few digits.
     wide = convert(x, F32) if kind.bits < 32 else x
     return convert(0.5 * wide * (1.0 + ops.erf(math.sqrt(0.5) * wide)), kind)
-
-
-@_of_floats
-def soft_sign(x: Any) -> Any:
-    """The quotient x / (1 + |x|) (JAX: nn.soft_sign)."""
-    return x / (abs(x) + 1)
 
 
 @_of_floats

@@ -1,16 +1,23 @@
-"""The soft functions: sums of exponentials along axes, without overflow."""
+"""Sums of exponentials along axes, without overflow, and what they are for: attention, losses."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import ml_dtypes
+
 import minixla.numpy as np
 import minixla_ops as ops
+from minixla.core.element_types import S32
+from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
+from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy.operands import Axis, axes_of, inexact_operand, promoted, spread
+from minixla.numpy import operands
+from minixla.numpy.operands import Axis, axis_of, inexact_operand, operand_shape, spread
 from minixla.transforms import stop_gradient
+from minixla_ops.elementwise.operators import broadcast_to, convert
 
 
 @one_program("x", "where")
@@ -64,7 +71,7 @@ def logsumexp(
         An array, or with `return_sign` a pair of arrays.
     """
     if b is not None:
-        (a, b), _, _ = promoted("logsumexp", (a, b), inexact_type)
+        (a, b), _, _ = operands.promoted("logsumexp", (a, b), inexact_type)
         a = np.where(b != 0, a, -math.inf)
     a, axes = _taking_part(a, axis, where, "logsumexp")
     top = _top(np.real(a), axes)
@@ -86,7 +93,7 @@ def _taking_part(x: Any, axis: Axis, where: Any, subject: str) -> tuple[Any, tup
     x = inexact_operand(x, subject)
     if where is not None:
         x = np.where(where, x, -math.inf)
-    return x, axes_of(axis, x.ndim, subject)
+    return x, operands.axes_of(axis, x.ndim, subject)
 
 
 def _top(x: Any, axes: tuple[int, ...]) -> Any:
@@ -98,3 +105,148 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
 def _below_zero(x: Any, axes: tuple[int, ...]) -> Any:
     """How far x is below its maximum, as negative numbers."""
     return x - spread(_top(x, axes), axes, x)
+
+
+@one_program("query", "key", "value", "bias", "mask")
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> Any:
+    """Values, averaged with softmax(query * key) as weights (JAX: nn.dot_product_attention).
+
+    Args:
+        query: `[batch..., length, heads, size]`.
+        key: `[batch..., positions, key heads, size]`; the key heads divide the heads, and each
+            serves as many neighbouring ones.
+        value: `[batch..., positions, key heads, value size]`. All three are converted to their
+            common type.
+        bias: added to the scaled products; broadcasts with `[batch..., heads, length, positions]`.
+        mask: booleans that broadcast likewise: which positions each query sees.
+        scale: of the products; default: 1 / sqrt(size).
+        is_causal: whether a query sees no positions after its own.
+
+    Returns:
+        `[batch..., length, heads, value size]`. Weights of f16 and bf16 are computed in f32.
+
+    Raises:
+        ShapeError: query, key and value do not fit each other.
+
+    Source: A. Vaswani and others, Attention Is All You Need (2017).
+    """
+    query, key, value = operands.convert_all("dot_product_attention", [query, key, value])
+    shapes = [operand_shape(each, "dot_product_attention") for each in (query, key, value)]
+    _check(shapes)
+    *batch, length, heads, size = shapes[0].dimensions
+    positions, key_heads = shapes[1].dimensions[-3:-1]
+    kind = shapes[0].element_type
+    wide = operands.widened(kind)
+    grouped = (*batch, length, key_heads, heads // key_heads, size)
+    pairs = "...tkgh,...skh->...kgts"
+    query = np.reshape(query, grouped)
+    products = np.einsum(pairs, query, key, preferred_element_type=wide.dtype)
+    scores = np.reshape(products, (*batch, heads, length, positions))
+    scores = scores * (1 / math.sqrt(size) if scale is None else scale)
+    if bias is not None:
+        scores = convert(scores + bias, wide)
+    # Not -inf: a query that sees nothing gets the mean of all values, not NaN.
+    lowest = -0.7 * float(ml_dtypes.finfo(wide.dtype).max)
+    if mask is not None:
+        scores = np.where(mask, scores, lowest)
+    if is_causal:
+        scores = np.where(np.tri(length, positions, dtype=bool), scores, lowest)
+    weights = np.reshape(convert(softmax(scores), kind), products.shape)
+    averages = np.einsum("...kgts,...skh->...tkgh", weights, value)
+    return np.reshape(averages, (*batch, length, heads, shapes[2].dimensions[-1]))
+
+
+def _check(shapes: list[Shape]) -> None:
+    """Raises ShapeError where query, key and value do not fit each other."""
+    query, key, value = [shape.dimensions for shape in shapes]
+    if (
+        min(map(len, (query, key, value))) < 3
+        or not query[:-3] == key[:-3] == value[:-3]
+        or key[-3:-1] != value[-3:-1]
+        or query[-1] != key[-1]
+        or key[-2] == 0
+        or query[-2] % key[-2]
+    ):
+        names = ("query", "key", "value")
+        problem = "query, key and value do not fit each other"
+        given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
+        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
+        advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
+        advice += "key heads divide the heads."
+        raise explain(ShapeError, "dot_product_attention", problem, given, advice)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """1 at the position that each integer names, 0 elsewhere (JAX: nn.one_hot).
+
+    Args:
+        x: integers; those outside `[0, num_classes)` give zeros.
+        num_classes: the size of the new dimension.
+        dtype: of the result; default: the default float type.
+        axis: where the new dimension stands in the result.
+
+    Raises:
+        ShapeError: x has other elements than integers.
+        AttributeValueError: the axis is out of range, or num_classes negative.
+    """
+    kind = operands.requested_type(dtype, "one_hot", operands.default_float())
+    return convert(_is_class(x, num_classes, axis, "one_hot"), kind)
+
+
+def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
+    """Whether each integer names each class, along a new axis."""
+    shape = operand_shape(x, subject)
+    if not shape.element_type.is_integer:
+        advice = "Convert it: x.astype(mx.numpy.int32)."
+        raise explain(ShapeError, subject, "x does not hold integers", [f"x {shape}"], advice)
+    place = axis_of(axis, shape.rank + 1, subject)
+    if operands.static_int(count, subject, "num_classes") < 0:
+        raise explain(AttributeValueError, subject, f"num_classes is {count}", advice="Give >= 0.")
+    kind = shape.element_type
+    if kind.bits < 32 and count > 1 << (kind.bits - (kind.kind == "signed")):
+        x, kind = convert(x, S32), S32  # which holds all numbers of the classes
+    sizes = (*shape.dimensions[:place], count, *shape.dimensions[place:])
+    spread = broadcast_to(np.expand_dims(x, place), sizes)
+    return ops.eq(spread, ops.iota(Shape(kind, sizes), place))
+
+
+@one_program("logits", "labels")
+def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
+    """The cross-entropy of softmax(logits) with the labels, one value for each example.
+
+    Args:
+        logits: unnormalised log-probabilities of the classes along `axis`.
+        labels: integers without that dimension (those that name no class give 0), or probabilities
+            shaped like `logits`.
+        axis: the dimension of the classes.
+
+    Raises:
+        ShapeError: the labels fit neither form.
+        AttributeValueError: the axis is out of range.
+    """
+    logits = inexact_operand(logits, "cross_entropy")
+    sizes = operand_shape(logits, "cross_entropy").dimensions
+    place = axis_of(axis, len(sizes), "cross_entropy")
+    given = operand_shape(labels, "cross_entropy")
+    log_probabilities = log_softmax(logits, place)
+    if given.element_type.is_integer and given.dimensions == sizes[:place] + sizes[place + 1 :]:
+        is_label = _is_class(labels, sizes[place], place, "cross_entropy")
+        # Not a product: classes ruled out by logits of -inf must not give 0 * inf.
+        chosen = np.where(is_label, log_probabilities, 0)
+    elif given.dimensions == sizes:
+        chosen = labels * log_probabilities
+    else:
+        problem = "the labels fit the logits neither as classes nor as probabilities"
+        shown = [f"logits {operand_shape(logits, 'cross_entropy')}", f"labels {given}"]
+        advice = "Give integers without the class dimension, or probabilities of the logits' shape."
+        raise explain(ShapeError, "cross_entropy", problem, shown, advice)
+    return -np.sum(chosen, place)

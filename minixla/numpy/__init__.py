@@ -9,12 +9,9 @@ nothing that is traced they compute at once and return JAX arrays (in `mx.refere
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import linalg
-from minixla.numpy.averages import *
 from minixla.numpy.creation import *
-from minixla.numpy.differences import *
 from minixla.numpy.dtypes import *
 from minixla.numpy.dtypes import bool_ as bool
-from minixla.numpy.einsum import *
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
 from minixla.numpy.inverses import *
@@ -25,9 +22,10 @@ from minixla.numpy.manipulation import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
 from minixla.numpy.reductions import *
+from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 
-_HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
+_HELPERS = ("complex_functions", "element_functions", "index_parsing", "indexing")
 _array_methods.install_on(Tracer)
 __all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
 

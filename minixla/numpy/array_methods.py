@@ -12,12 +12,10 @@ import numpy as np
 
 import minixla.numpy as mnp
 from minixla.core.errors import ForeignCallError, ShapeError, explain
-from minixla.core.expressions import running_expression, text_of
-from minixla.core.source import Source, find_source
+from minixla.core.source import Source, find_source, running_expression, text_of
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
-from minixla.numpy.index_updates import IndexUpdates
-from minixla.numpy.indexing import getitem
+from minixla.numpy.indexing import IndexUpdates, getitem
 
 
 def _members(self: Tracer) -> Iterator[Any]:
@@ -84,21 +82,9 @@ def _block_until_ready(self: Tracer) -> Any:
 
 # NumPy's names of keywords where ours, which are JAX's, differ.
 _KEYWORDS = {"clip": {"a_min": "min", "a_max": "max"}}
-# Our functions that are a ufunc's methods.
-_OF_METHODS = {
-    ("reduce", "add"): "sum",
-    ("reduce", "multiply"): "prod",
-    ("reduce", "maximum"): "max",
-    ("reduce", "minimum"): "min",
-    ("reduce", "logical_and"): "all",
-    ("reduce", "logical_or"): "any",
-    ("accumulate", "add"): "cumsum",
-    ("accumulate", "multiply"): "cumprod",
-    ("accumulate", "maximum"): "cummax",
-    ("accumulate", "minimum"): "cummin",
-}
-
-
+# Our functions that are ufuncs' methods "reduce"; those that are "accumulate" begin with cum.
+_FOLDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+_FOLDS |= {"logical_and": "all", "logical_or": "any"}
 # What stands for functions that JAX has not either.
 _ADVICE = {
     "Ask for x.dtype": "common_type min_scalar_type",
@@ -162,7 +148,11 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         first, second = inputs
         inputs = (mnp.reshape(first, (*mnp.shape(first), *[1] * mnp.ndim(second))), second)
     if method in ("__call__", "outer"):
-        result = _called(name, inputs, options)
+        function = _ours(name) or _unsupported(name)
+        if options:
+            problem = f"the keyword {next(iter(options))} is not supported for traced values"
+            _refuse(name, problem, "Choose between values with mx.numpy.where.")
+        result = function(*inputs)
     else:
         result = _folded(name, method, inputs, options)
     return result if dtype is None else mnp.astype(result, dtype)
@@ -178,17 +168,9 @@ def _instead_of_out() -> str:
     return f"{rule}: use the function's result (x = x + y, not x += y, where x is a NumPy array)."
 
 
-def _called(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    function = _ours(name) or _unsupported(name)
-    if options:
-        problem = f"the keyword {next(iter(options))} is not supported for traced values"
-        _refuse(name, problem, "Choose between values with mx.numpy.where.")
-    return function(*inputs)
-
-
 def _folded(name: str, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    ours = _ours(_OF_METHODS.get((method, name), ""))
-    function = ours or _unsupported(f"{name}.{method}")
+    prefix = {"reduce": "", "accumulate": "cum"}.get(method, method)
+    function = _ours(prefix + _FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
     array, *rest = inputs
     given = {"axis": rest[0] if rest else 0, **_meant(options)}
     if given.get("where") is True:
@@ -231,10 +213,9 @@ def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
     return mnp
 
 
-_SAME_AS_FUNCTIONS = (
-    "mean std var clip conj conjugate round repeat dot copy ravel squeeze swapaxes diagonal trace "
-    "all any argmax argmin cumprod cumsum max min prod ptp sum choose nonzero searchsorted take"
-)
+_SAME_AS_FUNCTIONS = "mean std var clip conj conjugate round repeat dot copy ravel squeeze "
+_SAME_AS_FUNCTIONS += "swapaxes diagonal trace all any argmax argmin cumprod cumsum max min prod "
+_SAME_AS_FUNCTIONS += "ptp sum choose nonzero searchsorted take"
 
 
 def install_on(kind: type[Tracer]) -> None:

@@ -38,11 +38,6 @@ def minus_i_times(z: Any) -> Any:
     return ops.complex(ops.imag(z), -ops.real(z))
 
 
-def scaled(z: Any, factor: float) -> Any:
-    """The product of z and a real number, each part by itself."""
-    return ops.complex(ops.real(z) * factor, ops.imag(z) * factor)
-
-
 def square(z: Any) -> Any:
     """The square, whose real part neither cancels nor overflows early."""
     x, y = ops.real(z), ops.imag(z)
@@ -63,11 +58,6 @@ def exp2(z: Any) -> Any:
     sine = ops.select(is_open & (x == -math.inf), full_like(x, 0), ops.sin(angle))
     # No factor overflows before the product does.
     return ops.complex(half * cosine * half, ops.select(y == 0, y, half * sine * half))
-
-
-def sinh(z: Any) -> Any:
-    """The hyperbolic sine of complex numbers."""
-    return minus_i_times(ops.sin(i_times(z)))
 
 
 def _with_sign(size: Any, of: Any) -> Any:
@@ -143,11 +133,6 @@ def arccosh(z: Any) -> Any:
     return ops.complex(height, _with_sign(_angle_of_arccos(x, leg), y))
 
 
-def arcsinh(z: Any) -> Any:
-    """The inverse hyperbolic sine of complex numbers."""
-    return i_times(arcsin(minus_i_times(z)))
-
-
 def _inverse_roots(z: Any, offset: Any) -> Any:
     """1 / sqrt(z + offset), of z's image in the upper half-plane: there XLA's root is right."""
     return ops.rsqrt(ops.complex(ops.real(z) + offset, ops.abs(ops.imag(z))))
@@ -191,6 +176,9 @@ def _real_of_arctanh(x: Any, y: Any) -> Any:
     return ops.select((x == math.inf) | (y == math.inf), full_like(x, 0), result)
 
 
-def arctan(z: Any) -> Any:
-    """The arctangent of complex numbers."""
-    return minus_i_times(arctanh(i_times(z)))
+def _turned(function: Any) -> Any:
+    return lambda z: minus_i_times(function(i_times(z)))
+
+
+# -i sin(iz) is sinh(z), and so on.
+sinh, arcsinh, arctan = map(_turned, (ops.sin, arcsin, arctanh))

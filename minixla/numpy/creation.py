@@ -10,12 +10,13 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.element_types import ElementType, element_type
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.element_types import element_type
+from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer, host_array, not_a_value
+from minixla.core.tracing import host_array, not_a_value
 from minixla.numpy import operands
+from minixla.numpy.element_functions import named
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -40,16 +41,12 @@ def array(
     """
     kind = None if dtype is None else requested_type(dtype, "array")
     is_number = isinstance(object, (int, float, complex)) and not isinstance(object, np.generic)
-    result = object
     if isinstance(object, (list, tuple)):
-        result = _from_members(object, kind)
+        object = operands.from_members(object, kind)
     elif kind is not None and is_number:
-        result = _host_array(object, [object], kind)
-    rank = operand_shape(result, "array").rank
-    source = lifted(result)
-    if kind is not None:
-        is_pred = kind.kind == "pred"
-        source = mnp.astype(source, kind) if is_pred else lifted(convert(source, kind))
+        object = operands.of_host(object, [object], kind)
+    rank = operand_shape(object, "array").rank
+    source = lifted(object) if kind is None else mnp.astype(object, kind)
     return mnp.expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
 
 
@@ -60,37 +57,6 @@ def asarray(
     return array(a, dtype)
 
 
-def _from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
-    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
-    leaves: list[Any] = []
-    waiting = [members]
-    while waiting:
-        each = waiting.pop()
-        found = waiting if isinstance(each, (list, tuple)) else leaves
-        found.extend(each if found is waiting else [each])
-    if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
-        return _host_array(members, leaves, kind)
-    kind = common_type("array", *leaves) if kind is None else kind
-    return mnp.stack([array(each, kind) for each in members])
-
-
-def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
-    if kind is None and leaves:
-        kind = common_type("array", *leaves)
-    kind = kind or operands.default_float()
-    try:
-        return np.asarray(members, dtype=kind.dtype)
-    except OverflowError:
-        for leaf in leaves:
-            number = leaf.item() if isinstance(leaf, np.generic) else leaf
-            host_array(number, Shape(kind, ()), "array", "a member")
-        raise
-    except (ValueError, TypeError) as error:
-        problem = "no array can be made of this"
-        advice = f"Give numbers that {kind} has; lists of one level must be equally long."
-        raise explain(ShapeError, "array", problem, [str(error)], advice) from error
-
-
 def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_value") -> Any:
     try:
         return lifted(splat(value, shape))
@@ -99,24 +65,17 @@ def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_v
         raise
 
 
-def _of_number(name: str, number: int, shape: Any, dtype: Any) -> Any:
-    kind = requested_type(dtype, name, operands.default_float())
-    return _filled(number, Shape(kind, static_sizes(shape, name)))
+def _of_number(name: str, number: int, text: str) -> Any:
+    def made(shape: Any, dtype: Any = None) -> Any:
+        kind = requested_type(dtype, name, operands.default_float())
+        return _filled(number, Shape(kind, static_sizes(shape, name)))
+
+    return named(made, name, text)
 
 
-def zeros(shape: Any, dtype: Any = None) -> Any:
-    """Zeros of a shape: a size, or a sequence of them."""
-    return _of_number("zeros", 0, shape, dtype)
-
-
-def ones(shape: Any, dtype: Any = None) -> Any:
-    """Ones of a shape: a size, or a sequence of them."""
-    return _of_number("ones", 1, shape, dtype)
-
-
-def empty(shape: Any, dtype: Any = None) -> Any:
-    """An array of a shape, of zeros."""
-    return _of_number("empty", 0, shape, dtype)
+zeros = _of_number("zeros", 0, "Zeros of a shape: a size, or a sequence of them.")
+ones = _of_number("ones", 1, "Ones of a shape: a size, or a sequence of them.")
+empty = _of_number("empty", 0, "An array of a shape, of zeros.")
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
@@ -160,21 +119,17 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return full(own.dimensions, fill_value, own.element_type)
 
 
-def _numbers(subject: str, *bounds: Any) -> list[Any]:
-    """Arguments that must be known, as Python or NumPy scalars."""
-    found = []
+def _number(bound: Any) -> Any:
+    """A bound, which must be known, as a Python or NumPy scalar."""
+    if bound is None or isinstance(bound, (int, float)):
+        return bound
+    operand_shape(bound, "arange")
     advice = "Its bounds decide about its size: give Python numbers."
-    for bound in bounds:
-        if bound is None or isinstance(bound, (int, float)):
-            found.append(bound)
-            continue
-        operand_shape(bound, subject)
-        value = operands.concrete(bound, subject, advice)
-        if value.ndim or np.iscomplexobj(value):
-            problem, given = "a bound is not a real number", [f"given {bound!r}"]
-            raise explain(AttributeValueError, subject, problem, given, "Give real scalars.")
-        found.append(value[()])
-    return found
+    value = operands.concrete(bound, "arange", advice)
+    if value.ndim or np.iscomplexobj(value):
+        problem, given = "a bound is not a real number", [f"given {bound!r}"]
+        raise explain(AttributeValueError, "arange", problem, given, "Give real scalars.")
+    return value[()]
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
@@ -189,13 +144,17 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if not given:
         raise not_a_value(start, "arange", "start")
     kind = common_type("arange", *given) if dtype is None else requested_type(dtype, "arange")
-    start, stop, step = _numbers("arange", start, stop, step)
+    start, stop, step = map(_number, (start, stop, 1 if step is None else step))
     if stop is None:
         start, stop = 0, start
-    step = 1 if step is None else step
     if step == 0:
         raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
-    size = _steps(start, stop, step)
+    try:
+        size = max(0, math.ceil((stop - start) / step))
+    except (OverflowError, ValueError) as error:
+        problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
+        given = [f"start = {start}, stop = {stop}, step = {step}"]
+        raise explain(AttributeValueError, "arange", problem, given, advice) from error
     work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
     if kind.kind == "pred":
         return lifted(np.arange(start, stop, step).astype(np.bool_))
@@ -205,16 +164,6 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if start != 0:
         counted = counted + _filled(start, Shape(work), "arange", "start")
     return lifted(convert(counted, kind))
-
-
-def _steps(start: Any, stop: Any, step: Any) -> int:
-    """How many steps there are from `start` to before `stop`."""
-    try:
-        return max(0, math.ceil((stop - start) / step))
-    except (OverflowError, ValueError) as error:
-        problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
-        given = [f"start = {start}, stop = {stop}, step = {step}"]
-        raise explain(AttributeValueError, "arange", problem, given, advice) from error
 
 
 def linspace(
@@ -324,9 +273,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
     """A vector along dimension `place` of an array of `sizes`."""
-    sizes = list(sizes)
-    sizes[place] = operand_shape(vector, "meshgrid").size
-    return ops.broadcast_in_dim(vector, sizes, [place])
+    return ops.broadcast_in_dim(vector, operands.resized(sizes, place, vector.size), [place])
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
@@ -340,10 +287,8 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     kind = requested_type(dtype, "indices", operands.default_int())
     if sparse:
         return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
-    places = range(len(sizes))
-    return (
-        mnp.stack([ops.iota(Shape(kind, sizes), at) for at in places]) if sizes else zeros(0, kind)
-    )
+    found = [ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))]
+    return mnp.stack(found) if found else zeros(0, kind)
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:

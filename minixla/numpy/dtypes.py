@@ -102,16 +102,10 @@ _ARRAY_API_KINDS = {
     "complex floating": ("complex",),
     "numeric": ("signed", "unsigned", "float", "complex"),
 }
-_KINDS: dict[Any, tuple[str, ...]] = {
-    np.generic: ("pred", *_ARRAY_API_KINDS["numeric"]),
-    np.number: _ARRAY_API_KINDS["numeric"],
-    np.integer: _ARRAY_API_KINDS["integral"],
-    np.signedinteger: ("signed",),
-    np.unsignedinteger: ("unsigned",),
-    np.inexact: ("float", "complex"),
-    np.floating: ("float",),
-    np.complexfloating: ("complex",),
-}
+# NumPy's class of each kind, and its classes of several.
+_CLASSES = {"pred": np.bool_, "signed": signedinteger, "unsigned": unsignedinteger}
+_CLASSES |= {"float": floating, "complex": complexfloating}
+_ABSTRACT = {generic, number, integer, inexact, *_CLASSES.values()} - {np.bool_}
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -119,12 +113,11 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 
     Unlike NumPy's it counts bfloat16 and the narrower types among the floats and integers.
     """
-    if arg1 in _KINDS:
+    if arg1 in _ABSTRACT:
         return bool(np.issubdtype(arg1, arg2))
-    kinds = _KINDS.get(arg2) if isinstance(arg2, type) else None
-    if kinds is None:
+    if arg2 not in _ABSTRACT:
         return np.dtype(arg1) == np.dtype(arg2)
-    return _element_type(np.dtype(arg1)).kind in kinds
+    return issubclass(_CLASSES[_element_type(np.dtype(arg1)).kind], arg2)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

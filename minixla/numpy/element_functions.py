@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial, wraps
 from inspect import signature
 from types import FunctionType, ModuleType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
@@ -15,18 +15,18 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
+from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 Function = Callable[..., Any]
 Parameters = ParamSpec("Parameters")
-Row = TypeVar("Row")
 
 
-def named(function: Function, name: str, text: str) -> Any:
+def named(function: Function, name: str, text: str, module: str = "minixla.numpy") -> Any:
     """`function` as a public one of this name and docstring, for those that tables make."""
     function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = "minixla.numpy", text
+    function.__module__, function.__doc__ = module, text
     return function
 
 
@@ -43,36 +43,44 @@ PARAMETERS = {
 }
 
 
+class Row(NamedTuple):
+    """What a function of a family has of its own.
+
+    Attributes:
+        name: its public name.
+        fold: the monoid, or the function, that its result is made by.
+        filling: what stands in place of NaN; None where NaN counts.
+    """
+
+    name: str
+    fold: Any = None
+    filling: float | None = None
+
+
 def family(
     *operands: str, raises: str = "", **meanings: str
 ) -> Callable[
-    [Callable[Concatenate[str, Row, Parameters], Any]],
-    Callable[[str, Row, str], Callable[Parameters, Any]],
+    [Callable[Concatenate[Row, Parameters], Any]], Callable[..., Callable[Parameters, Any]]
 ]:
-    """Makes functions that are rows of a table: of a function of a name, a row and their arguments.
+    """Makes functions that are rows of a table: of a function of a row and their arguments.
 
-    What it decorates becomes a function of the name, the row and the docstring's first line; this
-    gives the public function, whose parameters the docstring lists.
-
-    Args:
-        operands: see `one_program`.
-        raises: what the docstrings say of errors.
-        meanings: of parameters, where they are not those of PARAMETERS.
+    What it decorates becomes a function of the name, the docstring's first line and the rest of the
+    row. The docstring goes on with `meanings` of parameters, or those of PARAMETERS, and `raises`.
     """
     known = {**PARAMETERS, **meanings}
 
     def maker(function: Any) -> Any:
-        parameters = list(signature(function).parameters)[2:]
+        parameters = list(signature(function).parameters)[1:]
         lines = ["Args:", *[f"    {each}: {known[each]}" for each in parameters]]
         sections = ["\n".join(lines), *([f"Raises:\n    {raises}"] if raises else [])]
 
-        def made(name: str, row: Row, text: str) -> Any:
+        def made(name: str, text: str, *rest: Any) -> Any:
             # A function of the public name, which Python's errors about calls say.
             own = FunctionType(function.__code__, function.__globals__, name, function.__defaults__)
             own.__kwdefaults__ = function.__kwdefaults__
             own.__qualname__ = name
             # Unlike a function within a function it adds no frame, which looking for users' would.
-            public = partial(own, name, row)
+            public = partial(own, Row(name, *rest))
             return one_program(*operands)(named(public, name, "\n\n".join([text, *sections])))
 
         return made
@@ -85,9 +93,8 @@ def offered(
 ) -> list[str]:
     """The names that a package offers, which stars have imported from its modules, and `also`.
 
-    They begin with no underscore, and name what the modules define themselves (but the `hidden`
-    ones, which hold nothing for users), numbers, None or dtypes. What the modules have imported is
-    taken out of the namespace.
+    They name what the modules define themselves (but the `hidden` ones, which hold nothing for
+    users), numbers, None or dtypes. What the modules have imported leaves the namespace.
     """
     package = namespace["__name__"]
     helpers = [f"{package}.{each}" for each in hidden]
@@ -106,8 +113,12 @@ def offered(
     return found
 
 
-def of_one(name: str, function: Callable[[Any], Any], text: str) -> Any:
-    """The function of an array that gives any array or number to `function`."""
+# Where rows of tables name no function, theirs is the operator or operation of that name.
+
+
+def of_one(name: str, text: str) -> Any:
+    """The function of any array or number that an operator is."""
+    function = getattr(operators, name)
 
     def public(x: Any, /) -> Any:
         operand_shape(x, name)
@@ -116,8 +127,9 @@ def of_one(name: str, function: Callable[[Any], Any], text: str) -> Any:
     return named(public, name, text)
 
 
-def of_two(name: str, function: Callable[[Any, Any], Any], text: str) -> Any:
+def of_two(name: str, text: str, function: Any = None) -> Any:
     """The function of two operands that an operator is."""
+    function = function or getattr(operators, name)
 
     def public(x1: Any, x2: Any, /) -> Any:
         try:
@@ -159,8 +171,9 @@ def refuse_complex(
         raise explain(ShapeError, name, problem, advice=advice)
 
 
-def of_inexact(name: str, function: Callable[[Any], Any], text: str) -> Any:
+def of_inexact(name: str, text: str, function: Any = None) -> Any:
     """The function of an array that converts integers and booleans to floats for `function`."""
+    function = function or getattr(ops, name)
 
     def of_one(x: Any, /) -> Any:
         if isinstance(x, Tracer):

@@ -7,7 +7,7 @@ functions whose results are booleans in `logic`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -18,17 +18,8 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions, operands
-from minixla.numpy.element_functions import (
-    by_parts,
-    in_f32,
-    named,
-    of_inexact,
-    of_one,
-    of_promoted,
-    of_two,
-    refuse_complex,
-    with_derivatives,
-)
+from minixla.numpy import element_functions as elements
+from minixla.numpy.element_functions import by_parts, in_f32, of_inexact, of_one, of_two
 from minixla.numpy.operands import default_float, inexact_operand, keep_weak, kind_of, lifted
 from minixla_ops.elementwise import binary, operators
 from minixla_ops.elementwise.operators import convert
@@ -36,41 +27,31 @@ from minixla_ops.vocabulary import shorthand
 
 # Operators.
 
-add = of_two("add", operators.add, "The sum; of booleans, their or.")
-subtract = of_two("subtract", operators.subtract, "The difference.")
-multiply = of_two("multiply", operators.multiply, "The product; of booleans, their and.")
-divide = true_divide = of_two("divide", operators.divide, "The quotient; of integers a float.")
-floor_divide = of_two("floor_divide", operators.floor_divide, "The quotient rounded down.")
-remainder = mod = of_two(
-    "remainder", operators.remainder, "What floor_divide leaves, with the sign of x2."
-)
-power = pow = of_two(
-    "power", operators.power, "x1 to the power of x2; a known integer x2 means repeated products."
-)
-bitwise_and = of_two("bitwise_and", operators.bitwise_and, "The and of each bit.")
-bitwise_or = of_two("bitwise_or", operators.bitwise_or, "The or of each bit.")
-bitwise_xor = of_two("bitwise_xor", operators.bitwise_xor, "The exclusive or of each bit.")
-left_shift = bitwise_left_shift = of_two(
-    "left_shift", operators.left_shift, "The bits of x1 moved up by x2 places."
-)
+add = of_two("add", "The sum; of booleans, their or.")
+subtract = of_two("subtract", "The difference.")
+multiply = of_two("multiply", "The product; of booleans, their and.")
+divide = true_divide = of_two("divide", "The quotient; of integers a float.")
+floor_divide = of_two("floor_divide", "The quotient rounded down.")
+remainder = mod = of_two("remainder", "What floor_divide leaves, with the sign of x2.")
+power = pow = of_two("power", "x1 to the power of x2; a known integer x2 means repeated products.")
+bitwise_and = of_two("bitwise_and", "The and of each bit.")
+bitwise_or = of_two("bitwise_or", "The or of each bit.")
+bitwise_xor = of_two("bitwise_xor", "The exclusive or of each bit.")
+left_shift = bitwise_left_shift = of_two("left_shift", "The bits of x1 moved up by x2 places.")
 right_shift = bitwise_right_shift = of_two(
-    "right_shift", operators.right_shift, "The bits of x1 moved down by x2 places; the sign stays."
+    "right_shift", "The bits of x1 moved down by x2 places; the sign stays."
 )
-maximum = of_two("maximum", operators.promoting(binary.Max()), "The greater; NaN wins.")
-minimum = of_two("minimum", operators.promoting(binary.Min()), "The smaller; NaN wins.")
-divmod = of_two("divmod", operators.divmod, "The pair of `floor_divide` and `remainder`.")
+maximum = of_two("maximum", "The greater; NaN wins.", operators.promoting(binary.Max()))
+minimum = of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min()))
+divmod = of_two("divmod", "The pair of `floor_divide` and `remainder`.")
 
-negative = of_one("negative", operators.negative, "The number with the other sign.")
-positive = of_one("positive", operators.positive, "The number itself.")
-absolute = abs = of_one(
-    "absolute", operators.absolute, "The absolute value, of complex numbers too."
-)
-bitwise_not = invert = bitwise_invert = of_one(
-    "bitwise_not", operators.bitwise_not, "Each bit the other way."
-)
+negative = of_one("negative", "The number with the other sign.")
+positive = of_one("positive", "The number itself.")
+absolute = abs = of_one("absolute", "The absolute value, of complex numbers too.")
+bitwise_not = invert = bitwise_invert = of_one("bitwise_not", "Each bit the other way.")
 
 
-@of_promoted(numeric_type)
+@elements.of_promoted(numeric_type)
 def fmod(x1: Any, x2: Any, /) -> Any:
     """What division rounded toward zero leaves, with the sign of x1; 0 of an integer by 0."""
     if kind_of(x2).is_integer:
@@ -78,35 +59,29 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return ops.rem(x1, x2)
 
 
-@of_promoted(inexact_type)
-def float_power(x1: Any, x2: Any, /) -> Any:
-    """x1 to the power of x2, as floats."""
-    return ops.pow(x1, x2)
+def _promoted(name: str, text: str, function: Any, adjust: Any = None) -> Any:
+    public = elements.named(lambda x1, x2, /: function(x1, x2), name, text)
+    return elements.of_promoted(adjust)(public)
 
 
-@of_promoted(inexact_type)
-def arctan2(x1: Any, x2: Any, /) -> Any:
-    """The angle of the point (x2, x1), in (-pi, pi]."""
-    return ops.atan2(x1, x2)
-
-
-atan2 = arctan2
-
-
-@of_promoted(None)
-def fmax(x1: Any, x2: Any, /) -> Any:
-    """The greater; of a NaN and a number, the number."""
-    return ops.select((x1 > x2) | (x2 != x2), x1, x2)
-
-
-@of_promoted(None)
-def fmin(x1: Any, x2: Any, /) -> Any:
-    """The smaller; of a NaN and a number, the number."""
-    return ops.select((x1 < x2) | (x2 != x2), x1, x2)
+float_power = _promoted("float_power", "x1 to the power of x2, as floats.", ops.pow, inexact_type)
+arctan2 = atan2 = _promoted(
+    "arctan2", "The angle of the point (x2, x1), in (-pi, pi].", ops.atan2, inexact_type
+)
+fmax = _promoted(
+    "fmax",
+    "The greater; of a NaN and a number, the number.",
+    lambda x1, x2: ops.select((x1 > x2) | (x2 != x2), x1, x2),
+)
+fmin = _promoted(
+    "fmin",
+    "The smaller; of a NaN and a number, the number.",
+    lambda x1, x2: ops.select((x1 < x2) | (x2 != x2), x1, x2),
+)
 
 
 @one_program()
-@of_promoted(inexact_type, is_real=True)
+@elements.of_promoted(inexact_type, is_real=True)
 def hypot(x1: Any, x2: Any, /) -> Any:
     """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
 
@@ -133,12 +108,12 @@ def _share(x: Any, result: Any) -> Any:
 
 
 # The scale has corners, where second derivatives of the formula are wrong.
-_hypot = with_derivatives(
+_hypot = elements.with_derivatives(
     _root_of_squares, lambda result, x, y: _share(x, result), lambda result, x, y: _share(y, result)
 )
 
 
-@of_promoted(inexact_type)
+@elements.of_promoted(inexact_type)
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, x2 where it is 0, 1 where it is greater."""
     at_zero = ops.select(x1 != x1, x1, x2)
@@ -146,7 +121,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     return ops.select(x1 < 0, shorthand.full_like(x1, 0), above)
 
 
-@of_promoted(inexact_type, is_real=True)
+@elements.of_promoted(inexact_type, is_real=True)
 def copysign(x1: Any, x2: Any, /) -> Any:
     """x1 with the sign of x2.
 
@@ -163,45 +138,49 @@ def bitwise_count(x: Any, /) -> Any:
     return ops.convert_element_type(ops.population_count(absolute(number)), "u8")
 
 
-exp = of_inexact("exp", ops.exp, "e to the power of x.")
-expm1 = of_inexact("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
-log = of_inexact("log", ops.log, "The natural logarithm.")
-log1p = of_inexact("log1p", ops.log1p, "log(1 + x), exact near 0.")
-sin = of_inexact("sin", ops.sin, "The sine of an angle in radians.")
-cos = of_inexact("cos", ops.cos, "The cosine of an angle in radians.")
-tan = of_inexact("tan", ops.tan, "The tangent of an angle in radians.")
-tanh = of_inexact("tanh", ops.tanh, "The hyperbolic tangent.")
-cosh = of_inexact("cosh", ops.cosh, "The hyperbolic cosine.")
-sqrt = of_inexact("sqrt", ops.sqrt, "The square root; NaN of negative numbers.")
-cbrt = of_inexact("cbrt", ops.cbrt, "The cube root.")
-reciprocal = of_inexact("reciprocal", lambda x: 1 / x, "1 / x.")
+exp = of_inexact("exp", "e to the power of x.")
+expm1 = of_inexact("expm1", "exp(x) - 1, exact near 0.")
+log = of_inexact("log", "The natural logarithm.")
+log1p = of_inexact("log1p", "log(1 + x), exact near 0.")
+sin = of_inexact("sin", "The sine of an angle in radians.")
+cos = of_inexact("cos", "The cosine of an angle in radians.")
+tan = of_inexact("tan", "The tangent of an angle in radians.")
+tanh = of_inexact("tanh", "The hyperbolic tangent.")
+cosh = of_inexact("cosh", "The hyperbolic cosine.")
+sqrt = of_inexact("sqrt", "The square root; NaN of negative numbers.")
+cbrt = of_inexact("cbrt", "The cube root.")
+reciprocal = of_inexact("reciprocal", "1 / x.", lambda x: 1 / x)
 deg2rad = radians = of_inexact(
-    "deg2rad", lambda x: x * (math.pi / 180), "An angle given in degrees, in radians."
+    "deg2rad", "An angle given in degrees, in radians.", lambda x: x * (math.pi / 180)
 )
 rad2deg = degrees = of_inexact(
-    "rad2deg", lambda x: x * (180 / math.pi), "An angle given in radians, in degrees."
+    "rad2deg", "An angle given in radians, in degrees.", lambda x: x * (180 / math.pi)
 )
 
 
-def _scaled_log(x: Any, factor: float) -> Any:
-    is_complex = kind_of(x).is_complex
-    scaled = complex_functions.scaled if is_complex else lambda x, factor: x * factor
-    return in_f32(lambda x: scaled(ops.log(x), factor), x)
+def _scaled(x: Any, factor: float) -> Any:
+    return by_parts(lambda part: part * factor, x)
 
 
-log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
-log10 = of_inexact("log10", lambda x: _scaled_log(x, 1 / math.log(10)), "The logarithm to base 10.")
+def _of_base(base: int, x: Any) -> Any:
+    return in_f32(lambda x: _scaled(ops.log(x), 1 / math.log(base)), x)
 
-_complex_exp2 = with_derivatives(
-    complex_functions.exp2, lambda result, z: complex_functions.scaled(result, math.log(2))
+
+log2 = of_inexact("log2", "The logarithm to base 2.", partial(_of_base, 2))
+log10 = of_inexact("log10", "The logarithm to base 10.", partial(_of_base, 10))
+
+_complex_exp2 = elements.with_derivatives(
+    complex_functions.exp2, lambda result, z: _scaled(result, math.log(2))
 )
-_complex_square = one_program()(with_derivatives(complex_functions.square, lambda result, z: z + z))
+_complex_square = one_program()(
+    elements.with_derivatives(complex_functions.square, lambda result, z: z + z)
+)
 
 
 exp2 = of_inexact(
     "exp2",
-    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
     "2 to the power of x.",
+    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
 )
 
 
@@ -218,7 +197,7 @@ def fabs(x: Any, /) -> Any:
     Raises:
         ShapeError: x is complex.
     """
-    refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
+    elements.refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
     return keep_weak(ops.abs(inexact_operand(x, "fabs")), x)
 
 
@@ -229,22 +208,23 @@ def sign(x: Any, /) -> Any:
     return keep_weak(ops.sign(lifted(x)), x)
 
 
-def _rounding(name: str, operation: Callable[[Any], Any], text: str) -> Any:
+def _rounding(name: str, text: str, function: Any = None) -> Any:
     """A function that leaves integers and booleans as they are."""
+    function = function or getattr(ops, name)
 
     def public(x: Any, /) -> Any:
         is_inexact, x = kind_of(x, name).is_inexact, lifted(x)
-        return keep_weak(operation(x), x) if is_inexact else x
+        return keep_weak(function(x), x) if is_inexact else x
 
-    return named(public, name, text)
+    return elements.named(public, name, text)
 
 
-floor = _rounding("floor", ops.floor, "The nearest integer that is not greater.")
-ceil = _rounding("ceil", ops.ceil, "The nearest integer that is not less.")
+floor = _rounding("floor", "The nearest integer that is not greater.")
+ceil = _rounding("ceil", "The nearest integer that is not less.")
 trunc = fix = _rounding(
     "trunc",
-    lambda x: ops.select(x < 0, ops.ceil(x), ops.floor(x)),
     "The nearest integer that is not farther from 0.",
+    lambda x: ops.select(x < 0, ops.ceil(x), ops.floor(x)),
 )
 
 
@@ -340,9 +320,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     Raises:
         ShapeError: an argument is complex.
     """
-    advice = "Clip the real and the imaginary part."
+    refusal = "complex numbers have no order", "Clip the real and the imaginary part."
     for each in [each for each in (arr, min, max) if each is not None]:
-        refuse_complex("clip", kind_of(each, "clip"), "complex numbers have no order", advice)
+        elements.refuse_complex("clip", kind_of(each, "clip"), *refusal)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
 

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import minixla.numpy as mnp
 from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer
-from minixla.numpy.operands import concrete, operand_shape
+from minixla.numpy.operands import concrete, from_members, operand_shape
 
 WHOLE = (None, None, None)
 
@@ -60,10 +58,9 @@ def _bound(value: Any) -> int | None:
         return operator.index(value)
     except (TypeError, ConcretizationError):
         problem = "a bound of a slice is not an integer that is known when the function is traced"
-        advice = (
-            "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box of a "
-            "fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
-        )
+        advice = "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box "
+        advice += "of a fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a "
+        advice += "mask."
         given = [f"given {value!r}"]
         raise explain(ConcretizationError, "indexing", problem, given, advice) from None
 
@@ -76,8 +73,7 @@ class Box(NamedTuple):
     strides: tuple[int, ...]
     reversed: tuple[int, ...]
     sizes: tuple[int, ...]
-    #: Whether an integer was out of bounds, and clamped.
-    is_clamped: bool
+    is_clamped: bool  # whether an integer was out of bounds
 
 
 @lru_cache(maxsize=8192)
@@ -138,28 +134,17 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
 class Entry(NamedTuple):
     """One member of an index."""
 
-    #: "new" (None), "slice", "scalar" (an integer, or a value without dimensions) or "array".
-    kind: str
-    #: (start, stop, step) of a slice, an int, or an array of integers.
-    value: Any
-    #: The operand's axis that it is for; -1 for "new".
-    axis: int
+    kind: str  # "new" (None), "slice", "scalar" (a value without dimensions, too) or "array"
+    value: Any  # (start, stop, step) of a slice, an int, or an array of integers
+    axis: int  # the operand's axis that it is for; -1 for "new"
 
 
 class Parsed(NamedTuple):
     """An index that holds values."""
 
-    #: The shape to give the operand first: True and False index an axis of size 1 in it.
-    sizes: tuple[int, ...]
-    #: One for each axis, and the new ones, in order.
-    entries: list[Entry]
-    #: Whether no slice, None or ... is between integers and arrays.
-    is_contiguous: bool
-
-    @property
-    def has_arrays(self) -> bool:
-        """Whether a member has dimensions of its own."""
-        return any(entry.kind == "array" for entry in self.entries)
+    sizes: tuple[int, ...]  # to give the operand first: True and False index axes of size 1 in it
+    entries: list[Entry]  # one for each axis, and the new ones, in order
+    is_contiguous: bool  # whether no slice, None or ... is between integers and arrays
 
 
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
@@ -220,16 +205,8 @@ def _as_array(member: Any) -> Any:
     """A list as an array; an empty one as an array of integers."""
     if not isinstance(member, (list, tuple)):
         return member
-    if _holds_values(member):
-        return mnp.array(member)
-    made = np.asarray(member)
+    made = from_members(member, None)
     return made if made.size else made.astype(np.int32)
-
-
-def _holds_values(members: Any) -> bool:
-    if isinstance(members, (list, tuple)):
-        return any(map(_holds_values, members))
-    return isinstance(members, Tracer) or hasattr(members, "aval")
 
 
 def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:

@@ -1,39 +1,34 @@
-"""`array[index]`: NumPy's indexing, in its static, dynamic and array forms.
+"""`array[index]`, NumPy's indexing, and `array.at[index]`: functional updates of what it names.
 
 Integers and slices that are known become Slice, Rev and Reshape; traced scalars a DynamicSlice;
-arrays of indices one Gather. `index_updates` has `array.at[index]`.
+arrays of indices one Gather, in updates one Scatter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
+from minixla.numpy.element_functions import named
 from minixla.numpy.index_parsing import WHOLE, Box, Entry, Parsed, box_of, parse_index, static_key
-from minixla.numpy.operands import keep_weak, kind_of, lifted, operand_shape
+from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import broadcast_shapes, broadcast_to, convert
-from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.vocabulary.shorthand import full_like, splat, zeros
 
 
 def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) -> Any:
-    """`array[index]`, as NumPy indexes.
-
-    Args:
-        array: an array.
-        index: integers, slices, None, ..., and arrays of integers or of known booleans.
-        mode: what indices out of bounds give: None or "clip" the nearest element, "fill" what
-            `fill_value` says (default: NaN, or an integer type's extreme value).
-        fill_value: a number.
-    """
+    """`array[index]`, as NumPy indexes; out of bounds is the nearest element, or see `get`."""
     sizes = operand_shape(array, "indexing").dimensions
     key = static_key(index)
     if key is not None and mode != "fill":
@@ -41,9 +36,14 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
     cut, parsed = lifted(array), _leading(index, sizes)
     if parsed is None:
         cut, parsed = _without_slices(cut, parse_index(index, sizes))
-    if mode != "fill" and not parsed.has_arrays:
+    if mode != "fill" and all(entry.kind != "array" for entry in parsed.entries):
         return keep_weak(_dynamic(cut, parsed), array)
-    return keep_weak(_gathered(cut, parsed, mode, fill_value), array)
+    plan = plan_of(parsed)
+    if 0 in plan.result:
+        return keep_weak(lifted(zeros(Shape(kind_of(cut), plan.result))), array)
+    found = ops.gather(cut, plan.indices, plan.numbers, plan.window)
+    found = _filled(found, plan, fill_value) if mode == "fill" else found
+    return keep_weak(found if plan.sizes == plan.result else ops.reshape(found, plan.result), array)
 
 
 def _apply_box(array: Any, sizes: tuple[int, ...], box: Box) -> Any:
@@ -73,8 +73,9 @@ def index_dtype(sizes: Sequence[int]) -> np.dtype:
     return np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
 
 
-def wrapped(index: Any, size: int, dtype: np.dtype) -> Any:
-    """Indices in type `dtype`, negative ones counted from the end of an axis of `size`."""
+def wrapped(index: Any, sizes: Sequence[int], axis: int) -> Any:
+    """Indices of an axis of an array of `sizes`, negative ones counted from its end."""
+    size, dtype = sizes[axis], index_dtype(sizes)
     if isinstance(index, (int, np.integer, np.ndarray)):
         array = np.asarray(index).astype(np.int64)
         return np.where(array < 0, array + size, array).astype(dtype)
@@ -101,58 +102,44 @@ def _without_slices(array: Any, parsed: Parsed) -> tuple[Any, Parsed]:
 
 def _dynamic(array: Any, parsed: Parsed) -> Any:
     """An array indexed by scalars and whole slices."""
-    dtype = index_dtype(parsed.sizes)
-    starts: list[Any] = [np.zeros((), dtype)] * len(parsed.sizes)
+    starts: list[Any] = [np.zeros((), index_dtype(parsed.sizes))] * len(parsed.sizes)
     counts, result = list(parsed.sizes), []
     for kind, value, axis in parsed.entries:
         if kind == "scalar":
-            starts[axis], counts[axis] = wrapped(value, parsed.sizes[axis], dtype), 1
+            starts[axis], counts[axis] = wrapped(value, parsed.sizes, axis), 1
         else:
             result.append(1 if kind == "new" else parsed.sizes[axis])
     return ops.reshape(ops.dynamic_slice(array, starts, counts), result)
 
 
-#: What `mode` may be: clip indices, fill or drop what is out of bounds, or promise that none is.
-MODES = (None, "clip", "fill", "promise_in_bounds")
-
-
 def checked_mode(mode: Any) -> str | None:
-    """One of MODES, by its name; members of JAX's GatherScatterMode are taken too."""
+    """None, "clip", "fill" (or drop what is out of bounds) or "promise_in_bounds" (that none is).
+
+    Members of JAX's GatherScatterMode are taken too.
+    """
     name = getattr(mode, "name", mode)
     name = name.lower() if isinstance(name, str) else name
     name = "fill" if name in ("drop", "fill_or_drop") else name
-    if name not in MODES:
+    if name not in (None, "clip", "fill", "promise_in_bounds"):
         advice = "Give clip, fill, drop or promise_in_bounds."
         raise explain(AttributeValueError, "indexing", f"mode {mode!r} is unknown", advice=advice)
     return name
 
 
-class _Column(NamedTuple):
-    """One component of the index vectors."""
-
-    #: Indices, a host array or a value.
-    value: Any
-    #: Which of the outer dimensions is its first.
-    place: int
-    #: The operand's axis that it is for.
-    axis: int
+#: A component of the index vectors: its indices (a host array or a value), which of the outer
+#: dimensions is their first, and the operand's axis that it is for.
+_Column = tuple[Any, int, int]
 
 
 class Plan(NamedTuple):
     """How the elements that an index names are gathered."""
 
-    #: The index vectors.
-    indices: Any
-    #: The dimension numbers of Gather; those of Scatter, field by field.
-    numbers: GatherDimensionNumbers
-    #: The slice's size in each dimension of the operand.
-    window: tuple[int, ...]
-    #: The shape of the gathered array.
-    sizes: tuple[int, ...]
-    #: The same with the new axes of size 1.
-    result: tuple[int, ...]
-    #: For each component of the index vectors the largest start that is in bounds.
-    limits: tuple[int, ...]
+    indices: Any  # the index vectors
+    numbers: GatherDimensionNumbers  # those of Scatter, too, field by field
+    window: tuple[int, ...]  # the slice's size in each dimension of the operand
+    sizes: tuple[int, ...]  # the shape of the gathered array
+    result: tuple[int, ...]  # the same with the new axes of size 1
+    limits: tuple[int, ...]  # for each component of the vectors the largest start that is in bounds
 
 
 def plan_of(parsed: Parsed) -> Plan:
@@ -165,18 +152,17 @@ def plan_of(parsed: Parsed) -> Plan:
     result: list[int] = []
     # All arrays and scalars, broadcast together; their dimensions come at one place.
     block = [entry for entry in parsed.entries if entry.kind in ("array", "scalar")]
-    values = [wrapped(entry.value, parsed.sizes[entry.axis], dtype) for entry in block]
-    common = broadcast_shapes([value.shape for value in values], "indexing")
-    together: list[tuple[Any, int]] = []
-    for value, entry in zip(values, block, strict=True):
-        is_host = isinstance(value, np.ndarray)
-        spread = np.broadcast_to(value, common) if is_host else broadcast_to(value, common)
-        together.append((spread, entry.axis))
+    pairs = [(wrapped(entry.value, parsed.sizes, entry.axis), entry.axis) for entry in block]
+    common = broadcast_shapes([value.shape for value, _ in pairs], "indexing")
+    together = [
+        ((np.broadcast_to if isinstance(value, np.ndarray) else broadcast_to)(value, common), axis)
+        for value, axis in pairs
+    ]
 
     def add_columns(added: Sequence[tuple[Any, int]], dimensions: Sequence[int]) -> None:
         """Indices, of `dimensions`, of axes that the result does not have."""
         for value, axis in added:
-            columns.append(_Column(value, len(outer), axis))
+            columns.append((value, len(outer), axis))
             collapsed.append(axis)
             window[axis] = 1
         for collected in (outer, sizes, result):
@@ -199,13 +185,13 @@ def plan_of(parsed: Parsed) -> Plan:
             continue
         if count != parsed.sizes[axis]:
             start = np.asarray(positions[0] if positions else 0, dtype)
-            columns.append(_Column(start, len(outer), axis))
+            columns.append((start, len(outer), axis))
             window[axis] = count
         offset_dims.append(len(sizes))
         sizes.append(count)
         result.append(count)
     indices, vector_dim = _joined(columns, outer, dtype)
-    axes = tuple([column.axis for column in columns])
+    axes = tuple([axis for _, _, axis in columns])
     numbers = GatherDimensionNumbers(tuple(offset_dims), tuple(sorted(collapsed)), axes, vector_dim)
     limits = tuple([parsed.sizes[axis] - window[axis] for axis in axes])
     return Plan(indices, numbers, tuple(window), tuple(sizes), tuple(result), limits)
@@ -215,8 +201,8 @@ def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tup
     """The components as one array of index vectors, and the dimension that holds the vectors."""
     if not columns:
         return np.zeros((*outer, 0), dtype), len(outer)
-    if len(columns) == 1 and len(columns[0].value.shape) == len(outer):
-        return columns[0].value, len(outer)
+    if len(columns) == 1 and len(columns[0][0].shape) == len(outer):
+        return columns[0][0], len(outer)
     sizes = (*outer, 1)
     spread = []
     for value, place, _ in columns:
@@ -229,16 +215,6 @@ def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tup
     if all(isinstance(each, np.ndarray) for each in spread):
         return np.concatenate(spread, -1), len(outer)
     return ops.concat_in_dim(spread, len(outer)), len(outer)
-
-
-def _gathered(array: Any, parsed: Parsed, mode: str | None, fill_value: Any) -> Any:
-    """The elements of an array, of the shape that `parsed` says, that an index names."""
-    plan = plan_of(parsed)
-    if 0 in plan.result:
-        return lifted(zeros(Shape(kind_of(array), plan.result)))
-    found = ops.gather(array, plan.indices, plan.numbers, plan.window)
-    found = _filled(found, plan, fill_value) if mode == "fill" else found
-    return found if plan.sizes == plan.result else ops.reshape(found, plan.result)
 
 
 def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
@@ -269,3 +245,145 @@ def fill_of(kind: ElementType) -> Any:
         return True
     limits = ml_dtypes.iinfo(kind.dtype)
     return int(limits.min if kind.kind == "signed" else limits.max)
+
+
+# Updates.
+
+Combine = Callable[[Any, Any], Any]
+
+
+@dataclass(slots=True, eq=False)
+class IndexUpdates:
+    """`array.at`: indexing it gives an IndexUpdate."""
+
+    array: Any
+
+    def __getitem__(self, index: Any) -> IndexUpdate:
+        return IndexUpdate(self.array, index)
+
+
+def _replace(old: Any, new: Any) -> Any:
+    return new
+
+
+def _method(name: str, combine: Combine, text: str) -> Callable[..., Any]:
+    def update(self: IndexUpdate, values: Any, **options: Any) -> Any:
+        return _updated(self.array, self.index, values, combine, **options)
+
+    return named(update, name, text)
+
+
+@dataclass(slots=True, eq=False)
+class IndexUpdate:
+    """`array.at[index]`: methods that return an updated array (JAX: jax.numpy.ndarray.at).
+
+    Every method takes keywords:
+        indices_are_sorted: a promise that indices ascend.
+        unique_indices: a promise that no element is named twice.
+        mode: what happens to indices out of bounds: None, "drop" or "fill" leaves them out, "clip"
+            takes the nearest element, "promise_in_bounds" says that there are none.
+    """
+
+    array: Any
+    index: Any
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+    ) -> Any:
+        """array[index]; mode "fill" gives `fill_value` for what is out of bounds.
+
+        Its default is NaN, or an integer type's extreme value.
+        """
+        return getitem(self.array, self.index, checked_mode(mode), fill_value)
+
+    set = _method("set", _replace, "The array with `values`, which broadcast, at the index.")
+    add = _method("add", ops.add, "The array with `values` added, as often as an element is named.")
+    subtract = _method("subtract", ops.sub, "The array with `values` subtracted at the index.")
+    multiply = mul = _method("multiply", ops.mul, "The array multiplied by `values` at the index.")
+    min = _method("min", ops.min, "The smaller of the array and `values` at the index.")
+    max = _method("max", ops.max, "The greater of the array and `values` at the index.")
+
+    def divide(self, values: Any, **options: Any) -> Any:
+        """The array divided by `values` at the index."""
+        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
+        return self.array / ones.multiply(values, **options)
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """The array to the power of `values` at the index."""
+        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
+        return mnp.power(self.array, ones.multiply(values, **options))
+
+    def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
+        """The array with `func`, a function of arrays of any shape, applied at the index."""
+        zero = np.zeros((), operand_shape(self.array, "at").dtype)
+        return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
+
+
+def _updated(
+    array: Any,
+    index: Any,
+    values: Any,
+    combine: Combine,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    mode = checked_mode(mode)
+    own = operand_shape(array, "at")
+    if not own.size:
+        return lifted(array)
+    kind = common_type("at", array, values)
+    work, values = lifted(convert(array, kind)), convert(values, kind)
+    key = static_key(index)
+    box = None if key is None else box_of(own.dimensions, key)
+    if box is not None and box.is_clamped and mode != "clip":
+        result = work
+    elif box is not None and all(stride == 1 for stride in box.strides) and not box.reversed:
+        result = _box_updated(work, box, values, combine)
+    else:
+        parsed = parse_index(index, own.dimensions)
+        work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
+        promises = indices_are_sorted, unique_indices
+        result = _scattered(work, plan, values, combine, mode, *promises)
+        result = mnp.reshape(result, own.dimensions)
+    return keep_weak(convert(result, own.element_type), array)
+
+
+def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
+    """An update of one box of an array, whose place is known."""
+    counts = tuple([limit - start for start, limit in zip(box.starts, box.limits, strict=True)])
+    if 0 in counts:
+        return array
+    updates = mnp.broadcast_to(values, box.sizes)
+    updates = updates if box.sizes == counts else ops.reshape(updates, counts)
+    is_whole = counts == array.shape
+    if combine is not _replace:
+        old = array if is_whole else ops.slice(array, box.starts, box.limits)
+        updates = mnp.broadcast_to(lifted(combine(old, updates)), counts)
+    if is_whole:
+        return updates
+    starts = [np.asarray(start, np.int32) for start in box.starts]
+    return ops.dynamic_update_slice(array, updates, starts)
+
+
+def _scattered(
+    array: Any, plan: Plan, values: Any, combine: Combine, mode: str | None, *promises: bool
+) -> Any:
+    updates = mnp.broadcast_to(values, plan.result)
+    if 0 in plan.result:
+        return array
+    indices, is_inside = plan.indices, mode in ("clip", "promise_in_bounds")
+    if mode == "clip":
+        indices = ops.min(ops.max(indices, full_like(indices, 0)), limits_of(plan))
+    elif isinstance(indices, np.ndarray):
+        is_inside |= bool(np.all((indices >= 0) & (indices <= limits_of(plan))))
+    updates, numbers = mnp.reshape(updates, plan.sizes), ScatterDimensionNumbers(*plan.numbers)
+    return ops.scatter(
+        array, indices, updates, combine, numbers, *promises, indices_in_bounds=is_inside
+    )

@@ -15,37 +15,22 @@ import minixla_ops as ops
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions
-from minixla.numpy.element_functions import (
-    Function,
-    in_f32,
-    named,
-    of_inexact,
-    of_promoted,
-    with_derivatives,
-)
+from minixla.numpy.element_functions import in_f32, named, of_inexact, of_promoted, with_derivatives
 from minixla.numpy.operands import kind_of
 from minixla_ops.vocabulary import shorthand
 
 
-def _own(
-    slope: Function, of_complex: Function, complex_slope: Function
-) -> Callable[[Function], Any]:
-    """Makes a function of floats that of any numbers, with derivatives of its own.
-
-    Args:
-        slope: the derivative.
-        of_complex: the function of complex numbers.
-        complex_slope: its derivative.
-    """
+def _own(slope: Any, of_complex: Any, complex_slope: Any) -> Callable[..., Any]:
+    """Makes a function of floats one of any numbers; slopes are the derivatives of both."""
     complex_function = with_derivatives(of_complex, lambda result, z: complex_slope(z))
 
-    def made(function: Function) -> Any:
+    def made(function: Any) -> Any:
         of_floats = with_derivatives(function, lambda result, x: slope(x))
 
         def own(x: Any) -> Any:
             return complex_function(x) if kind_of(x).is_complex else in_f32(of_floats, x)
 
-        return of_inexact(function.__name__, own, function.__doc__ or "")
+        return of_inexact(function.__name__, function.__doc__ or "", own)
 
     return made
 
@@ -143,8 +128,6 @@ def arctanh(x: Any) -> Any:
 asin, acos, atan = arcsin, arccos, arctan
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
-# Others.
-
 # The series of sin(x) / x in x * x, enough of it for eight derivatives in f64 where it is used.
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(13)]
 
@@ -173,11 +156,12 @@ def _sine_of_half_turns(x: Any) -> Any:
     return ops.select(is_odd, -sine, sine)
 
 
-sinc = of_inexact("sinc", lambda x: in_f32(_sinc, x), "sin(pi x) / (pi x), 1 at 0.")
+sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc, x))
 
 
-def _of_two_logarithms(name: str, base: float, text: str) -> Any:
+def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
     """The logarithm of the sum of two powers of `base`."""
+    text = f"{formula} of reals, without overflow on the way."
     ratio = math.log(base)
 
     def value(x: Any, y: Any) -> Any:
@@ -198,15 +182,9 @@ def _of_two_logarithms(name: str, base: float, text: str) -> Any:
         value, lambda result, x, y: share(x, result), lambda result, x, y: share(y, result)
     )
 
-    def of_two(x1: Any, x2: Any, /) -> Any:
-        return in_f32(log_of_sum, x1, x2)
-
-    return one_program()(of_promoted(inexact_type, is_real=True)(named(of_two, name, text)))
+    of_two = named(lambda x1, x2, /: in_f32(log_of_sum, x1, x2), name, text)
+    return one_program()(of_promoted(inexact_type, is_real=True)(of_two))
 
 
-logaddexp = _of_two_logarithms(
-    "logaddexp", math.e, "log(exp(x1) + exp(x2)) of reals, without overflow on the way."
-)
-logaddexp2 = _of_two_logarithms(
-    "logaddexp2", 2, "log2(2**x1 + 2**x2) of reals, without overflow on the way."
-)
+logaddexp = _of_two_logarithms("logaddexp", math.e, "log(exp(x1) + exp(x2))")
+logaddexp2 = _of_two_logarithms("logaddexp2", 2, "log2(2**x1 + 2**x2)")

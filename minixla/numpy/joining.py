@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from typing import Any
@@ -12,13 +11,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import (
-    AttributeValueError,
-    ConcretizationError,
-    IndexingError,
-    ShapeError,
-    explain,
-)
+from minixla.core.errors import AttributeValueError, IndexingError, ShapeError, explain
 from minixla.core.tracing import weak_type_of
 from minixla.numpy import operands
 from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
@@ -113,9 +106,8 @@ def column_stack(tup: Any) -> Any:
     members = _members(tup, "column_stack")
     ranks = [operand_shape(each, "column_stack").rank for each in members]
     pairs = zip(members, ranks, strict=True)
-    return concatenate(
-        [each if rank > 1 else mnp.reshape(each, (-1, 1)) for each, rank in pairs], 1
-    )
+    columns = [each if rank > 1 else mnp.reshape(each, (-1, 1)) for each, rank in pairs]
+    return concatenate(columns, 1)
 
 
 def block(arrays: Any) -> Any:
@@ -232,42 +224,28 @@ def repeat(
         ShapeError: there is not one count for each index.
     """
     a, sizes, place = along(a, axis, "repeat")
-    count = _static_count(repeats)
-    if count is not None and total_repeat_length is None:
-        kept = [at for at in range(len(sizes) + 1) if at != place + 1]
-        spread = resized(sizes, place, sizes[place], count)
-        repeated = ops.broadcast_in_dim(lifted(a), spread, kept)
-        return keep_weak(mnp.reshape(repeated, resized(sizes, place, sizes[place] * count)), a)
-    return mnp.take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
-
-
-def _static_count(repeats: Any) -> int | None:
-    """The one count that is the same for all indices, where it is known."""
-    if isinstance(repeats, (list, tuple)) or operand_shape(repeats, "repeat").rank:
-        return None
-    try:
-        return operator.index(repeats)
-    except (ConcretizationError, TypeError):
-        return None
-
-
-def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
-    """The index that each element of the result is taken from."""
-    if total is None:
-        advice = "Give total_repeat_length, the size of the result along the axis."
-        counts = operands.concrete(repeats, "repeat", advice)
-        if counts.shape not in ((1,), (size,)):
-            problem = "there is not one count for each index of the axis"
-            given = [f"{counts.size} counts, the axis has size {size}"]
-            advice = "Give one count, or one for each index."
-            raise explain(ShapeError, "repeat", problem, given, advice)
-        if counts.dtype.kind not in "biu" or (counts < 0).any():
-            problem, given = "a count is negative or no integer", [f"repeats = {repeats}"]
-            raise explain(AttributeValueError, "repeat", problem, given, "Give integers >= 0.")
-        return np.repeat(np.arange(size, dtype=np.int32), counts)
-    ends = mnp.cumsum(mnp.broadcast_to(repeats, (size,)))
-    at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total,)), 0)
-    return mnp.minimum(mnp.searchsorted(ends, at, "right"), max(size - 1, 0))
+    size = sizes[place]
+    if total_repeat_length is not None:
+        ends = mnp.cumsum(mnp.broadcast_to(repeats, (size,)))
+        at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total_repeat_length,)), 0)
+        last = max(size - 1, 0)
+        return mnp.take(a, mnp.minimum(mnp.searchsorted(ends, at, "right"), last), place)
+    advice = "Give total_repeat_length, the size of the result along the axis."
+    counts = operands.concrete(repeats, "repeat", advice)
+    if counts.shape not in ((), (1,), (size,)):
+        problem = "there is not one count for each index of the axis"
+        given = [f"{counts.size} counts, the axis has size {size}"]
+        advice = "Give one count, or one for each index."
+        raise explain(ShapeError, "repeat", problem, given, advice)
+    if counts.dtype.kind not in "biu" or (counts < 0).any():
+        problem, given = "a count is negative or no integer", [f"repeats = {repeats}"]
+        raise explain(AttributeValueError, "repeat", problem, given, "Give integers >= 0.")
+    if counts.size != 1:
+        return mnp.take(a, np.repeat(np.arange(size, dtype=np.int32), counts), place)
+    count = int(counts.item())
+    kept = [at for at in range(len(sizes) + 1) if at != place + 1]
+    repeated = ops.broadcast_in_dim(lifted(a), resized(sizes, place, size, count), kept)
+    return keep_weak(mnp.reshape(repeated, resized(sizes, place, size * count)), a)
 
 
 def resize(a: Any, new_shape: Any) -> Any:

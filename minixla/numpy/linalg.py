@@ -8,20 +8,17 @@ from itertools import pairwise
 from typing import Any
 
 import minixla.numpy as mnp
-import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
-from minixla.numpy.operands import axes_of, inexact_operand, listed, operand_shape, static_int
+from minixla.numpy.operands import Axis, axes_of, inexact_operand, listed, operand_shape, static_int
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 
 
-def norm(
-    x: Any, ord: Any = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
-) -> Any:
+def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another.
 
     Others are inf, -inf, 0 or a number p for vectors, and "fro", 1, -1, inf or -inf for matrices.
@@ -85,17 +82,11 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         raise _no_norm(ord, "matrices")
     summed, compared = axes if ord in (1, -1) else axes[::-1]
     sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
-    function = mnp.max if ord > 0 else mnp.min
-    extreme = function(sums, compared, None, True)
-    if keepdims:
-        return extreme
-    kept = [size for at, size in enumerate(extreme.shape) if at not in axes]
-    return ops.reshape(extreme, kept)
+    extreme = (mnp.max if ord > 0 else mnp.min)(sums, compared, None, True)
+    return extreme if keepdims else mnp.squeeze(extreme, axes)
 
 
-def vector_norm(
-    x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: Any = 2
-) -> Any:
+def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors, whose components may be along several axes; see `norm`."""
     x = inexact_operand(x, "vector_norm")
     return _vector_norm(x, ord, axes_of(axis, x.ndim, "vector_norm"), keepdims)
@@ -131,11 +122,10 @@ def matrix_power(a: Any, n: int) -> Any:
             result = square if result is None else matmul(result, square)
         exponent >>= 1
         square = matmul(square, square) if exponent else square
-    if result is not None:
-        return result
-    return mnp.broadcast_to(
-        mnp.identity(shape.dimensions[-1], shape.element_type), shape.dimensions
-    )
+    if result is None:
+        one = mnp.identity(shape.dimensions[-1], shape.element_type)
+        result = mnp.broadcast_to(one, shape.dimensions)
+    return result
 
 
 def multi_dot(arrays: Sequence[Any]) -> Any:
@@ -153,5 +143,4 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     terms = ",".join([one + other for one, other in pairwise(letters)])
     path = f"{terms}->{letters[0]}{letters[-1]}"
     product = mnp.einsum(path, first, *middle, last, optimize="optimal")
-    kept = [size for size, rank in zip(product.shape, ranks, strict=True) if rank == 2]
-    return ops.reshape(product, kept)
+    return mnp.squeeze(product, [at for at, rank in enumerate(ranks) if rank == 1])

@@ -1,19 +1,20 @@
-"""Products of vectors, matrices and tensors; `einsum` has a room of its own."""
+"""Products of vectors, matrices and tensors; einsum as a path of pairwise DotGenerals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy import operands
-from minixla.numpy.operands import axes_of, axis_of, lifted, listed, marked, operand_shape
+from minixla.numpy import operands as parameters
+from minixla.numpy.operands import common_type, kind_of, lifted, listed, marked, operand_shape
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.programs.computations import sum_over
 
 
 def _product(
@@ -21,10 +22,10 @@ def _product(
 ) -> Any:
     """DotGeneral of operands converted to one type."""
     weak = weak_type_of(a) and weak_type_of(b) and preferred_element_type is None
-    lhs, rhs = operands.convert_all(subject, [a, b])
+    lhs, rhs = parameters.convert_all(subject, [a, b])
     wanted = None
     if preferred_element_type is not None:
-        wanted = operands.requested_type(preferred_element_type, subject)
+        wanted = parameters.requested_type(preferred_element_type, subject)
         if wanted.bits < operand_shape(lhs, subject).element_type.bits:
             return lifted(convert(ops.dot_general(lhs, rhs, numbers, precision), wanted))
     return marked(ops.dot_general(lhs, rhs, numbers, precision, wanted), weak)
@@ -68,65 +69,24 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     left, right = operand_shape(a, "matmul"), operand_shape(b, "matmul")
     if left.rank == right.rank == 2:
         return _product("matmul", a, b, _MATRICES, precision, preferred_element_type)
+    problem = advice = ""
+    leading = zip(left.dimensions[-3::-1], right.dimensions[-3::-1], strict=False)
     if not left.rank or not right.rank:
-        problem = "an operand is a scalar"
-        raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], "Use multiply.")
-    plan = _batch_plan(left, right)
-    lhs, rhs = mnp.reshape(a, plan.a_sizes), mnp.reshape(b, plan.b_sizes)
-    product = _product("matmul", lhs, rhs, plan.numbers, precision, preferred_element_type)
-    return product if plan.order is None else mnp.transpose(product, plan.order)
-
-
-class _BatchPlan(NamedTuple):
-    """How the leading axes of matmul's operands become batch and free axes of a DotGeneral.
-
-    Axes that only one operand has, or has in full, are free axes of that operand: nothing is
-    repeated in memory.
-    """
-
-    a_sizes: tuple[int, ...]
-    b_sizes: tuple[int, ...]
-    numbers: ops.DotDimensionNumbers
-    order: Sequence[int] | None
-
-
-@lru_cache(maxsize=1024)
-def _batch_plan(left: Shape, right: Shape) -> _BatchPlan:
-    a_outer, b_outer = left.dimensions[:-2], right.dimensions[:-2]
-    rank = max(len(a_outer), len(b_outer))
-    # The places, counted in the result, of axes that both have, and of those of one alone.
-    batch: list[int] = []
-    a_free: list[int] = []
-    b_free: list[int] = []
-    # -1 where there is no axis.
-    sizes = [(*[-1] * (rank - len(each)), *each) for each in (a_outer, b_outer)]
-    for at, (a_size, b_size) in enumerate(zip(*sizes, strict=True)):
-        if a_size == b_size:
-            batch.append(at)
-        elif b_size in (-1, 1):
-            a_free.append(at)
-        elif a_size in (-1, 1):
-            b_free.append(at)
-        else:
-            problem = "the leading axes do not broadcast together"
-            given = [f"a {left}", f"b {right}"]
-            advice = "Aligned from the right, all but the last two sizes must be equal or one of "
-            raise explain(ShapeError, "matmul", problem, given, f"{advice}them 1.")
-    a_kept, b_kept = sorted([*batch, *a_free]), sorted([*batch, *b_free])
-    a_sizes = (*[sizes[0][at] for at in a_kept], *left.dimensions[-2:])
-    b_sizes = (*[sizes[1][at] for at in b_kept], *right.dimensions[-2:])
-    # DotGeneral gives batch axes, then the free ones of a, then those of b.
-    made = [*batch, *a_free, *([rank] if left.rank > 1 else [])]
-    made += [*b_free, *([rank + 1] if right.rank > 1 else [])]
-    order = sorted(range(len(made)), key=lambda place: made[place])
-    numbers = ops.DotDimensionNumbers(
-        (len(a_sizes) - 1,),
-        # b's contracted axis is its last but one, or its only one.
-        (len(b_sizes) - (2 if right.rank > 1 else 1),),
-        tuple([a_kept.index(at) for at in batch]),
-        tuple([b_kept.index(at) for at in batch]),
-    )
-    return _BatchPlan(a_sizes, b_sizes, numbers, None if order == sorted(order) else order)
+        problem, advice = "an operand is a scalar", "Use multiply."
+    elif any(one != other and 1 not in (one, other) for one, other in leading):
+        problem = "the leading axes do not broadcast together"
+        advice = "Aligned from the right, all sizes but the last two must be equal, or one is 1."
+    elif left.dimensions[-1] != right.dimensions[-2:][0]:
+        problem = "contracting dimensions differ in size"
+        advice = "The last of a must be as large as the last but one, or only one, of b."
+    if problem:
+        raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], advice)
+    rank = max(left.rank, right.rank, 2) - 2
+    outer = "".join(map(chr, range(ord("a"), ord("a") + rank)))
+    lhs = lifted(a), outer[rank + 2 - left.rank :] + "MK"[-left.rank :]
+    rhs = lifted(b), outer[rank + 2 - right.rank :] + "KN"[: right.rank]
+    output = outer + "M" * (left.rank > 1) + "N" * (right.rank > 1)
+    return _pair("matmul", lhs, rhs, output, {"K"}, precision, preferred_element_type)
 
 
 @one_program("a", "b")
@@ -150,7 +110,7 @@ def tensordot(
     ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
         both = zip(axes, ranks, strict=True)
-        pairs = [axes_of(listed(own), rank, "tensordot") for own, rank in both]
+        pairs = [parameters.axes_of(listed(own), rank, "tensordot") for own, rank in both]
     elif isinstance(axes, int) and 0 <= axes <= min(ranks):
         pairs = [tuple(range(ranks[0] - axes, ranks[0])), tuple(range(axes))]
     else:
@@ -175,7 +135,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """The products of each element of `a` with each of `b`, in row-major order."""
-    operands.refuse_out("outer", out)
+    parameters.refuse_out("outer", out)
     return mnp.multiply(mnp.expand_dims(mnp.ravel(a), 1), mnp.expand_dims(mnp.ravel(b), 0))
 
 
@@ -251,14 +211,194 @@ def cross(
     first = (0 if b2 is None else a1 * b2) - (0 if a2 is None else a2 * b1)
     second = (0 if a2 is None else a2 * b0) - (0 if b2 is None else a0 * b2)
     joined = mnp.stack([first, second, last], -1)
-    return mnp.moveaxis(joined, -1, axis_of(axisc, joined.ndim, "cross"))
+    return mnp.moveaxis(joined, -1, parameters.axis_of(axisc, joined.ndim, "cross"))
 
 
 def _components(x: Any, axis: int) -> list[Any]:
     shape = operand_shape(x, "cross")
-    size = shape.dimensions[axis_of(axis, shape.rank, "cross")]
+    size = shape.dimensions[parameters.axis_of(axis, shape.rank, "cross")]
     if size not in (2, 3):
         problem = f"vectors of size {size} have no vector product"
         advice = "They must have two or three components."
         raise explain(ShapeError, "cross", problem, [f"given {shape}, axis {axis}"], advice)
     return [*mnp.unstack(x, axis=axis), *([None] if size == 2 else [])]
+
+
+# einsum: sums of products named by letters.
+
+#: Which operands a step takes, which letters it sums over, and its own subscripts.
+Step = tuple[tuple[int, ...], frozenset[str], str]
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sum of products that `subscripts` names (numpy.einsum).
+
+    Args:
+        subscripts: such as "ij,jk->ik": a letter for each axis of each operand. Letters that the
+            result lacks are summed over, repeated ones take the diagonal, ... stands for axes
+            that broadcast. Or the first operand, followed by its axes as a list of integers, and
+            so on, the result's axes last.
+        operands: arrays.
+        out: not supported.
+        optimize: how the order of pairs is found; see opt_einsum.
+        precision: see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        AttributeValueError: the subscripts do not fit the operands.
+    """
+    parameters.refuse_out("einsum", out)
+    text, arrays = _spelled_out(subscripts, operands)
+    shapes = tuple([operand_shape(each, "einsum").dimensions for each in arrays])
+    kind = common_type("einsum", *arrays)
+    weak = all(map(weak_type_of, arrays)) and preferred_element_type is None
+    wanted = parameters.requested_type(preferred_element_type, "einsum", kind)
+    values = [lifted(convert(each, kind)) for each in arrays]
+    for places, summed, step in _steps(text, shapes, _path(optimize, len(shapes))):
+        inputs, output = step.split("->")
+        pairs = zip(places, inputs.split(","), strict=True)
+        named = [_without_repeats(values.pop(place), names) for place, names in pairs]
+        if len(named) == 1:
+            (x, names), *_ = named
+            x, names = _summed(x, names, {*names} - {*output})
+            values.append(_arranged(x, names, output))
+        else:
+            lhs, rhs = named
+            values.append(_pair("einsum", lhs, rhs, output, summed, precision, wanted))
+    return marked(lifted(convert(values[0], wanted)), weak)
+
+
+def _opt_einsum() -> Any:
+    import opt_einsum  # late: it takes some 30 ms
+
+    return opt_einsum
+
+
+def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    if not operands:
+        given = [f"subscripts {subscripts!r}"[:200]]
+        advice = "Give the operands behind the subscripts."
+        raise explain(AttributeValueError, "einsum", "there are no operands", given, advice)
+    if isinstance(subscripts, str):
+        return subscripts, operands
+    try:
+        text, arrays = _opt_einsum().parser.convert_interleaved_input([subscripts, *operands])
+    except (KeyError, TypeError) as error:
+        problem = "the subscripts are no text, nor operands and lists of axes in turn"
+        given = [f"subscripts of type {type(subscripts).__name__}", str(error)]
+        advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
+        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
+    return text, list(arrays)
+
+
+def _path(optimize: Any, count: int) -> Any:
+    """What opt_einsum calls a path for `count` operands, as a value that can be hashed."""
+    if optimize is False:
+        return ((0, 1),) * (count - 1) or ((0,),)
+    if isinstance(optimize, list):
+        return tuple([tuple(each) if isinstance(each, list) else each for each in optimize])
+    return "optimal" if optimize is True else optimize
+
+
+@lru_cache(maxsize=1024)
+def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[Step, ...]:
+    """The steps in which a product is computed, each of one operand or two."""
+    how: Any = {"shapes": True, "optimize": optimize, "einsum_call": True}
+    try:
+        _, found = _opt_einsum().contract_path(text, *shapes, **how)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        problem = "the subscripts do not fit the operands"
+        operands = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
+        given = [f"subscripts {text!r}", *operands, str(error)]
+        advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
+        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
+    steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])
+    if any(len(step[0]) > 2 for step in steps):
+        problem = "the path takes three operands or more at once"
+        advice = "Give a path of pairs."
+        raise explain(AttributeValueError, "einsum", problem, [f"optimize = {optimize}"], advice)
+    return steps
+
+
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+) -> tuple[Collection[tuple[int, ...]], Any]:
+    """The order in which `einsum` takes the operands, and a description of its cost."""
+    text, arrays = _spelled_out(subscripts, operands)
+    shapes = [operand_shape(each, "einsum_path").dimensions for each in arrays]
+    how = {"shapes": True, "optimize": _path(optimize, len(shapes))}
+    path, cost = _opt_einsum().contract_path(text, *shapes, **how)
+    return list(path), cost
+
+
+def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:
+    """`x` summed over some of its names."""
+    places = [at for at, name in enumerate(names) if name in dropped]
+    if not places:
+        return x, names
+    total = convert(sum_over(convert(x, parameters.widened(kind_of(x))), places), kind_of(x))
+    return total, "".join([name for name in names if name not in dropped])
+
+
+def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
+    """`x` with the diagonal taken of axes that have one name."""
+    for name, count in Counter(names).items():
+        for _ in range(count - 1):
+            first, second = [at for at, each in enumerate(names) if each == name][:2]
+            x = mnp.diagonal(x, 0, first, second)
+            names = "".join([each for at, each in enumerate(names) if at not in (first, second)])
+            names += name
+    return x, names
+
+
+def _arranged(x: Any, names: str, output: str) -> Any:
+    return mnp.transpose(x, [names.index(name) for name in output])
+
+
+def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:
+    """`x` without axes of size 1 that the other operand has in full."""
+    own = x.shape
+    kept = [at for at, name in enumerate(names) if own[at] != 1 or sizes.get(name, 1) == 1]
+    if len(kept) == len(names):
+        return x, names
+    return mnp.reshape(x, [own[at] for at in kept]), "".join([names[at] for at in kept])
+
+
+#: An array, and a letter for each of its axes.
+Named = tuple[Any, str]
+
+
+def _pair(
+    subject: str, lhs: Named, rhs: Named, output: str, summed: Collection[str], *how: Any
+) -> Any:
+    """The product of two arrays; `how` is the precision and the preferred type.
+
+    An axis that only one operand has, or has in full, is a free one of DotGeneral: nothing is
+    repeated in memory.
+    """
+    sizes = [dict(zip(names, x.shape, strict=True)) for x, names in (lhs, rhs)]
+    lhs, rhs = _stretched_away(*lhs, sizes[1]), _stretched_away(*rhs, sizes[0])
+    lhs, lhs_names = _summed(*lhs, {*summed} - {*rhs[1]})
+    rhs, rhs_names = _summed(*rhs, {*summed} - {*lhs_names})
+    contracting = [name for name in lhs_names if name in summed]
+    batch = [name for name in output if name in lhs_names and name in rhs_names]
+    taken = {*contracting, *batch}
+    free = ["".join([n for n in each if n not in taken]) for each in (lhs_names, rhs_names)]
+    if "".join(batch) + free[1] + free[0] == output:
+        # In the other order the result needs no transposition.
+        lhs, rhs, lhs_names, rhs_names, free = rhs, lhs, rhs_names, lhs_names, free[::-1]
+    numbers = [
+        tuple([each.index(name) for name in chosen])
+        for chosen in (contracting, batch)
+        for each in (lhs_names, rhs_names)
+    ]
+    product = _product(subject, lhs, rhs, ops.DotDimensionNumbers(*numbers), *how)
+    return _arranged(product, "".join(batch) + "".join(free), output)

@@ -19,30 +19,25 @@ from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
-equal = of_two("equal", operators.equal, "Whether x1 == x2.")
-not_equal = of_two("not_equal", operators.not_equal, "Whether x1 != x2.")
-greater = of_two("greater", operators.greater, "Whether x1 > x2; complex by real part first.")
-greater_equal = of_two(
-    "greater_equal", operators.greater_equal, "Whether x1 >= x2; complex by real part first."
-)
-less = of_two("less", operators.less, "Whether x1 < x2; complex by real part first.")
-less_equal = of_two(
-    "less_equal", operators.less_equal, "Whether x1 <= x2; complex by real part first."
-)
+equal = of_two("equal", "Whether x1 == x2.")
+not_equal = of_two("not_equal", "Whether x1 != x2.")
+greater = of_two("greater", "Whether x1 > x2; complex by real part first.")
+greater_equal = of_two("greater_equal", "Whether x1 >= x2; complex by real part first.")
+less = of_two("less", "Whether x1 < x2; complex by real part first.")
+less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.")
 
 
-def _logical(name: str, operation: Function, text: str) -> Any:
+def _logical(name: str, text: str, operation: Function) -> Any:
     def both(x1: Any, x2: Any) -> Any:
-        shapes = [operand_shape(x, name).dimensions for x in (x1, x2)]
-        sizes = operators.broadcast_shapes(shapes, name)
-        return operation(*[operators.broadcast_to(as_bool(x, name), sizes) for x in (x1, x2)])
+        found, _ = operators.promote(name, as_bool(x1, name), as_bool(x2, name))
+        return operation(*found)
 
-    return of_two(name, both, text)
+    return of_two(name, text, both)
 
 
-logical_and = _logical("logical_and", ops.and_, "Whether both are not zero.")
-logical_or = _logical("logical_or", ops.or_, "Whether at least one is not zero.")
-logical_xor = _logical("logical_xor", ops.xor, "Whether just one is not zero.")
+logical_and = _logical("logical_and", "Whether both are not zero.", ops.and_)
+logical_or = _logical("logical_or", "Whether at least one is not zero.", ops.or_)
+logical_xor = _logical("logical_xor", "Whether just one is not zero.", ops.xor)
 
 
 def logical_not(x: Any, /) -> Any:
@@ -75,9 +70,7 @@ _NO_SIGN = ("complex numbers have no sign", "Take the real part first.")
 isfinite = _test_of_parts(
     "isfinite", ops.is_finite, "Whether x is neither infinite nor NaN.", ops.and_, True
 )
-isinf = _test_of_parts(
-    "isinf", lambda part: operators.absolute(part) == math.inf, "Whether x is infinite."
-)
+isinf = _test_of_parts("isinf", lambda x: ops.abs(x) == math.inf, "Whether x is infinite.")
 isnan = _test_of_parts("isnan", lambda part: ops.ne(part, part), "Whether x is NaN.")
 isposinf = _test_of_parts("isposinf", lambda x: x == math.inf, "Whether a real x is inf.", None)
 isneginf = _test_of_parts("isneginf", lambda x: x == -math.inf, "Whether a real x is -inf.", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -143,10 +144,8 @@ def matrix_transpose(x: Any, /) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """`a` with two dimensions exchanged."""
     rank = operand_shape(a, "swapaxes").rank
-    one, other = axis_of(axis1, rank, "swapaxes"), axis_of(axis2, rank, "swapaxes")
-    order = list(range(rank))
-    order[one], order[other] = order[other], order[one]
-    return _permuted(a, order)
+    pair = list({axis_of(axis, rank, "swapaxes") for axis in (axis1, axis2)})
+    return moveaxis(a, pair, pair[::-1])
 
 
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
@@ -289,13 +288,9 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     rank = operand_shape(m, "rot90").rank
     first, second = axes_of(axes, rank, "rot90")
     turns = operands.static_int(k, "rot90", "k") % 4
-    if turns == 0:
-        return lifted(m)
-    if turns == 2:
-        return flip(m, (first, second))
-    if turns == 1:
-        return swapaxes(flip(m, second), first, second)
-    return flip(swapaxes(m, first, second), second)
+    if turns % 2 == 0:
+        return flip(m, (first, second)) if turns else lifted(m)
+    return swapaxes(flip(m, second if turns == 1 else first), first, second)
 
 
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
@@ -310,39 +305,27 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), own)
     places = [axis_of(each, len(own), "roll") for each in listed(axis)]
+    shifts = listed(shift)
+    count = max(len(places), len(shifts))
+    if len(places) not in (1, count) or len(shifts) not in (1, count):
+        given = [f"{len(shifts)} shifts, {len(places)} axes"]
+        advice = "Give one shift for each axis, or one for all."
+        raise explain(ShapeError, "roll", "there are not as many shifts as axes", given, advice)
     result = lifted(a)
-    for at, amount in _pairs(places, shift):
+    for at, amount in islice(zip(cycle(places), cycle(shifts)), count):
         result = _rolled(result, own[at], amount, at)
     return keep_weak(result, a)
 
 
-def _pairs(axes: list[int], shift: Any) -> list[tuple[int, Any]]:
-    """The axis and the amount of each shift, one of the two repeated where it is single."""
-    if isinstance(shift, (Sequence, np.ndarray)) and np.ndim(shift):
-        shifts = list(shift)
-    else:
-        sizes = operand_shape(shift, "roll").dimensions
-        shifts = [shift[i] for i in range(sizes[0])] if sizes else [shift]
-    count = max(len(axes), len(shifts))
-    if len(axes) not in (1, count) or len(shifts) not in (1, count):
-        given = [f"{len(shifts)} shifts, {len(axes)} axes"]
-        advice = "Give one shift for each axis, or one for all."
-        raise explain(ShapeError, "roll", "there are not as many shifts as axes", given, advice)
-    axes, shifts = axes * (count // len(axes)), shifts * (count // len(shifts))
-    return list(zip(axes, shifts, strict=True))
-
-
 def _rolled(a: Any, size: int, amount: Any, axis: int) -> Any:
+    operand_shape(amount, "roll")
     if size == 0:
         return a
     try:
-        start: Any = -operator.index(amount) % size
+        start = -operator.index(amount) % size
     except (ConcretizationError, TypeError):
-        start = astype(size - amount % size, np.int32)
-    if isinstance(start, int) and start == 0:
-        return a
-    if isinstance(start, int):
-        front = ops.slice_in_dim(a, start, size, axis)
-        return ops.concat_in_dim([front, ops.slice_in_dim(a, 0, start, axis)], axis)
-    starts = [start if at == axis else lifted(np.int32(0)) for at in range(a.ndim)]
-    return ops.dynamic_slice(ops.concat_in_dim([a, a], axis), starts, a.shape)
+        starts = [lifted(np.int32(0))] * a.ndim
+        starts[axis] = astype(size - amount % size, np.int32)
+        return ops.dynamic_slice(ops.concat_in_dim([a, a], axis), starts, a.shape)
+    parts = [ops.slice_in_dim(a, *bounds, axis) for bounds in ((start, size), (0, start))]
+    return ops.concat_in_dim(parts, axis) if start else a

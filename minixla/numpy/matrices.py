@@ -13,7 +13,8 @@ from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
-from minixla.numpy.index_updates import IndexUpdate
+from minixla.numpy.element_functions import named
+from minixla.numpy.indexing import IndexUpdate
 from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
@@ -53,24 +54,19 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     return _compared("tri", ops.ge, (N, M), k, operands.requested_type(dtype, "tri", F32))
 
 
-def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
-    advice = "It must have two dimensions or more."
-    shape = shape_of_rank(m, range(2, 1 << 16), subject, advice)
-    mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
-    mask = mnp.broadcast_to(mask, shape.dimensions)
-    m = lifted(m)
-    kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
-    return keep_weak(ops.select(mask, *kept), m)
+def _triangle(name: str, is_lower: bool, text: str) -> Any:
+    def triangle(m: Any, k: int = 0) -> Any:
+        advice = "It must have two dimensions or more."
+        shape = shape_of_rank(m, range(2, 1 << 16), name, advice)
+        mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
+        kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
+        return keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
+
+    return named(triangle, name, text)
 
 
-def tril(m: Any, k: int = 0) -> Any:
-    """Matrices with zeros above the diagonal `k` above the main one."""
-    return _triangle(m, k, "tril", True)
-
-
-def triu(m: Any, k: int = 0) -> Any:
-    """Matrices with zeros below the diagonal `k` above the main one."""
-    return _triangle(m, k, "triu", False)
+tril = _triangle("tril", True, "Matrices with zeros above the diagonal `k` above the main one.")
+triu = _triangle("triu", False, "Matrices with zeros below the diagonal `k` above the main one.")
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -151,26 +147,23 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape.dimensions[0], shape.rank)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The row and column indices of the lower triangle of an n by m matrix."""
-    return operands.host_indices(np.tril_indices(n, k, m))
+def _triangle_indices(name: str, find: Any, which: str) -> tuple[Any, Any]:
+    """The functions of sizes, and of an array, that find a triangle."""
+
+    def of_sizes(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+        return operands.host_indices(find(n, k, m))
+
+    def of_array(arr: Any, k: int = 0) -> tuple[Any, Any]:
+        shape = shape_of_rank(arr, (2,), f"{name}_from", "Give a matrix.")
+        return of_sizes(shape.dimensions[0], k, shape.dimensions[1])
+
+    text = f"The row and column indices of the {which} triangle of"
+    named(of_array, f"{name}_from", f"{text} a matrix.")
+    return named(of_sizes, name, f"{text} an n by m matrix."), of_array
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The row and column indices of the upper triangle of an n by m matrix."""
-    return operands.host_indices(np.triu_indices(n, k, m))
-
-
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """The row and column indices of the lower triangle of a matrix."""
-    rows, columns = shape_of_rank(arr, (2,), "tril_indices_from", "Give a matrix.").dimensions
-    return tril_indices(rows, k, columns)
-
-
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """The row and column indices of the upper triangle of a matrix."""
-    rows, columns = shape_of_rank(arr, (2,), "triu_indices_from", "Give a matrix.").dimensions
-    return triu_indices(rows, k, columns)
+tril_indices, tril_indices_from = _triangle_indices("tril_indices", np.tril_indices, "lower")
+triu_indices, triu_indices_from = _triangle_indices("triu_indices", np.triu_indices, "upper")
 
 
 def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0) -> tuple[Any, ...]:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core import element_types
 from minixla.core.element_types import F32, ElementType, canonical_element_type
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
 from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer, current_trace, weak_type_of
+from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
 from minixla_ops.programs.computations import neutral_element
@@ -149,6 +150,39 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
         operand_shape(each, subject)
     kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
     return [convert(each, kind) for each in operands]
+
+
+def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
+    """An array made of nested lists, of NumPy's where all their members are known."""
+    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
+    leaves: list[Any] = []
+    waiting = [members]
+    while waiting:
+        each = waiting.pop()
+        found = waiting if isinstance(each, (list, tuple)) else leaves
+        found.extend(each if found is waiting else [each])
+    if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
+        return of_host(members, leaves, kind)
+    kind = common_type("array", *leaves) if kind is None else kind
+    return mnp.stack([mnp.array(each, kind) for each in members])
+
+
+def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
+    """A number, or nested lists of the numbers `leaves`, as an array of NumPy's."""
+    if kind is None and leaves:
+        kind = common_type("array", *leaves)
+    kind = kind or default_float()
+    try:
+        return np.asarray(members, dtype=kind.dtype)
+    except OverflowError:
+        for leaf in leaves:
+            number = leaf.item() if isinstance(leaf, np.generic) else leaf
+            host_array(number, Shape(kind, ()), "array", "a member")
+        raise
+    except (ValueError, TypeError) as error:
+        problem = "no array can be made of this"
+        advice = f"Give numbers that {kind} has; lists of one level must be equally long."
+        raise explain(ShapeError, "array", problem, [str(error)], advice) from error
 
 
 def listed(value: Any) -> list[Any]:

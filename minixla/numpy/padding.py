@@ -32,7 +32,12 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     """
     result = array = lifted(array)
     widths = _widths(pad_width, array.ndim)
-    _check(mode, kwargs)
+    allowed = _KEYWORDS.get(mode) if isinstance(mode, str) else None
+    if mode not in _KEYWORDS or any(name != allowed for name in kwargs):
+        problem = f"mode {mode!r} or its keywords are not supported"
+        given = [f"keywords {', '.join(kwargs) or 'none'}"]
+        advice = f"Modes are {', '.join(_KEYWORDS)}."
+        raise explain(AttributeValueError, "pad", problem, given, advice)
     if mode in ("constant", "empty"):
         return keep_weak(_constant(array, widths, kwargs.get("constant_values", 0)), array)
     for axis, (before, after) in enumerate(widths):
@@ -41,12 +46,9 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     return keep_weak(result, array)
 
 
-_KEYWORDS = {
-    "constant": "constant_values",
-    "reflect": "reflect_type",
-    "symmetric": "reflect_type",
-    **dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean")),
-}
+_KEYWORDS: dict[str, Any] = {"constant": "constant_values"}
+_KEYWORDS |= dict.fromkeys(("reflect", "symmetric"), "reflect_type")
+_KEYWORDS |= dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean"))
 
 
 def _widths(given: Any, rank: int) -> Widths:
@@ -63,15 +65,6 @@ def _widths(given: Any, rank: int) -> Widths:
     if problem:
         raise explain(AttributeValueError, "pad", problem, [f"pad_width = {given}"], advice)
     return [(before, after) for before, after in np.broadcast_to(known, (rank, 2)).tolist()]
-
-
-def _check(mode: Any, keywords: dict[str, Any]) -> None:
-    allowed = _KEYWORDS.get(mode) if isinstance(mode, str) else None
-    if mode not in _KEYWORDS or any(name != allowed for name in keywords):
-        problem = f"mode {mode!r} or its keywords are not supported"
-        given = [f"keywords {', '.join(keywords) or 'none'}"]
-        advice = f"Modes are {', '.join(_KEYWORDS)}."
-        raise explain(AttributeValueError, "pad", problem, given, advice)
 
 
 def _constant(array: Any, widths: Widths, values: Any) -> Any:
@@ -120,8 +113,7 @@ def _ends(array: Any, axis: int, mode: str) -> tuple[Any, Any]:
     """What is repeated before and after an array."""
     if mode == "edge":
         size = array.shape[axis]
-        ends = ops.slice_in_dim(array, 0, 1, axis), ops.slice_in_dim(array, size - 1, size, axis)
-        return ends
+        return ops.slice_in_dim(array, 0, 1, axis), ops.slice_in_dim(array, size - 1, size, axis)
     functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
     value = functions[mode](array, axis, keepdims=True)
     value = mnp.rint(value) if kind_of(array).is_integer else value

@@ -1,10 +1,10 @@
-"""Functions that fold an array along axes, or run along one; `averages` has means and variances."""
+"""Functions that fold an array along axes, or run along one; means are in `statistics`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -17,27 +17,20 @@ from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import family, transforms
+from minixla.numpy.element_functions import Row, family, transforms
 from minixla.numpy.operands import Axis, as_bool, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
 _COMPUTATIONS |= {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
-#: Of functions that are rows: the monoid, and what stands in place of NaN, if anything.
-Row = tuple[str, float | None]
 
 
 def _folded(
-    name: str,
-    monoid: str,
-    a: Any,
-    axis: Axis,
-    keepdims: Any,
-    initial: Any = None,
-    where: Any = None,
+    row: Row, a: Any, axis: Axis, keepdims: Any, initial: Any = None, where: Any = None
 ) -> Any:
     """`a` folded by a monoid; `a` has the type to fold in."""
+    name, monoid, _ = row
     shape = operand_shape(a, name)
     kind = shape.element_type
     axes = operands.axes_of(axis, shape.rank, name)
@@ -63,7 +56,6 @@ def _folded(
     initial="a number to begin with.",
 )
 def _total(
-    name: str,
     row: Row,
     a: Any,
     axis: Axis = None,
@@ -74,7 +66,7 @@ def _total(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    monoid, in_place_of_nan = row
+    name, monoid, filling = row
     refuse_out(name, out)
     own = numeric_type(kind_of(a, name))
     kind = operands.sum_type(own) if promote_integers else own
@@ -83,15 +75,15 @@ def _total(
     if dtype is not None:
         kind = work = operands.requested_type(dtype, name)
         monoid = {"add": "or", "mul": "and"}[monoid] if kind.kind == "pred" else monoid
-    x = operands.without_nan(a, name, in_place_of_nan)
-    converted = as_bool(x, name) if kind.kind == "pred" else convert(x, work)
-    return lifted(convert(_folded(name, monoid, converted, axis, keepdims, initial, where), kind))
+    x = operands.without_nan(a, name, filling)
+    x = as_bool(x, name) if kind.kind == "pred" else convert(x, work)
+    return lifted(convert(_folded(Row(name, monoid), x, axis, keepdims, initial, where), kind))
 
 
-sum = _total("sum", ("add", None), "The sum over axes.")
-prod = _total("prod", ("mul", None), "The product over axes.")
-nansum = _total("nansum", ("add", 0), "The sum over axes of what is not NaN.")
-nanprod = _total("nanprod", ("mul", 1), "The product over axes of what is not NaN.")
+sum = _total("sum", "The sum over axes.", "add")
+prod = _total("prod", "The product over axes.", "mul")
+nansum = _total("nansum", "The sum over axes of what is not NaN.", "add", 0)
+nanprod = _total("nanprod", "The product over axes of what is not NaN.", "mul", 1)
 
 
 @family(
@@ -101,7 +93,6 @@ nanprod = _total("nanprod", ("mul", 1), "The product over axes of what is not Na
     where="booleans that broadcast with `a`: which elements count; needs `initial`.",
 )
 def _extreme(
-    name: str,
     row: Row,
     a: Any,
     axis: Axis = None,
@@ -110,7 +101,7 @@ def _extreme(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    monoid, in_place_of_nan = row
+    name, _, filling = row
     refuse_out(name, out)
     sizes = operand_shape(a, name).dimensions
     is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
@@ -119,18 +110,18 @@ def _extreme(
         given = [f"the array has shape {sizes}", f"axis = {axis}"]
         advice = "Give initial, the result where there is none."
         raise explain(AttributeValueError, name, problem, given, advice)
-    x = lifted(operands.without_nan(a, name, in_place_of_nan))
-    found = _folded(name, monoid, x, axis, keepdims, initial, where)
-    if in_place_of_nan is None or initial is not None or not kind_of(a).is_inexact:
+    x = lifted(operands.without_nan(a, name, filling))
+    found = _folded(row, x, axis, keepdims, initial, where)
+    if filling is None or initial is not None or not kind_of(a).is_inexact:
         return found
     is_missing = all(mnp.isnan(a), axis, None, keepdims)
     return mnp.where(is_missing, shorthand.full_like(found, math.nan), found)
 
 
-max = amax = _extreme("max", ("max", None), "The greatest element over axes, or NaN.")
-min = amin = _extreme("min", ("min", None), "The least element over axes, or NaN.")
-nanmax = _extreme("nanmax", ("max", -math.inf), "The greatest number over axes, else NaN.")
-nanmin = _extreme("nanmin", ("min", math.inf), "The least number over axes, else NaN.")
+max = amax = _extreme("max", "The greatest element over axes, or NaN.", "max")
+min = amin = _extreme("min", "The least element over axes, or NaN.", "min")
+nanmax = _extreme("nanmax", "The greatest number over axes, else NaN.", "max", -math.inf)
+nanmin = _extreme("nanmin", "The least number over axes, else NaN.", "min", math.inf)
 
 
 @one_program("a")
@@ -142,8 +133,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
 
 @family("a", "where")
 def _truth(
-    name: str,
-    monoid: str,
+    row: Row,
     a: Any,
     axis: Axis = None,
     out: None = None,
@@ -151,12 +141,12 @@ def _truth(
     *,
     where: Any = None,
 ) -> Any:
-    refuse_out(name, out)
-    return _folded(name, monoid, as_bool(a, name), axis, keepdims, where=where)
+    refuse_out(row.name, out)
+    return _folded(row, as_bool(a, row.name), axis, keepdims, where=where)
 
 
-all = _truth("all", "and", "Whether all elements over axes are not zero.")
-any = _truth("any", "or", "Whether any element over axes is not zero.")
+all = _truth("all", "Whether all elements over axes are not zero.", "and")
+any = _truth("any", "Whether any element over axes is not zero.", "or")
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -171,29 +161,22 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     keepdims="whether the axis stays, with size 1.",
 )
 def _index(
-    name: str,
-    row: Row,
-    a: Any,
-    axis: int | None = None,
-    out: None = None,
-    keepdims: bool | None = None,
+    row: Row, a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Any:
     """The first index of the extreme element, NaN being more extreme than all numbers.
 
     Two passes of vectorised reductions; XLA:CPU runs a Reduce of pairs element by element.
     """
-    monoid, in_place_of_nan = row
+    name, _, filling = row
     refuse_out(name, out)
     shape = operand_shape(a, name)
-    x = transforms().stop_gradient(lifted(operands.without_nan(a, name, in_place_of_nan)))
-    place = 0 if axis is None else operands.axis_of(axis, shape.rank, name)
+    x = operands.without_nan(a, name, filling)
+    x, sizes, place = operands.along(transforms().stop_gradient(lifted(x)), axis, name)
     dropped = range(shape.rank) if axis is None else (place,)
-    x = x if axis is not None else ops.reshape(x, (shape.size,))
-    sizes = operand_shape(x, name).dimensions
     if sizes[place] == 0:
         problem, given = "there is no element", [f"the array has shape {shape.dimensions}"]
         raise explain(AttributeValueError, name, problem, given, "Check for size 0 first.")
-    best = _folded(name, monoid, x, place, True)
+    best = _folded(row, x, place, True)
     is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
         is_best = ops.or_(is_best, ops.ne(x, x))
@@ -201,28 +184,19 @@ def _index(
     found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
     found = ops.reduce(found, operands.neutral("min", operands.default_int()), ops.min, [place])
     found = mnp.expand_dims(found, dropped) if keepdims else found
-    if in_place_of_nan is None or not shape.element_type.is_inexact:
+    if filling is None or not shape.element_type.is_inexact:
         return found
     is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
     return mnp.where(is_missing, shorthand.full_like(found, -1), found)
 
 
-argmax = _index("argmax", ("max", None), "The first index of the greatest element, or of NaN.")
-argmin = _index("argmin", ("min", None), "The first index of the least element, or of NaN.")
-nanargmax = _index(
-    "nanargmax", ("max", -math.inf), "The first index of the greatest number; -1 if all are NaN."
-)
-nanargmin = _index(
-    "nanargmin", ("min", math.inf), "The first index of the least number; -1 if all are NaN."
-)
+argmax = _index("argmax", "The first index of the greatest element, or of NaN.", "max")
+argmin = _index("argmin", "The first index of the least element, or of NaN.", "min")
+nanargmax = _index("nanargmax", "The first index of the greatest number, or -1.", "max", -math.inf)
+nanargmin = _index("nanargmin", "The first index of the least number, or -1.", "min", math.inf)
 
 
 # Running along an axis.
-
-#: Running results of an array along an axis.
-Run = Callable[[Any, int], Any]
-# Up to this size the doubling scan passes over the whole array; longer axes are cut into blocks.
-_BLOCK = 256
 
 
 def _window(x: Any, axis: int, monoid: str) -> Any:
@@ -235,78 +209,38 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
     return ops.reduce_window([x], [start], _COMPUTATIONS[monoid], window, [1] * shape.rank, padding)
 
 
-def _scan(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
-    """Running results of an associative function, by doubling; differentiable step by step."""
-    sizes = operand_shape(x, "scan").dimensions
-    if sizes[axis] > _BLOCK:
-        return _scan_blocks(x, axis, combine, start)
-    distance = 1
-    while distance < sizes[axis]:
-        x = combine(_moved(x, axis, distance, start), x)
-        distance *= 2
-    return x
-
-
-def _moved(x: Any, axis: int, distance: int, start: Any) -> Any:
-    """`x` moved along an axis, with `start` where nothing comes in."""
-    rank = operand_shape(x, "scan").rank
-    padding = [(distance, -distance, 0) if at == axis else (0, 0, 0) for at in range(rank)]
-    return ops.pad(x, start, padding)
-
-
-def _scan_blocks(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
-    """The scan of blocks, each combined with the scan of the blocks before it."""
-    sizes = operand_shape(x, "scan").dimensions
-    size, rank = sizes[axis], len(sizes)
-    count = -(-size // _BLOCK)
-    padding = [(0, count * _BLOCK - size if at == axis else 0, 0) for at in range(rank)]
-    blocks = operands.resized(sizes, axis, count, _BLOCK)
-    inner = _scan(ops.reshape(ops.pad(x, start, padding), blocks), axis + 1, combine, start)
-    totals = ops.slice_in_dim(inner, _BLOCK - 1, _BLOCK, axis + 1)
-    before = _moved(_scan(totals, axis, combine, start), axis, 1, start)
-    spread = ops.broadcast_in_dim(before, blocks, range(rank + 1))
-    joined = operands.resized(sizes, axis, count * _BLOCK)
-    return ops.slice_in_dim(ops.reshape(combine(spread, inner), joined), 0, size, axis)
-
-
 def _cumulative(
-    name: str, a: Any, axis: int | None, dtype: Any, run: Run, promote_integers: bool = False
+    row: Row, a: Any, axis: int | None, dtype: Any, promote_integers: bool = False
 ) -> Any:
-    shape = operand_shape(a, name)
-    if axis is None or not shape.rank:
-        # A scalar is a vector of one element.
-        a, shape = mnp.ravel(a), shape.with_dimensions((shape.size,))
-    place = operands.axis_of(0 if axis is None else axis, shape.rank, name)
-    own = shape.element_type
+    """Running results; `row.fold` makes them of an array and its axis."""
+    name, run, _ = row
+    own = kind_of(a, name)
+    a, sizes, place = operands.along(mnp.atleast_1d(a), axis, name)
     default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
     kind = work = operands.requested_type(dtype, name, default)
     if kind.kind == "pred":
         a, work = as_bool(a, name), operands.sum_type(kind)
     a = lifted(convert(a, work))
-    result = run(a, place) if shape.size else a
+    result = a if 0 in sizes else run(a, place)
     return lifted(as_bool(result, name) if kind.kind == "pred" else convert(result, kind))
 
 
-def _sum(x: Any, axis: int) -> Any:
-    return _window(x, axis, "add")
+_sum = partial(_window, monoid="add")
 
 
 def _product(x: Any, axis: int) -> Any:
-    if not kind_of(x).is_inexact:
-        return _window(x, axis, "mul")
-    return _differentiable_product()(x, axis)
+    is_inexact = kind_of(x).is_inexact
+    return _differentiable_product()(x, axis) if is_inexact else _window(x, axis, "mul")
 
 
 @cache
 def _differentiable_product() -> Any:
+    def rule(axis: int, primals: Any, tangents: Any) -> Any:
+        scan = partial(transforms().associative_scan, _factors, axis=axis)
+        return _product(primals[0], axis), transforms().jvp(scan, primals, tangents)[1]
+
     custom = transforms().custom_jvp(_products, nondiff_argnums=(1,))
-
-    @custom.defjvp
-    def _(axis: int, primals: Any, tangents: Any) -> Any:
-        start = operands.neutral("mul", kind_of(primals[0]))
-        moved = transforms().jvp(lambda x: _scan(x, axis, _factors, start), primals, tangents)[1]
-        return _product(primals[0], axis), moved
-
+    custom.defjvp(rule)
     return custom
 
 
@@ -338,35 +272,25 @@ _RUNNING = {
 
 
 @family("a", **_RUNNING)
-def _running(
-    name: str,
-    row: tuple[Run, int | None],
-    a: Any,
-    axis: int | None = None,
-    dtype: Any = None,
-    out: None = None,
-) -> Any:
-    refuse_out(name, out)
-    run, in_place_of_nan = row
-    return _cumulative(name, operands.without_nan(a, name, in_place_of_nan), axis, dtype, run)
+def _running(row: Row, a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    refuse_out(row.name, out)
+    return _cumulative(row, operands.without_nan(a, row.name, row.filling), axis, dtype)
 
 
-cumsum = _running("cumsum", (_sum, None), "The running sum along an axis.")
-cumprod = _running("cumprod", (_product, None), "The running product along an axis.")
-nancumsum = _running("nancumsum", (_sum, 0), "The running sum of what is not NaN.")
-nancumprod = _running("nancumprod", (_product, 1), "The running product of what is not NaN.")
+cumsum = _running("cumsum", "The running sum along an axis.", _sum)
+cumprod = _running("cumprod", "The running product along an axis.", _product)
+nancumsum = _running("nancumsum", "The running sum of what is not NaN.", _sum, 0)
+nancumprod = _running("nancumprod", "The running product of what is not NaN.", _product, 1)
 
 
 @family("a", **_RUNNING)
-def _running_extreme(name: str, monoid: str, a: Any, axis: int | None = None) -> Any:
-    def run(x: Any, axis: int) -> Any:
-        return _scan(x, axis, _COMPUTATIONS[monoid], operands.neutral(monoid, kind_of(x)))
-
-    return _cumulative(name, a, axis, None, run)
+def _running_extreme(row: Row, a: Any, axis: int | None = None) -> Any:
+    run = partial(transforms().associative_scan, _COMPUTATIONS[row.fold])
+    return _cumulative(Row(row.name, lambda x, axis: run(x, axis=axis)), a, axis, None)
 
 
-cummax = _running_extreme("cummax", "max", "The greatest element so far along an axis.")
-cummin = _running_extreme("cummin", "min", "The least element so far along an axis.")
+cummax = _running_extreme("cummax", "The greatest element so far along an axis.", "max")
+cummin = _running_extreme("cummin", "The least element so far along an axis.", "min")
 
 
 @family(
@@ -378,8 +302,7 @@ cummin = _running_extreme("cummin", "min", "The least element so far along an ax
     include_initial="whether the result of nothing comes first.",
 )
 def _running_from(
-    name: str,
-    row: tuple[Run, int],
+    row: Row,
     x: Any,
     /,
     *,
@@ -387,18 +310,19 @@ def _running_from(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    run, initial = row
+    name, _, initial = row
     rank = operand_shape(x, name).rank
     if rank == 0 or (axis is None and rank > 1):
         problem = f"axis is not given for an array of {rank} dimensions"
         advice = "Only for a vector may it be left out."
         raise explain(AttributeValueError, name, problem, advice=advice)
-    place = operands.axis_of(0 if axis is None else axis, rank, name)
-    result = _cumulative(name, x, place, dtype, run, promote_integers=initial == 0)
-    padding = [(int(include_initial and at == place), 0, 0) for at in range(rank)]
-    first = shorthand.splat(initial, Shape(kind_of(result)))
-    return ops.pad(result, first, padding) if include_initial else result
+    result = _cumulative(row, x, axis, dtype, promote_integers=initial == 0)
+    if include_initial:
+        _, sizes, place = operands.along(result, axis, name)
+        first = mnp.full(operands.resized(sizes, place, 1), initial, result.dtype)
+        result = mnp.concatenate([first, result], place)
+    return result
 
 
-cumulative_sum = _running_from("cumulative_sum", (_sum, 0), "The array API's name of cumsum.")
-cumulative_prod = _running_from("cumulative_prod", (_product, 1), "The array API's cumprod.")
+cumulative_sum = _running_from("cumulative_sum", "The array API's name of cumsum.", _sum, 0)
+cumulative_prod = _running_from("cumulative_prod", "The array API's cumprod.", _product, 1)

@@ -14,9 +14,8 @@ from minixla.core.element_types import S64
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
-from minixla.numpy import operands
-from minixla.numpy.index_updates import IndexUpdate
-from minixla.numpy.indexing import checked_mode, fill_of, getitem, index_dtype, wrapped
+from minixla.numpy import indexing, operands
+from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import along, concrete, default_int, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -70,7 +69,7 @@ def take(
         indices = lifted(indices) % sizes[place]
         mode = "promise_in_bounds"
     index = (*[slice(None)] * place, indices)
-    return getitem(a, index, "fill" if mode is None else checked_mode(mode), fill_value)
+    return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)
 
 
 def take_along_axis(
@@ -102,15 +101,15 @@ def take_along_axis(
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
         return mnp.zeros(sizes, kind)
-    chosen = mnp.broadcast_to(wrapped(indices, own[place], index_dtype(own)), sizes)
+    chosen = mnp.broadcast_to(indexing.wrapped(indices, own, place), sizes)
     # Every axis but one is a batch of both.
     batch = tuple([each for each in range(rank) if each != place])
     whole = mnp.broadcast_to(arr, operands.resized(sizes, place, own[place]))
     numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
     found = ops.gather(whole, chosen, numbers, (1,) * rank)
-    if (checked_mode(mode) or "fill") == "fill":
+    if (indexing.checked_mode(mode) or "fill") == "fill":
         is_inside = (chosen >= 0) & (chosen < own[place])
-        missing = fill_of(kind) if fill_value is None else fill_value
+        missing = indexing.fill_of(kind) if fill_value is None else fill_value
         found = ops.select(is_inside, found, shorthand.full_like(found, missing))
     return operands.keep_weak(found, arr)
 
@@ -264,10 +263,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     rest, found = lifted(_integers(indices, "unravel_index")), []
     for size in reversed(sizes):
         host_array(size, Shape(default_int()), "unravel_index", "a size")
-        found.append((size, rest % size))
-        rest = rest // size
+        rest, index = mnp.divmod(rest, size)
+        found.insert(0, index)
     beyond, before = rest > 0, rest < -1
-    inside = [(size, mnp.where(before, 0, index)) for size, index in reversed(found)]
+    inside = zip(sizes, [mnp.where(before, 0, index) for index in found], strict=True)
     return tuple([mnp.where(beyond, size - 1, index) for size, index in inside])
 
 

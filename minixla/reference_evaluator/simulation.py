@@ -59,11 +59,9 @@ class _Transfer:
 
     process: Process
     channel: int
+    is_send: bool
     value: Any = None
     is_done: bool = False
-
-
-_Queue = dict[int, deque[_Transfer]]  # by channel
 
 
 class _Simulated(Process):
@@ -73,23 +71,19 @@ class _Simulated(Process):
         self, simulation: Simulation, number: int, program: Program, infeed: Sequence[Any]
     ) -> None:
         partitions = simulation.partition_count
-        super().__init__(*divmod(number, partitions), simulation.count // partitions, partitions)
+        counts = simulation.count // partitions, partitions
+        super().__init__(*divmod(number, partitions), *counts, deque(infeed))
         self.simulation = simulation
         self.program = program
         self.turn = threading.Semaphore(0)
-        self.thread: threading.Thread | None = None
+        self.name = f"replica {self.replica}, partition {self.partition}"
+        thread_name = f"minixla process {self.id}"
+        self.thread = threading.Thread(target=self.run, name=thread_name, daemon=True)
         self.waiting: _Waiting | None = None
         self.is_done = False
         self.result: Any = None
         self.error: BaseException | None = None
-        self.infeed = infeed
-        self.items_read = 0
-        self.outfeed: list[Any] = []
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return f"replica {self.replica}, partition {self.partition}"
+        self.item_count = len(infeed)
 
     @property
     def can_run(self) -> bool:
@@ -129,10 +123,8 @@ class _Simulated(Process):
         elif gathering.signature != signature:
             problem = "processes that meet have different operands or attributes"
             given = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
-            advice = (
-                "The n-th use by each member of a group is one collective: all must make the same "
-                "calls in the same order; give unrelated ones different channels."
-            )
+            advice = "The n-th use by each member of a group is one collective: all must make the "
+            advice += "same calls in the same order; give unrelated ones different channels."
             raise explain(ShapeError, subject, problem, given, advice)
         values = gathering.values
         values[self.id] = value
@@ -150,73 +142,51 @@ class _Simulated(Process):
         return gathering.result
 
     def start_send(self, channel: int, value: Any, to_host: bool) -> int:
-        transfer = _Transfer(self, channel, value)
         if to_host:
             self.simulation.host.setdefault(channel, []).append(value)
-            transfer.is_done = True
-        else:
-            receive = self._other_half(transfer, self.simulation.sends, self.simulation.receives)
-            if receive is not None:
-                receive.value = value
-        return self._request(transfer)
+        return self._started(_Transfer(self, channel, True, value, to_host), to_host)
 
     def start_receive(self, channel: int, from_host: bool) -> int:
-        transfer = _Transfer(self, channel)
-        if from_host:
-            held = self.simulation.host.get(channel)
-            if held:
-                transfer.value, transfer.is_done = held.pop(0), True
-        else:
-            send = self._other_half(transfer, self.simulation.receives, self.simulation.sends)
-            if send is not None:
-                transfer.value = send.value
-        return self._request(transfer)
+        held = from_host and self.simulation.host.get(channel)
+        given = (held.pop(0), True) if held else ()
+        return self._started(_Transfer(self, channel, False, *given), from_host)
 
-    def _other_half(self, transfer: _Transfer, own: _Queue, others: _Queue) -> _Transfer | None:
-        """The oldest of another process, with which it is done; without one it is queued."""
-        queue = others[transfer.channel]
-        found = next((each for each in queue if each.process is not self), None)
-        if found is None:
-            own[transfer.channel].append(transfer)
-        else:
-            queue.remove(found)
+    def _started(self, transfer: _Transfer, with_host: bool) -> int:
+        """The number by which a transfer is finished; not 0, which is that of none.
+
+        It is done when it meets its other half, the oldest of another process.
+        """
+        halves, channel = self.simulation.halves, transfer.channel
+        others = () if with_host else halves[channel, not transfer.is_send]
+        found = next((each for each in others if each.process is not self), None)
+        if found is not None:
+            halves[channel, found.is_send].remove(found)
+            transfer.value = found.value = transfer.value if transfer.is_send else found.value
             transfer.is_done = found.is_done = True
-        return found
-
-    def _request(self, transfer: _Transfer) -> int:
-        """The number by which a transfer is finished; not 0, which is that of none."""
+        elif not with_host:
+            halves[channel, transfer.is_send].append(transfer)
         number = next(self.simulation.numbers)
         self.simulation.transfers[number] = transfer
         return number
 
     def finish_send(self, request: int) -> None:
-        self._finish(request, "send", "for a recv on channel {channel}")
+        self._finish(request, "send", "for a recv on channel")
 
     def finish_receive(self, request: int) -> Any:
-        return self._finish(request, "recv", "for a value on channel {channel}").value
+        return self._finish(request, "recv", "for a value on channel").value
 
     def _finish(self, request: int, subject: str, awaited: str) -> _Transfer:
         transfer = self.simulation.transfers.pop(request)
         if not transfer.is_done:
             # Who is meant to be at the other end, nobody has said.
-            self.wait(lambda: transfer.is_done, subject, awaited.format(channel=transfer.channel))
+            self.wait(lambda: transfer.is_done, subject, f"{awaited} {transfer.channel}")
         return transfer
 
     def next_infeed(self) -> Any:
-        if self.items_read == len(self.infeed):
-            awaited = f"for an item of its infeed, whose {self.items_read} items have been read"
+        if not self.infeed:
+            awaited = f"for an item of its infeed, whose {self.item_count} items have been read"
             self.wait(lambda: False, "infeed", awaited)
-        self.items_read += 1
-        return self.infeed[self.items_read - 1]
-
-    def put_outfeed(self, value: Any) -> None:
-        self.outfeed.append(value)
-
-
-def _raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
-    """Raises an error in another thread, when it next runs Python."""
-    number = ctypes.c_ulong(thread.ident or 0)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(error))
+        return super().next_infeed()
 
 
 def _here() -> Source | None:
@@ -229,12 +199,9 @@ def _listed(members: Sequence[ProcessId]) -> str:
 
 
 class Simulation:
-    """Processes that run together.
+    """Processes that run together: programs by replica and partition, and infeeds by process.
 
-    Args:
-        programs: for each replica and partition a function of nothing.
-        infeeds: for each process, partitions innermost, the items of its infeed.
-        host: what the host holds for each channel: to be received from it, or sent to it.
+    `host` is what the host holds for each channel: to be received from it, or sent to it.
     """
 
     def __init__(
@@ -244,11 +211,10 @@ class Simulation:
         self.count = len(programs) * self.partition_count
         self.host = host
         self.is_cancelled = False
-        #: Released by the running process when it waits or has ended.
-        self.idle = threading.Semaphore(0)
+        self.idle = threading.Semaphore(0)  # the running process releases it, to wait or at its end
         self.gatherings: dict[Hashable, _Gathering] = {}
-        self.sends: _Queue = defaultdict(deque)
-        self.receives: _Queue = defaultdict(deque)
+        #: By channel, and whether they are sends: halves that have not met another.
+        self.halves: dict[tuple[int, bool], list[_Transfer]] = defaultdict(list)
         self.transfers: dict[int, _Transfer] = {}
         self.numbers = count(1)
         pairs = zip(chain.from_iterable(programs), infeeds, strict=True)
@@ -257,13 +223,19 @@ class Simulation:
     @property
     def outfeeds(self) -> list[list[Any]]:
         """What each process wrote."""
-        return [process.outfeed for process in self._processes]
+        return [list(process.outfeed) for process in self._processes]
 
     def run(self) -> list[Any]:
         """The results of all processes, partitions innermost, or the first error of one."""
         try:
             while ready := next((each for each in self._processes if each.can_run), None):
-                self._let_run(ready)
+                if not ready.thread.ident:
+                    ready.thread.start()
+                ready.turn.release()
+                self.idle.acquire()
+                if ready.error is not None:
+                    ready.error.add_note(f"raised by {ready.name} of mx.simulate")
+                    raise ready.error
             if any(not process.is_done for process in self._processes):
                 raise self._deadlock()
         except KeyboardInterrupt as interrupt:
@@ -273,23 +245,11 @@ class Simulation:
             self._end_threads()
         return [process.result for process in self._processes]
 
-    def _let_run(self, process: _Simulated) -> None:
-        if process.thread is None:
-            name = f"minixla process {process.id}"
-            process.thread = threading.Thread(target=process.run, name=name, daemon=True)
-            process.thread.start()
-        process.turn.release()
-        self.idle.acquire()
-        if process.error is not None:
-            process.error.add_note(f"raised by {process.name} of mx.simulate")
-            raise process.error
-
     def _end_threads(self) -> None:
         """Ends the processes that wait; the others of a simulation have ended."""
         self.is_cancelled = True
         try:
             for process in self._running():
-                assert process.thread is not None
                 while process.thread.is_alive():  # it may catch what ends it, and wait again
                     process.turn.release()
                     process.thread.join(0.05)
@@ -303,8 +263,9 @@ class Simulation:
         until = time.monotonic() + _SECONDS
         while (running := self._running()) and time.monotonic() < until:
             for process in running:
-                assert process.thread is not None
-                _raise_in(process.thread, _Cancelled)
+                # In its thread it is raised when that next runs Python.
+                number = ctypes.c_ulong(process.thread.ident or 0)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(_Cancelled))
                 process.turn.release()
                 process.thread.join(0.01)
         # They end as soon as they return to Python, and until then keep nobody from leaving it.
@@ -313,28 +274,24 @@ class Simulation:
             interrupt.add_note(f"{process.name} of mx.simulate is in a function that is not Python")
 
     def _running(self) -> list[_Simulated]:
-        return [each for each in self._processes if each.thread and each.thread.is_alive()]
+        return [each for each in self._processes if each.thread.is_alive()]
 
     def _deadlock(self) -> DeadlockError:
-        given = [self._described(process) for process in self._processes if not process.is_done]
+        given = []
+        for process in self._processes:
+            waiting = process.waiting
+            if process.is_done or waiting is None:
+                continue
+            awaited = []
+            for replica, partition in waiting.missing():
+                other = self._processes[replica * self.partition_count + partition]
+                doing = f"waits in {other.waiting.subject}" if other.waiting else "has returned"
+                awaited.append(f"{other.name}, which {doing}")
+            text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"
+            text += f" for {'; '.join(awaited)}" if awaited else ""
+            given.append(f"{text}; called at {waiting.source}")
         problem = f"{len(given)} of {self.count} processes wait for ever"
-        advice = (
-            "All members of a group must make the same collective calls, in the same order, as "
-            "often as each other; each recv needs a send of another process on its channel."
-        )
+        advice = "All members of a group must make the same collective calls, in the same order, "
+        advice += "as often as each other; each recv needs a send of another process on its "
+        advice += "channel."
         return explain(DeadlockError, "simulate", problem, given, advice)
-
-    def _described(self, process: _Simulated) -> str:
-        waiting = process.waiting
-        assert waiting is not None
-        text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"
-        missing = [self._state_of(each) for each in waiting.missing()]
-        if missing:
-            text += f" for {'; '.join(missing)}"
-        return f"{text}; called at {waiting.source}"
-
-    def _state_of(self, id: ProcessId) -> str:
-        process = self._processes[id[0] * self.partition_count + id[1]]
-        waiting = process.waiting
-        doing = "has returned" if waiting is None else f"waits in {waiting.subject}"
-        return f"{process.name}, which {doing}"

@@ -1,4 +1,7 @@
-"""The trace that evaluates operations by their reference rules, in NumPy."""
+"""The trace that evaluates operations by their reference rules, in NumPy.
+
+What `mx.reference(f, precision="float64")` computes with are programs in double.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core import tracer as tracers
+from minixla.core.attributes import Literal
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import MinixlaError, ShapeError, explain, too_large
+from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
-from minixla.core.snapshots import snapshot
-from minixla.core.tracer import (
-    Tracer,
-    can_be_weak,
-    host_array,
-    leaked,
-    not_a_value,
-    shape_of,
-    weak_type_of,
-)
+from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue, shape_of_data, snapshot
 from minixla.core.tracing import Trace
-from minixla.core.tuples import TupleValue
-from minixla.reference_evaluator.widening import wide_type, widened
+from minixla_ops.elementwise.conversion import ConvertElementType
 
 
-class ReferenceTracer(Tracer):
+class ReferenceTracer(tracers.Tracer):
     """An array (or token) held in NumPy, with the element type it is declared to have."""
 
-    __slots__ = ("_weak", "data")
+    __slots__ = ("data",)
 
     def __init__(self, trace: ReferenceTrace, data: Any, shape: AnyShape) -> None:
         self._trace = trace
@@ -36,13 +32,10 @@ class ReferenceTracer(Tracer):
         self._weak = False
         self.data = data
 
-    @property
-    def weak_type(self) -> bool:
-        """Whether it came from Python scalars alone."""
-        return self._weak
-
-    def _mark_weak(self) -> None:
-        self._weak = can_be_weak(self._shape)
+    def _weak_copy(self) -> ReferenceTracer:
+        copied = ReferenceTracer(self._trace, self.data, self._shape)
+        copied._mark_weak()
+        return copied
 
     def _concrete(self, wanted: str) -> Any:
         return self.data
@@ -69,7 +62,7 @@ class ReferenceTrace(Trace):
     def evaluate(self, operation: Operation, operands: Sequence[Any]) -> Any:
         """The result of the reference rule, also of operations that `run` otherwise."""
         values = [self.lift(operand, operation.builder_name) for operand in operands]
-        shapes = tuple(map(shape_of, values))
+        shapes = tuple(map(tracers.shape_of, values))
         results = operation.infer(shapes)
         data = list(map(_data_of, values))
         if self.widen and operation.reads_bits:
@@ -89,18 +82,18 @@ class ReferenceTrace(Trace):
     def lift(self, value: Any, subject: str = "reference") -> Any:
         if isinstance(value, ReferenceTracer) and value._trace is self:
             return value
-        if isinstance(value, Tracer):
-            raise leaked(value, subject)
+        if isinstance(value, tracers.Tracer):
+            raise tracers.leaked(value, subject)
         if isinstance(value, TupleValue):
             return TupleValue([self.lift(element, subject) for element in value.elements])
         shape = shape_of_data(value)
         if shape is None:
-            raise not_a_value(value, subject)
-        data = host_array(value, shape, subject) if isinstance(value, int) else np.asarray(value)
-        if data is value:
-            data = snapshot(data)
+            raise tracers.not_a_value(value, subject)
+        is_number = isinstance(value, int)
+        data = tracers.host_array(value, shape, subject) if is_number else np.asarray(value)
+        data = snapshot(data) if data is value else data
         tracer = ReferenceTracer(self, self._convert(data, shape), shape)
-        tracer._weak = weak_type_of(value)
+        tracer._weak = tracers.weak_type_of(value)
         return tracer
 
     def _convert(self, data: np.ndarray, shape: Shape) -> np.ndarray:
@@ -116,10 +109,8 @@ class ReferenceTrace(Trace):
             if self.widen:
                 data = self._convert(data, shape)
             elif data.dtype != shape.dtype or not _fits(data.shape, shape):
-                raise AssertionError(
-                    f"the reference rule of {operation.name} gave {data.dtype}{list(data.shape)} "
-                    f"where its shape rule says {shape}"
-                )
+                given = f"the reference rule of {operation.name} gave {data.dtype}{[*data.shape]}"
+                raise AssertionError(f"{given} where its shape rule says {shape}")
         return ReferenceTracer(self, data, shape)
 
 
@@ -154,3 +145,81 @@ def _data_of(value: Any) -> Any:
     if isinstance(value, TupleValue):
         return tuple(map(_data_of, value.elements))
     return value.data
+
+
+def widened(value: Any) -> Any:
+    """An attribute for computing in double: types, and programs with all that they hold."""
+    if isinstance(value, ElementType):
+        return wide_type(value)
+    if isinstance(value, Graph):
+        return _wide_graph(value)
+    if type(value) is tuple:
+        return tuple(map(widened, value))
+    return value
+
+
+def wide_type(declared: ElementType) -> ElementType:
+    """f64 or c128 for floats and complex numbers, other types as they are."""
+    if declared.is_float:
+        return ELEMENT_TYPES["f64"]
+    return ELEMENT_TYPES["c128"] if declared.is_complex else declared
+
+
+def _wide_shape(shape: AnyShape) -> AnyShape:
+    if isinstance(shape, TupleShape):
+        return TupleShape(map(_wide_shape, shape.elements))
+    if isinstance(shape, Shape):
+        return shape.with_element_type(wide_type(shape.element_type))
+    return shape
+
+
+@remembered
+def _wide_graph(graph: Graph) -> Graph:
+    """The program in double, for the reference rules of operations that run it."""
+    values = {id(each): Value(_wide_shape(each.shape), None, each.index) for each in graph.inputs}
+    instructions: list[Instruction] = []
+    for step in graph.instructions:
+        operands = tuple([values[id(value)] for value in step.operands])
+        if step.op.reads_bits:
+            values.update(_with_own_bits(step, operands, instructions))
+            continue
+        shapes = tuple(map(_wide_shape, step.shapes))
+        results = shapes[0] if step.single else shapes
+        wide = Instruction(step.op.changed(_wide_inside), operands, results, step.source)
+        instructions.append(wide)
+        values.update(zip(map(id, step.results), wide.results, strict=True))
+    inputs = [values[id(value)] for value in graph.inputs]
+    outputs = [values[id(value)] for value in graph.outputs]
+    return Graph(inputs, instructions, outputs, graph.name)
+
+
+def _with_own_bits(
+    step: Instruction, operands: Sequence[Value], instructions: list[Instruction]
+) -> dict[int, Value]:
+    """Adds an operation in its own types, between conversions; gives its results by identity."""
+
+    def converted(value: Value, shape: AnyShape) -> Value:
+        if value.shape is shape or not isinstance(shape, Shape):
+            return value
+        convert = ConvertElementType(shape.element_type)
+        instructions.append(Instruction(convert, (value,), shape, step.source))
+        return instructions[-1].results[0]
+
+    pairs = zip(operands, step.operands, strict=True)
+    given = tuple([converted(wide, declared.shape) for wide, declared in pairs])
+    narrow = step.again(given)
+    instructions.append(narrow)
+    found = zip(step.results, narrow.results, strict=True)
+    return {id(old): converted(new, _wide_shape(new.shape)) for old, new in found}
+
+
+def _wide_inside(value: Any) -> Any:
+    """An attribute inside a program, where nobody widens results afterwards."""
+    if isinstance(value, (Shape, TupleShape)):
+        return _wide_shape(value)
+    if isinstance(value, Literal):
+        shape = value.shape.with_element_type(wide_type(value.shape.element_type))
+        if value.is_splat:
+            return Literal.splat(value.scalar, shape)
+        return Literal(value.array.astype(shape.dtype), shape)
+    return widened(value)

@@ -24,9 +24,8 @@ import numpy.typing as npt
 
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.graph import Graph, Instruction, Value
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleValue
 from minixla.core.tracing import default_trace
-from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools.costs import operations_per_element
 from minixla.tools.graph_parts import all_values, is_inexact, showing, type_of

@@ -7,8 +7,6 @@ it asks of a module. A request is (text, arrays); a reply is (None, arrays) or (
 from __future__ import annotations
 
 import itertools
-import socket
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +15,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.core.children import Helper, HelperDied, receive, send
+from minixla.core.children import Helper, HelperDied, receive, send, stream_to_parent
 from minixla.core.shapes import Shape
 
 
@@ -49,17 +47,17 @@ class Worker(Helper):
 
 def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> None:
     """Evaluate what comes over the connection that the command line names, until it is closed."""
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    stream = stream_to_parent()
     while True:
         try:
-            number, request, _ = receive(connection)
+            number, request, _ = receive(stream)
         except EOFError:
             return
         try:
             reply = None, evaluate(*request)
         except Exception as error:  # Whatever is wrong with the request, its sender is told.
             reply = f"{type(error).__name__}: {error}", []
-        send(connection, number, reply)
+        send(stream, number, reply)
 
 
 def make_context() -> ir.Context:

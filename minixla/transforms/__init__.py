@@ -29,47 +29,13 @@ from minixla.transforms.sequences import associative_scan, map, scan
 from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 
-__all__ = [
-    "all_gather",
-    "all_to_all",
-    "associative_scan",
-    "axis_index",
-    "axis_size",
-    "checking_leaks",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "cond",
-    "custom_jvp",
-    "custom_vjp",
-    "debug_callback",
-    "debug_infs",
-    "debug_nans",
-    "debug_print",
-    "fori_loop",
-    "grad",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jit",
-    "jvp",
-    "linearize",
-    "make_graph",
-    "map",
-    "pmap",
-    "pmax",
-    "pmean",
-    "pmin",
-    "ppermute",
-    "psum",
-    "psum_scatter",
-    "reference",
-    "scan",
-    "simulate",
-    "stop_gradient",
-    "switch",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-    "while_loop",
-]
+# By module, in the order above.
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies"]
+__all__ += ["cond", "fori_loop", "switch", "while_loop"]
+__all__ += ["custom_jvp", "custom_vjp", "stop_gradient"]
+__all__ += ["debug_infs", "debug_nans", "debug_callback", "debug_print"]
+__all__ += ["make_graph", "reference", "grad", "jvp", "value_and_grad", "vjp"]
+__all__ += ["hessian", "jacfwd", "jacrev", "linearize", "jit", "checking_leaks"]
+__all__ += ["all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin"]
+__all__ += ["ppermute", "psum", "psum_scatter", "pmap"]
+__all__ += ["associative_scan", "map", "scan", "simulate", "vmap"]

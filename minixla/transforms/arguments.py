@@ -5,19 +5,16 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from types import MappingProxyType, NoneType
+from typing import Any, NamedTuple, Self, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
-from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.errors import TransformError, explain
 from minixla.core.tracebacks import hiding_frames
-from minixla.core.tracing import Trace, Tracer, check_value, leaked, weak_type_of
+from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine.float0 import flatten
 from minixla.transforms import places
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeIs  # the standard library has it from 3.13 on
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
@@ -70,15 +67,10 @@ def checked_function(fun: Any, subject: str) -> Any:
     return fun
 
 
-def is_single(argnums: Any) -> TypeIs[int | str]:
-    """Whether `argnums` is one number rather than a sequence."""
-    return not isinstance(argnums, Iterable)
-
-
 def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
     """Argument positions as non-negative numbers, each in range and named once."""
     found: list[int] = []
-    for number in map(operator.index, [argnums] if is_single(argnums) else argnums):
+    for number in map(operator.index, argnums if isinstance(argnums, Iterable) else [argnums]):
         problem = advice = ""
         if not -count <= number < count:
             problem = f"argument {number}, but {count} positional arguments were given"
@@ -86,48 +78,23 @@ def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
         elif number % count in found:
             problem, advice = f"argument {number % count} twice", "Name each argument once."
         if problem:
-            given = [f"argnums = {argnums}"]
-            raise misfit(subject, f"argnums names {problem}", given, advice)
+            raise misfit(subject, f"argnums names {problem}", [f"argnums = {argnums}"], advice)
         found.append(number % count)
     return tuple(found)
 
 
-def leaving(value: Any, parent: Trace, subject: str, where: Callable[[], str]) -> Any:
-    """A result of a transformed function as a value of the trace `parent` that it returns to.
-
-    `where` gives its place in what the function returned.
-    """
-    if isinstance(value, Tracer) and not parent.reaches(value):
-        raise leaked(value, subject)
-    try:
-        return parent.lift(value, subject)
-    except MinixlaError:
-        check_value(value, subject, where())
-        raise
-
-
-def split_static(args: Sequence[Any], static_argnums: Numbers) -> tuple[tuple[Any, ...], Function]:
-    """The arguments that are not static, and how to put them back among the static ones."""
-    static = places.numbers_among(static_argnums, len(args))
-    dynamic = tuple(arg for index, arg in enumerate(args) if index not in static)
-
-    def rebuild(replaced: Sequence[Any]) -> list[Any]:
-        following = iter(replaced)
-        return [arg if index in static else next(following) for index, arg in enumerate(args)]
-
-    return dynamic, rebuild
+def leaving(values: Sequence[Any], subject: str, where: places.Places) -> list[Any]:
+    """Results of a transformed function as values of the current trace, to which they return."""
+    for value in values:
+        if isinstance(value, Tracer) and not _state.trace.reaches(value):
+            raise leaked(value, subject)
+    return places.lifted_leaves(subject, values, where)
 
 
 class Arguments:
-    """The arguments of a call, of which some are taken apart into leaves.
+    """The arguments of a call, of which some are taken apart into leaves: those of `numbers`.
 
-    Args:
-        subject: the transformation, for messages.
-        fun: the function that is called.
-        args: its arguments by position.
-        kwargs: those by name that are taken apart; None where that is not asked for.
-        numbers: the positions of those that are taken apart; default: all.
-        fixed: those by name that the function gets as they are.
+    So are `kwargs`, unless they are None; those that are `fixed` the function gets as they are.
 
     Attributes:
         given: the positional arguments that are taken apart.
@@ -161,7 +128,7 @@ class Arguments:
     def chosen(cls, subject: str, fun: Function, args: Any, kwargs: Any, argnums: Numbers) -> Self:
         """Those that are named by position; the function gets the others as they are."""
         found = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
-        found._is_single = is_single(argnums)
+        found._is_single = not isinstance(argnums, Iterable)
         return found
 
     @property
@@ -172,8 +139,7 @@ class Arguments:
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
         numbers = range(len(self._args)) if self._numbers is None else self._numbers
-        found = places.chosen_places(self._fun, self._args, numbers)
-        return found + places.argument_places(self._fun, (), self._kwargs)
+        return places.argument_places(self._fun, self._args, numbers, self._kwargs)
 
     def shapes(self) -> list[Any]:
         """The shapes of the leaves, which must be arrays."""
@@ -249,28 +215,19 @@ def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:
     """One axis for each leaf of `tree` from a prefix tree of axes, in which None is a leaf."""
     if axes is None or type(axes) is int:
         return [axes] * tree_structure(tree).num_leaves
-
-    def fault(axis: Any) -> str:
-        return "" if axis is None or isinstance(axis, int) else f"{axis!r} is no axis"
-
-    return flatten_prefix(subject, name, tree, axes, "an integer", fault=fault)
+    return flatten_prefix(subject, name, tree, axes, "an integer")
 
 
 def flatten_prefix(
-    subject: str,
-    name: str,
-    tree: Any,
-    prefix: Any,
-    what: str,
-    is_leaf: Any = None,
-    fault: Any = None,
+    subject: str, name: str, tree: Any, prefix: Any, what: str, is_leaf: Any = None
 ) -> list[Any]:
     """One leaf of a prefix tree, which the user calls `name`, for each leaf of `tree`.
 
-    Its leaves are `what`, or None; `is_leaf` tells them, and `fault` what is wrong with one.
+    Its leaves are `what`, or None; `is_leaf` tells them, without it they are axes.
     """
     listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
-    parts, reason = [], next(filter(None, map(fault, listed)), "") if fault else ""
+    others = [] if is_leaf else [x for x in listed if not isinstance(x, (int, NoneType))]
+    parts, reason = [], f"{others[0]!r} is no axis" if others else ""
     try:
         parts = [] if reason else structure.flatten_up_to(tree)
     except (TypeError, ValueError) as error:

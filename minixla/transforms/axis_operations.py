@@ -28,7 +28,12 @@ from minixla.transforms.arguments import misfit
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import without_lines
 from minixla_ops.programs.computations import neutral_element, sum_over
-from minixla_ops.vocabulary.batch_dimensions import merge_dimension, move_dimension, split_dimension
+from minixla_ops.vocabulary.batch_dimensions import (
+    merge_dimension,
+    move_batch,
+    move_dimension,
+    split_dimension,
+)
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 Groups = tuple[tuple[int, ...], ...]
@@ -43,12 +48,9 @@ class _Groups(SequenceOf):
 class AxisOperation(Operation):
     """Base class of the operations; members give `whole`, `by_jax` and `by_xla`.
 
-    Attributes:
-        size: how many members take part: those of the axis, or of each group.
-        groups: the members of each group; none given: all are one.
-        partitions: groups of partitions, each of which is such an axis for itself; none over an
-            axis of vmap.
-        is_checked: whether JAX checks what differs between devices.
+    `size` members take part, those of the axis or of each of the `groups`; without these all are
+    one. Each group of `partitions` is such an axis for itself; there are none over an axis of vmap.
+    `is_checked` says whether JAX checks what differs between devices.
     """
 
     operands = "operand", "member"
@@ -94,15 +96,11 @@ class AxisOperation(Operation):
         if member_at is None:
             result = self(move_dimension(operand, at, array_shape(operand).rank - 1), member)
             return result, array_shape(result).rank - 1
-        count = array_shape(member).dimensions[member_at]
-        front = ops.broadcast(operand, (count,)) if at is None else move_dimension(operand, at, 0)
+        front = move_batch(operand, at, 0, array_shape(member).dimensions[member_at])
         if not self.groups:
             return self.whole(front)
-        parts = []
-        for group in self.groups:
-            value, where = self.whole(_taken(front, group))
-            whole = ops.broadcast(value, (len(group),)) if where is None else value
-            parts.append(move_dimension(whole, where or 0, 0))
+        wholes = [self.whole(_taken(front, group)) for group in self.groups]
+        parts = [move_batch(*each, 0, self.size) for each in wholes]
         order = [number for group in self.groups for number in group]
         inverse = sorted(range(len(order)), key=order.__getitem__)
         return _taken(ops.concat_in_dim(parts, 0), inverse), 0
@@ -118,8 +116,8 @@ class AxisOperation(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         if not self.partitions:
             raise self._unbound()
-        graph = _program(self, shapes[0])
-        return Call(graph).stablehlo(emit, operands[:1], shapes[:1], results)
+        call = Call(_program(self, shapes[0]))
+        return call.stablehlo(emit, operands[:1], shapes[:1], results)
 
 
 @lru_cache(maxsize=1024)
@@ -161,11 +159,11 @@ class AxisSum(AxisOperation):
             # values are equal everywhere.
             problem = "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks "
             problem += "what differs between devices"
-            advice = "Use jax.grad (of a function whose loops and branches hold no psum), or "
-            advice += (
-                "jax.shard_map(..., check_vma=False), where each device gets its derivative of "
+            advice = (
+                "Use jax.grad (of a function whose loops and branches hold no psum), or "
+                "jax.shard_map(..., check_vma=False), where each device gets its derivative of the "
+                "sum of all devices' results."
             )
-            advice += "the sum of all devices' results."
             shown = [f"axis_name = {self.axis_name!r}"]
             raise explain(DerivativeError, self.builder_name, problem, shown, advice)
         return self(cotangents, operands[1]), None

@@ -8,12 +8,13 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Function, Text, attribute
+from minixla.core.derived import vjp_graphs
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import Operation
-from minixla.core.reverse import ReverseTrace, ReverseTracer
-from minixla.core.tracing import Trace, _state, trace_to_graph, tracing
+from minixla.core.reverse import ReverseTrace
+from minixla.core.tracing import _state, evaluate_graph, trace_to_graph, tracing
 from minixla.transforms.arguments import Arguments, Numbers, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
@@ -52,62 +53,11 @@ class CheckpointCall(Call):
         results = everything[:count]
 
         def again(*cotangents: Any) -> Sequence[Any]:
-            given = [*operands, *everything[count:], *cotangents]
+            given = [*operands, *cotangents, *everything[count:]]
             # The cotangents, too: the second computation waits for them.
             return call(backward, *(ops.optimization_barrier(given) if self.prevent_cse else given))
 
         return results, pullback_by(again, results, list(map(has_tangent, results)), wanted)
-
-
-class _Recalling(Trace):
-    """Its parent, but for one operation whose results are known."""
-
-    __slots__ = ("known",)
-
-    def __init__(self, parent: Trace) -> None:
-        super().__init__(parent)
-        self.known: Any = None
-
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """What is known, once; else the parent's results."""
-        known, self.known = self.known, None
-        return self.parent.process(operation, operands) if known is None else known
-
-
-class _Recorded:
-    """A program recorded on a reverse trace, but for values that are `known` by their identity.
-
-    Attributes:
-        flags: which inputs are differentiated.
-        inputs: the tracers of these, the others as they are.
-        outputs: the program's.
-        trace: the ReverseTrace.
-    """
-
-    def __init__(
-        self, graph: Graph, primals: Sequence[Any], active: Sequence[bool], known: dict[int, Any]
-    ) -> None:
-        recalling = _Recalling(_state.trace)
-        self.trace = trace = ReverseTrace(recalling)
-        self.flags = [a and has_tangent(x) for a, x in zip(active, primals, strict=True)]
-        pairs = zip(primals, self.flags, strict=True)
-        self.inputs = [trace.add_input(x) if flag else x for x, flag in pairs]
-        values = dict(zip(map(id, graph.inputs), self.inputs, strict=True))
-        previous = _state.source
-        try:
-            with tracing(trace):
-                for step in graph.instructions:
-                    _state.source = step.source
-                    held = tuple([known.get(id(value)) for value in step.results])
-                    if step.op.linearize is None and None not in held:
-                        recalling.known = held[0] if step.single else held
-                    outcome = trace.process(step.op, tuple([values[id(x)] for x in step.operands]))
-                    recalling.known = None
-                    outcomes = (outcome,) if step.single else outcome
-                    values.update(zip(map(id, step.results), outcomes, strict=True))
-        finally:
-            _state.source = previous
-        self.outputs = [values[id(value)] for value in graph.outputs]
 
 
 @remembered
@@ -115,12 +65,25 @@ def _halves(
     graph: Graph, policy: Policy, active: tuple[bool, ...]
 ) -> tuple[Graph, Graph, tuple[bool, ...]]:
     """The program with what is kept, the reverse derivative from that, and whose cotangents."""
-    outputs = [*graph.outputs, *_kept(graph, policy)]
-    first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
+    first = _with_kept(graph, policy)
     if _has_reverse_rule(graph):
-        first = _by_rules(first, active)
-    quiet = graph.silent()  # what is computed again is not shown again
-    return (first, *_backward(quiet, _kept(quiet, policy), active))
+        # The same values by the first halves of the rules: these have forward derivatives.
+        found, count = vjp_graphs(first, active).forward, len(first.outputs)
+        first = Graph(found.inputs, found.instructions, found.outputs[:count], graph.name).pruned()
+    # What is computed again is not shown again.
+    return (first, *_backward(_with_kept(graph.silent(), policy), len(graph.outputs), active))
+
+
+def _with_kept(graph: Graph, policy: Policy) -> Graph:
+    """The program that gives the values, too, that the policy keeps."""
+    kept = [
+        value
+        for step in graph.instructions
+        if step.op.linearize is None
+        and policy(step.op, *(value.shape for value in step.operands), **step.op.values)
+        for value in step.results
+    ]
+    return Graph(graph.inputs, graph.instructions, [*graph.outputs, *kept], graph.name)
 
 
 @inner_first
@@ -130,52 +93,51 @@ def _has_reverse_rule(graph: Graph) -> bool:
     return is_direct or any(map(_has_reverse_rule, graph.computations))
 
 
-def _by_rules(graph: Graph, active: Sequence[bool]) -> Graph:
-    """The same values, by the first halves of reverse rules: these have forward derivatives."""
+def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, tuple[bool, ...]]:
+    """The reverse derivative of a program's first results, which takes the others as they were.
 
-    def function(*primals: Any) -> list[Any]:
-        found = _Recorded(graph, primals, active, {})
-        mine = [type(x) is ReverseTracer and x._trace is found.trace for x in found.outputs]
-        return [x.value if flag else x for x, flag in zip(found.outputs, mine, strict=True)]
-
-    return trace_to_graph(function, graph.input_shapes, graph.name)[0].pruned()
-
-
-def _kept(graph: Graph, policy: Policy) -> list[Value]:
-    """The values of a program that the policy keeps."""
-    return [
-        value
-        for step in graph.instructions
-        if step.op.linearize is None
-        and policy(step.op, *(value.shape for value in step.operands), **step.op.values)
-        for value in step.results
-    ]
-
-
-def _backward(
-    graph: Graph, kept: Sequence[Value], active: Sequence[bool]
-) -> tuple[Graph, tuple[bool, ...]]:
+    It takes the primals, the cotangents and those; and gives the cotangents that are marked.
+    """
+    kept: list[Value] = []
     wanted: list[bool] = []
 
     def function(*arguments: Any) -> list[Any]:
-        given = iter(arguments)
-        primals = [next(given) for _ in graph.inputs]
-        known = {id(value): next(given) for value in kept}
-        for step in graph.instructions:
-            if type(step.op) is CheckpointName and id(step.results[0]) in known:
-                known[id(step.operands[0])] = known[id(step.results[0])]  # it is the same value
-        recorded = _Recorded(graph, primals, active, known)
-        cotangents = spread(map(has_tangent, recorded.outputs), given)
-        tracers = list(compress(recorded.inputs, recorded.flags))
-        pulled = recorded.trace.pull(recorded.outputs, cotangents, tracers)
-        found = spread(recorded.flags, pulled)
+        recorder: Any = _state.trace
+        trace, primals = ReverseTrace(recorder), arguments[: len(graph.inputs)]
+        flags = [a and has_tangent(x) for a, x in zip(active, primals, strict=True)]
+        inputs = [trace.add_input(x) if a else x for x, a in zip(primals, flags, strict=True)]
+        with tracing(trace):
+            outputs = evaluate_graph(graph, inputs)
+        for each in outputs[count:]:
+            kept.append(recorder.capture(each.value if trace.is_own(each) else each))
+        cotangents = spread(map(has_tangent, outputs[:count]), arguments[len(primals) :])
+        pulled = trace.pull(outputs[:count], cotangents, list(compress(inputs, flags)))
+        found = spread(flags, pulled)
         wanted.extend([each is not None for each in found])
         return [each for each in found if each is not None]
 
-    shapes = [*graph.input_shapes, *(value.shape for value in kept)]
-    shapes += [shape for shape in graph.output_shapes if has_tangent(shape)]
+    shapes = graph.output_shapes[:count]
+    shapes = [*graph.input_shapes, *[shape for shape in shapes if has_tangent(shape)]]
     made, _ = trace_to_graph(function, shapes, f"checkpoint_{graph.name}")
-    return made.pruned(), tuple(wanted)
+    return (_given(made, kept) if kept else made).pruned(), tuple(wanted)
+
+
+def _given(graph: Graph, values: Sequence[Value]) -> Graph:
+    """The program that takes some of its values, after its inputs, where it computes them."""
+    inputs = [Value(value.shape, None, 0) for value in values]
+    known = dict(zip(map(id, values), inputs, strict=True))
+    for value, given in zip(values, inputs, strict=True):
+        maker = value.instruction
+        if maker is not None and type(maker.op) is CheckpointName:  # its operand is the same value
+            known.setdefault(id(maker.operands[0]), given)
+    instructions = []
+    for step in graph.instructions:
+        again = step.again(tuple([known.get(id(value), value) for value in step.operands]))
+        instructions.append(again)
+        for value, result in zip(step.results, again.results, strict=True):
+            known.setdefault(id(value), result)
+    outputs = [known.get(id(value), value) for value in graph.outputs]
+    return Graph([*graph.inputs, *inputs], instructions, outputs, graph.name)
 
 
 class checkpoint_policies:

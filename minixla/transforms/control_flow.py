@@ -14,7 +14,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import _state, shape_of, weak_type_of
+from minixla.core.tracing import _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Function, Signature, checked_function, misfit
@@ -22,6 +22,7 @@ from minixla.transforms.places import Places, difference, lifted_leaves, paramet
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
+from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -46,7 +47,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     shape = _scalar("cond", "pred", pred)
     if shape.element_type.kind != "pred":
         pred = _state.trace.lift(pred, "cond") != 0
-    return _branches("cond", pred, [true_fun, false_fun], operands)
+    return _branches("cond", pred, {"true_fun": true_fun, "false_fun": false_fun}, operands)
 
 
 @api_boundary
@@ -67,83 +68,75 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         checked_function(function, "switch")
     if not branches:
         raise misfit("switch", "there are no branches", advice="Give one or more.")
-    shape = _scalar("switch", "index", index)
-    if not shape.element_type.is_integer:
-        problem = "the index is not an integer"
-        advice = "Use cond for a boolean; convert other numbers."
-        raise explain(ShapeError, "switch", problem, [f"index {shape}"], advice)
+    shape = _scalar("switch", "the index", index, "Use cond for a boolean; convert other numbers.")
     if len(branches) == 1:
         return branches[0](*operands)
     last = np.asarray(len(branches) - 1).astype(shape.dtype)
     number = ops.max(_state.trace.lift(index, "switch"), np.zeros((), shape.dtype))
     clamped = ops.min(number, last)
-    return _branches("switch", ops.convert_element_type(clamped, "s32"), branches, operands)
+    numbered = {f"branch {number}": each for number, each in enumerate(branches)}
+    return _branches("switch", ops.convert_element_type(clamped, "s32"), numbered, operands)
 
 
-def _scalar(subject: str, name: str, value: Any) -> Shape:
+def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Shape:
+    """The shape of a scalar, which must be an integer where there is advice for others."""
     shape = shape_of(value, subject)
-    if isinstance(shape, Shape) and not shape.rank:
-        return shape
+    problem = f"{name} is not a scalar"
     advice = "It chooses for the whole call; use mx.numpy.where to choose element by element."
-    raise explain(ShapeError, subject, f"{name} is not a scalar", [f"{name} {shape}"], advice)
+    if isinstance(shape, Shape) and not shape.rank:
+        if shape.element_type.is_integer or not if_no_integer:
+            return shape
+        problem, advice = f"{name} is not an integer", if_no_integer
+    raise explain(ShapeError, subject, problem, [f"{name} {shape}"], advice)
 
 
-def _branches(subject: str, choice: Any, functions: Sequence[Function], operands: Any) -> Any:
-    given = Arguments(subject, functions[0], operands)
+def _branches(subject: str, choice: Any, functions: dict[str, Function], operands: Any) -> Any:
+    given = Arguments(subject, next(iter(functions.values())), operands)
     signature = given.signature()
-    staged = [stage(function, signature) for function in functions]
-    names = ["true_fun", "false_fun"] if subject == "cond" else None
-    _check_alike(subject, staged, names or [f"branch {i}" for i in range(len(staged))])
-    types = [_common_type(column) for column in _columns(staged)]
-    if any(list(each.graph.output_shapes) != types for each in staged):
-        staged = [stage(_converting(function, types), signature) for function in functions]
-    graphs, read = reading_all(staged)
+    staged = {name: stage(function, signature) for name, function in functions.items()}
+    common = _common_types(subject, staged)
+    graphs, read = reading_all([*staged.values()])
+    graphs = [_converted(graph, [shape for shape, _ in common]) for graph in graphs]
     results = Conditional(tuple(graphs))(choice, *read, *given.leaves)
-    flags = [all(column) for column in zip(*[each.weak for each in staged], strict=True)]
-    return staged[0]._replace(weak=flags).results(results)
+    first = next(iter(staged.values()))
+    return first._replace(weak=[is_weak for _, is_weak in common]).results(results)
 
 
-def _columns(staged: Sequence[Staged]) -> list[list[tuple[Any, bool]]]:
-    """For each result its shape and whether it is weakly typed, in each function."""
-    rows = [list(zip(each.graph.output_shapes, each.weak, strict=True)) for each in staged]
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _common_type(column: Sequence[tuple[Any, bool]]) -> Any:
-    """The shape of a result that is strongly typed in some function, else in the first."""
-    return next((shape for shape, is_weak in column if not is_weak), column[0][0])
-
-
-def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -> None:
-    first = staged[0]
-    for each, name in zip(staged[1:], names[1:], strict=True):
+def _common_types(subject: str, staged: dict[str, Staged]) -> list[tuple[Any, bool]]:
+    """The shape of each result, the first that is strongly typed if any; whether all are weak."""
+    (first_name, first), *others = staged.items()
+    for name, each in others:
         if each.result_tree != first.result_tree:
-            problem = f"{names[0]} and {name} return other structures"
-            shown = [f"{names[0]}: {first.result_tree}", f"{name}: {each.result_tree}"]
-            shown += difference("the result", names[0], first.result_tree, name, each.result_tree)
+            problem = f"{first_name} and {name} return other structures"
+            shown = [f"{first_name}: {first.result_tree}", f"{name}: {each.result_tree}"]
+            shown += difference("the result", first_name, first.result_tree, name, each.result_tree)
             advice = "All branches must return results of one structure."
             raise misfit(subject, problem, shown, advice)
-    for index, column in enumerate(_columns(staged)):
-        wanted = _common_type(column)
-        for (shape, is_weak), name in zip(column, names, strict=True):
+    found = []
+    rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
+    for index, column in enumerate(zip(*rows, strict=True)):
+        wanted = next((shape for shape, is_weak in column if not is_weak), column[0][0])
+        found.append((wanted, all(is_weak and shape is wanted for shape, is_weak in column)))
+        for (shape, is_weak), name in zip(column, staged, strict=True):
             if shape is not wanted and not (is_weak and shape.dimensions == wanted.dimensions):
-                found = structure_places("the result", first.result_tree)
-                problem = f"the branches differ in the shape of {found[index]}"
-                shown = [f"{n}: {s}" for (s, _), n in zip(column, names, strict=True)]
+                place = structure_places("the result", first.result_tree)[index]
+                problem = f"the branches differ in the shape of {place}"
+                shown = [f"{n}: {s}" for (s, _), n in zip(column, staged, strict=True)]
                 advice = f"Convert the result of {name}: all branches give one shape and "
                 advice += "element type."
                 raise explain(ShapeError, subject, problem, shown, advice)
+    return found
 
 
-def _converting(function: Function, shapes: Sequence[Any]) -> Function:
-    """The function, its results converted to the element types of `shapes`."""
+def _converted(graph: Graph, shapes: Sequence[Any]) -> Graph:
+    """The program, its results converted to the element types of `shapes`."""
+    if list(graph.output_shapes) == shapes:
+        return graph
 
-    def converted(*args: Any) -> Any:
-        leaves, tree = flatten(function(*args))
-        pairs = zip(leaves, shapes, strict=True)
-        return tree_unflatten(tree, [converted_to(leaf, shape) for leaf, shape in pairs])
+    def converted(*operands: Any) -> list[Any]:
+        return list(map(converted_to, evaluate_graph(graph, operands), shapes))
 
-    return converted
+    return program(converted, graph.input_shapes, graph.name)
 
 
 def carry_places(fun: Function, number: int, init: Any) -> Places:
@@ -156,16 +149,10 @@ def stable_body(
 ) -> tuple[Staged, list[Any]]:
     """The body of a loop, and the first value in the types that the body settles on.
 
-    Weakly typed leaves take the type that the body gives them.
-
-    Args:
-        subject: the function of the user's call, for messages.
-        body: takes what goes through the loop, and what it gets in each step.
-        tree: the structure of its arguments.
-        leaves: the first value.
-        where: gives the places of these.
-        check: checks the structure of the body's result, of which the next value is first.
-        rows: arrays whose entries the steps get.
+    Weakly typed leaves take the type that the body gives them. `tree` is the structure of the
+    body's arguments: what goes through the loop, of which `leaves` are the first value and `where`
+    gives the places, and what each step gets, entries of `rows`. The next value is first in its
+    result, whose structure `check` checks.
     """
     leaves, weak = list(leaves), list(map(weak_type_of, leaves))
     shapes_of_rows: list[Any] = [array_shape(each).without_dimension(0) for each in rows]
@@ -297,16 +284,15 @@ def fori_loop(
     """
     checked_function(body_fun, "fori_loop")
     for name, bound in (("lower", lower), ("upper", upper)):
-        shape = _scalar("fori_loop", name, bound)
-        if not shape.element_type.is_integer:
-            problem, shown = f"{name} is not an integer", [f"{name} {shape}"]
-            raise explain(ShapeError, "fori_loop", problem, shown, "Give an integer scalar.")
+        _scalar("fori_loop", name, bound, "Give an integer scalar.")
     size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
-    dtype = _index_type(lower, upper)
     start, stop = lower, upper
     if not (weak_type_of(lower) and weak_type_of(upper)):
+        # The wider of the bounds' types, of which Python's numbers have none.
+        known = [x for x in (lower, upper) if not isinstance(x, int)] or [0]
+        dtype = np.result_type(*[array_shape(bound).dtype for bound in known])
         start, stop = (
             np.asarray(x, dtype) if isinstance(x, int) else ops.convert_element_type(x, dtype)
             for x in (lower, upper)
@@ -319,17 +305,9 @@ def fori_loop(
         check_structure("fori_loop", body_fun, 1, taken, returned)
         return index + 1, limit, following
 
-    def where() -> list[str]:
-        return ["lower", "upper", *carry_places(body_fun, 1, init_val)()]
-
-    loop = (start, stop, init_val)
-    return _while_loop("fori_loop", lambda value: value[0] < value[1], advance, loop, where)[2]
-
-
-def _index_type(lower: Any, upper: Any) -> Any:
-    """The wider of the bounds' types."""
-    types = [array_shape(bound).dtype for bound in (lower, upper) if not isinstance(bound, int)]
-    return np.result_type(*(types or [array_shape(0).dtype]))
+    loop, inner = (start, stop, init_val), carry_places(body_fun, 1, init_val)
+    functions = lambda value: value[0] < value[1], advance
+    return _while_loop("fori_loop", *functions, loop, lambda: ["lower", "upper", *inner()])[2]
 
 
 def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int | None) -> Any:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_unflatten
+from jax.tree_util import tree_map
 
 from minixla.core.attributes import Function, Instance, Integer, attribute
 from minixla.core.batching import BatchTrace, BatchTracer
@@ -18,7 +17,6 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph, under
 from minixla.engine import stage_for_jax
-from minixla.engine.random_keys import flatten
 from minixla.transforms.arguments import misfit
 from minixla_ops.elementwise.families import ALL, Unary
 from minixla_ops.programs.call import Call
@@ -52,14 +50,12 @@ class CustomDerivativeCall(Operation):
 
     Where the current trace evaluates, the function runs in Python; in a graph it is a computation.
 
-    Attributes:
-        function: from all operands to a sequence of results, with a `name`; each call of the user's
-            has one of its own. Its rules take only what is not captured, and None is zero in them:
-            `jvp(primals, tangents)` gives results and tangents; `forward(operands, active)` results
-            and a pytree of residuals, of which `backward(residuals, cotangents, result shapes)`
-            gives a cotangent for each operand.
-        computation: the Graph of the function, once staged.
-        captured: how many leading operands are values that the function reads from outside.
+    `function` takes all operands, of which the first `captured` are values that it reads from
+    outside, and gives a sequence of results; each call of the user's has one of its own, and once
+    staged its `computation`. Its rules take only what is not captured, and None is zero in them:
+    `jvp(primals, tangents)` gives results and tangents; `forward(operands, active)` results and a
+    pytree of residuals, of which `backward(residuals, cotangents, result shapes)` gives a cotangent
+    for each operand.
     """
 
     hlo_name = "call"
@@ -67,8 +63,6 @@ class CustomDerivativeCall(Operation):
     function: Any = attribute(Function(), hlo=None)
     computation: Any = attribute(Instance(Graph), default=None, hlo="to_apply")
     captured: int = attribute(Integer(0), default=0, hlo=None)
-    #: The class of batched functions: (call, trace, dimensions of operands).
-    batched: ClassVar[Callable[..., Any]]
 
     def shape(self, *operands):
         return self.computation.output_shapes
@@ -106,7 +100,7 @@ class CustomDerivativeCall(Operation):
 
     def batch_within(self, trace, operands, dimensions):
         # All results have the batch in front.
-        function = self.batched(self, trace, tuple(dimensions))
+        function = _Batched(self, trace, tuple(dimensions))
         results = self(*operands, function=function, computation=None)
         return results, (0,) * len(results)
 
@@ -190,33 +184,29 @@ class _InnerBatchTrace(BatchTrace):
     """The batch of `origin` once more, under another parent.
 
     A function that runs later, when the trace it was called under has moved on, may read values
-    of that trace: they count as this one's.
+    of that trace, or of another like this one: they count as this one's.
     """
 
     __slots__ = ("origin",)
 
     def __init__(self, parent: Any, origin: BatchTrace) -> None:
         super().__init__(parent, origin.size, origin.name)
-        self.origin = origin
+        self.origin = getattr(origin, "origin", origin)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The operation's batching rule, where an operand is batched."""
-        own = tuple([self.own(operand) for operand in operands])
-        return super().process(operation, own)
+        return super().process(operation, tuple(map(self.own, operands)))
 
     def own(self, value: Any) -> Any:
-        """`value`, or a tracer of this trace where it is the origin's, or that of its origin."""
-        origin: Any = self.origin
-        if type(value) is BatchTracer:
-            while type(origin) is _InnerBatchTrace and origin is not value._trace:
-                origin = origin.origin
-            if origin is value._trace:
-                return BatchTracer(self, value.value, value.dimension)
-        return value
+        """`value`, or a tracer of this trace where it is of the same batch."""
+        if type(value) is not BatchTracer or value._trace is self:
+            return value
+        origin = getattr(value._trace, "origin", value._trace)
+        return BatchTracer(self, value.value, value.known) if origin is self.origin else value
 
 
 class _Batched:
-    """A flat function over a batch: all its results have the batch in front."""
+    """A flat function over a batch, and its rules: results have the batch in front."""
 
     def __init__(self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: Any) -> None:
         self.call, self.trace, self.dimensions = call, trace, dimensions
@@ -226,12 +216,12 @@ class _Batched:
         self.own_dimensions = dimensions[call.captured :]
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
-        return self._in_front(self._run(self.call.apply, operands, self.dimensions))
+        return self._run(self.call.apply, operands, self.dimensions)
 
     def _run(
         self, function: Callable[..., Sequence[Any]], operands: Sequence[Any], at: Sequence[Any]
-    ) -> list[tuple[Any, int | None]]:
-        """What the function returns for one member, over the batch: values and dimensions."""
+    ) -> list[Any]:
+        """What the function returns for one member, over the batch, which is in front."""
         trace = _InnerBatchTrace(current_trace(), self.trace)
         inputs = [trace.put_together([x], where) for x, where in zip(operands, at, strict=True)]
         try:
@@ -239,14 +229,9 @@ class _Batched:
                 outputs = [trace.own(output) for output in function(*inputs)]
         finally:
             trace.alive = False
-        return [(value, where) for (value,), where in map(trace.taken_apart, outputs)]
+        parts = [(value, where) for (value,), where in map(trace.taken_apart, outputs)]
+        return [x if x is None else move_batch(x, where, 0, trace.size) for x, where in parts]
 
-    def _in_front(self, outputs: Sequence[tuple[Any, int | None]]) -> list[Any]:
-        size = self.trace.size
-        return [None if value is None else move_batch(value, at, 0, size) for value, at in outputs]
-
-
-class _BatchedJvp(_Batched):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         dimensions = self.own_dimensions
         # A tangent has its batch where its value has, unless it is zero.
@@ -257,37 +242,28 @@ class _BatchedJvp(_Batched):
             results, moving = self.inner.jvp(members[:count], members[count:])
             return [*results, *moving]
 
-        found = self._in_front(self._run(flat, (*primals, *tangents), (*dimensions, *at)))
+        found = self._run(flat, (*primals, *tangents), (*dimensions, *at))
         return found[: len(found) // 2], found[len(found) // 2 :]
 
-
-class _BatchedVjp(_Batched):
     def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Any, Any]:
-        # How residuals are laid out is a leaf of the batch's.
-        layout = SimpleNamespace()
+        kept: list[Any] = []
 
         def flat(*members: Any) -> Sequence[Any]:
             results, residuals = self.inner.forward(members, active)
-            leaves, layout.tree = flatten(residuals)
-            layout.count = len(results)
-            return [*results, *leaves]
+            kept.append(residuals)  # values of the trace as they are, which `own` knows
+            return results
 
-        found = self._run(flat, operands, self.own_dimensions)
-        kept = found[layout.count :]
-        layout.dimensions = [at for _, at in kept]
-        return self._in_front(found[: layout.count]), ([value for value, _ in kept], layout)
+        return self._run(flat, operands, self.own_dimensions), kept[0]
 
     def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
-        values, layout = residuals
         members = [array_shape(shape).without_dimension(0) for shape in shapes]
-        at = [*layout.dimensions, *[None if c is None else 0 for c in cotangents]]
+        at = [None if each is None else 0 for each in cotangents]
 
         def flat(*given: Any) -> Sequence[Any]:
-            own = tree_unflatten(layout.tree, given[: len(values)])
-            return self.inner.backward(own, given[len(values) :], members)
+            trace: Any = current_trace()
+            return self.inner.backward(tree_map(trace.own, residuals), given, members)
 
-        found = self._in_front(self._run(flat, [*values, *cotangents], at))
-        return list(map(_from_front, found, self.own_dimensions))
+        return list(map(_from_front, self._run(flat, cotangents, at), self.own_dimensions))
 
 
 def _from_front(cotangent: Any, dimension: int | None) -> Any:
@@ -296,7 +272,3 @@ def _from_front(cotangent: Any, dimension: int | None) -> Any:
     if dimension is None:  # every member shares the operand
         return sum_over(cotangent, [0])
     return move_dimension(cotangent, 0, dimension)
-
-
-CustomJvpCall.batched = _BatchedJvp
-CustomVjpCall.batched = _BatchedVjp

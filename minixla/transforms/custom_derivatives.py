@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from functools import reduce
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 from jax.custom_derivatives import CustomVJPPrimal
-from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import MinixlaError
-from minixla.core.forward import has_tangent
-from minixla.core.linear import zeros_like
 from minixla.core.nesting import nested
 from minixla.core.shapes import AnyShape, shape_of_data
 from minixla.core.state import at_own_lines
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import Tracer, current_trace, shape_of
-from minixla.engine.float0 import float0_zeros, is_float0
+from minixla.core.tracing import Tracer, shape_of
+from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.transforms import custom_calls
-from minixla.transforms.arguments import checked_function, is_single, misfit, named_after, positions
-from minixla.transforms.places import argument_places, check_leaves
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla.transforms import arguments, custom_calls
+from minixla.transforms.arguments import Arguments, misfit
+from minixla.transforms.gradients import derivative_of
+from minixla.transforms.places import check_leaves
 
 
 def stop_gradient(x: Any) -> Any:
@@ -40,14 +37,15 @@ def stop_gradient(x: Any) -> Any:
         is_array = isinstance(leaf, Tracer) or shape_of_data(leaf) is not None
         return custom_calls.StopGradient()(leaf) if is_array else leaf
 
-    return tree_map(stop, x)
+    return jax.tree.map(stop, x)
 
 
 class _Custom:
     """What custom_jvp and custom_vjp share: argument handling."""
 
     __name__: str
-    symbolic_zeros = False
+    _operation: ClassVar[type[custom_calls.CustomDerivativeCall]]
+    _definition: ClassVar[str]
 
     def __init__(
         self,
@@ -55,27 +53,31 @@ class _Custom:
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Any = (),
     ) -> None:
-        self.fun = checked_function(fun, type(self).__name__)
+        # It takes over what `fun` has for attributes, which may be one of these itself.
+        arguments.named_after(self, arguments.checked_function(fun, type(self).__name__))
+        self.fun, self._has_rule, self.symbolic_zeros = fun, False, False
         named = _positions_of(type(self).__name__, fun, nondiff_argnames)
-        numbers = (nondiff_argnums,) if is_single(nondiff_argnums) else nondiff_argnums
+        is_one = not isinstance(nondiff_argnums, Iterable)
+        numbers = (nondiff_argnums,) if is_one else nondiff_argnums
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
-        named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
-    def _apply(self, operation: Any, flat: type[_Flat], args: Any, kwargs: Any) -> Any:
-        """Binds the call of the function with the rules of `flat`."""
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result."""
         name = type(self).__name__
+        if not self._has_rule:
+            problem = f"{getattr(self.fun, '__name__', self.fun)!r} has no derivative rule"
+            raise misfit(name, problem, advice=f"Define it with {self._definition}.")
         bound = self._bound(args, kwargs)
-        numbers = sorted(set(positions(self.nondiff_argnums, len(bound), name)))
-        nondiff = {number: bound[number] for number in numbers}
-        diff = [arg for number, arg in enumerate(bound) if number not in nondiff]
-        leaves, tree = flatten(diff)
-        function = flat(self, nondiff, tree)
+        numbers = sorted(set(arguments.positions(self.nondiff_argnums, len(bound), name)))
+        given = Arguments.besides(name, self.fun, bound, None, numbers)
+        function = _Flat(self, {number: bound[number] for number in numbers}, given.tree)
         try:
-            outputs = operation(function)(*leaves)
+            outputs = self._operation(function)(*given.leaves)
         except MinixlaError:
-            check_leaves(name, leaves, argument_places(self.fun, bound, None, numbers))
+            check_leaves(name, given.leaves, given.where())
             raise
-        return tree_unflatten(function.result_tree, outputs)
+        return jax.tree.unflatten(function.result_tree, outputs)
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in."""
@@ -100,9 +102,7 @@ class _Custom:
 def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[int, ...]:
     """Where parameters stand that are named, and can be given by position."""
     listed = [names] if isinstance(names, str) else list(names)
-    if not listed:
-        return ()
-    parameters = inspect.signature(fun).parameters
+    parameters = inspect.signature(fun).parameters if listed else {}
     positional = [name for name, each in parameters.items() if each.kind <= each.VAR_POSITIONAL]
     for name in listed:
         if name not in positional:
@@ -113,7 +113,7 @@ def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[i
 
 
 class _Flat:
-    """One call's function on flat sequences of values.
+    """One call's function, and its rules, on flat sequences of values.
 
     Those of the same function at the same arguments are equal: so are graphs that hold them.
     """
@@ -130,7 +130,7 @@ class _Flat:
 
     def _arguments(self, operands: Sequence[Any]) -> list[Any]:
         """All arguments in their places."""
-        merged = list(tree_unflatten(self.tree, operands))
+        merged = list(jax.tree.unflatten(self.tree, operands))
         for number, value in self.nondiff.items():
             merged.insert(number, value)
         return merged
@@ -144,25 +144,42 @@ class _Flat:
         if self.custom.symbolic_zeros:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
-        return [_zeros(shape) if each is None else each for each, shape in pairs]
+        return [derivative_of(shape, None) if each is None else each for each, shape in pairs]
+
+    def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        given = self._instantiated(tangents, map(shape_of, primals))
+        with at_own_lines():
+            both = [jax.tree.unflatten(self.tree, each) for each in (primals, given)]
+            pair = self.custom.jvp(*self.nondiff.values(), *both)
+        result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
+        outputs = self._flat_result(result)
+        return outputs, _matching("custom_jvp", "tangent", tangent, self.result_tree)
+
+    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
+        if self.custom.symbolic_zeros:
+            operands = list(map(CustomVJPPrimal, operands, active))
+        with at_own_lines():
+            pair = self.custom.fwd(*self._arguments(operands))
+        result, residuals = _several("custom_vjp", 2, "a pair (result, residuals) from fwd", pair)
+        return self._flat_result(result), residuals
+
+    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
+        cotangent = jax.tree.unflatten(self.result_tree, self._instantiated(cotangents, shapes))
+        with at_own_lines():
+            found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
+        parts = self.tree.children()
+        wanted = f"a tuple of {len(parts)} cotangents from bwd"
+        pairs = zip(_several("custom_vjp", len(parts), wanted, found), parts, strict=True)
+        return [leaf for pair in pairs for leaf in _matching("custom_vjp", "cotangent", *pair)]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return (
-            self.custom is other.custom
-            and self.tree == other.tree
-            and all(map(_same, self.nondiff.values(), other.nondiff.values()))
-        )
+        is_alike = self.custom is other.custom and self.tree == other.tree
+        return is_alike and all(map(_same, self.nondiff.values(), other.nondiff.values()))
 
     def __hash__(self) -> int:
         return hash((id(self.custom), self.tree))
-
-
-def _zeros(shape: AnyShape) -> Any:
-    if has_tangent(shape):
-        return current_trace().lift(zeros_like(shape))
-    return float0_zeros(array_shape(shape).dimensions)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -184,15 +201,16 @@ class custom_jvp(_Custom):
         nondiff_argnames: names of such arguments.
     """
 
-    jvp: Callable[..., Any] | None = None
+    _operation = custom_calls.CustomJvpCall
+    _definition = "f.defjvp(rule)"
+    jvp: Callable[..., Any]
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`; returns it.
 
         With `symbolic_zeros`, a tangent that is zero reaches the rule as None.
         """
-        self.jvp = jvp
-        self.symbolic_zeros = symbolic_zeros
+        self.jvp, self.symbolic_zeros, self._has_rule = jvp, symbolic_zeros, True
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -212,27 +230,9 @@ class custom_jvp(_Custom):
             parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
             if not parts:
                 return result, None
-            return result, tree_map(lambda *terms: functools.reduce(operator.add, terms), *parts)
+            return result, jax.tree.map(lambda *terms: reduce(operator.add, terms), *parts)
 
         self.defjvp(rule)
-
-    @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
-        if self.jvp is None:
-            raise _no_rule("custom_jvp", self.fun, "f.defjvp(rule)")
-        return self._apply(custom_calls.CustomJvpCall, _FlatJvp, args, kwargs)
-
-
-class _FlatJvp(_Flat):
-    def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-        given = self._instantiated(tangents, map(shape_of, primals))
-        with at_own_lines():
-            both = [tuple(tree_unflatten(self.tree, each)) for each in (primals, given)]
-            pair = self.custom.jvp(*self.nondiff.values(), *both)
-        result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
-        outputs = self._flat_result(result)
-        return outputs, _matching("custom_jvp", "tangent", tangent, self.result_tree)
 
 
 class custom_vjp(_Custom):
@@ -245,8 +245,10 @@ class custom_vjp(_Custom):
         nondiff_argnames: names of such arguments.
     """
 
-    fwd: Callable[..., Any] | None = None
-    bwd: Callable[..., Any] | None = None
+    _operation = custom_calls.CustomVjpCall
+    _definition = "f.defvjp(fwd, bwd)"
+    fwd: Callable[..., Any]
+    bwd: Callable[..., Any]
 
     def defvjp(
         self,
@@ -267,46 +269,18 @@ class custom_vjp(_Custom):
             optimize_remat: JAX's; it changes nothing here.
         """
         self.fwd, self.bwd = fwd, bwd
-        self.symbolic_zeros = symbolic_zeros
-
-    @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
-        if self.fwd is None or self.bwd is None:
-            raise _no_rule("custom_vjp", self.fun, "f.defvjp(fwd, bwd)")
-        return self._apply(custom_calls.CustomVjpCall, _FlatVjp, args, kwargs)
-
-
-class _FlatVjp(_Flat):
-    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
-        if self.custom.symbolic_zeros:
-            operands = list(map(CustomVJPPrimal, operands, active))
-        with at_own_lines():
-            pair = self.custom.fwd(*self._arguments(operands))
-        wanted = "a pair (result, residuals) from fwd"
-        result, residuals = _several("custom_vjp", 2, wanted, pair)
-        return self._flat_result(result), residuals
-
-    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
-        cotangent = tree_unflatten(self.result_tree, self._instantiated(cotangents, shapes))
-        with at_own_lines():
-            found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
-        arguments = self.tree.children()
-        wanted = f"a tuple of {len(arguments)} cotangents from bwd"
-        given = _several("custom_vjp", len(arguments), wanted, found)
-        pairs = zip(given, arguments, strict=True)
-        return [leaf for pair in pairs for leaf in _matching("custom_vjp", "cotangent", *pair)]
+        self.symbolic_zeros, self._has_rule = symbolic_zeros, True
 
 
 def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
     """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
-    leaves, own = tree_flatten(given, is_leaf=lambda x: x is None)
+    leaves, own = jax.tree.flatten(given, is_leaf=lambda x: x is None)
     tree = without_keys(tree)
     try:
-        parts = own.flatten_up_to(tree_unflatten(tree, range(tree.num_leaves)))
-        structures = list(map(tree_structure, parts))
+        parts = own.flatten_up_to(jax.tree.unflatten(tree, range(tree.num_leaves)))
+        structures = list(map(jax.tree.structure, parts))
         for leaf, structure in zip(leaves, structures, strict=True):
-            if leaf is not None and structure != tree_structure(0):
+            if leaf is not None and structure != jax.tree.structure(0):
                 raise ValueError(f"an array stands where the value has {structure}")
     except ValueError as error:
         problem = f"the rule returned a {what} of another structure"
@@ -315,11 +289,6 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
         raise misfit(subject, problem, shown, advice) from None
     pairs = zip([None if is_float0(leaf) else leaf for leaf in leaves], structures, strict=True)
     return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
-
-
-def _no_rule(subject: str, fun: Callable[..., Any], call: str) -> MinixlaError:
-    problem = f"{getattr(fun, '__name__', fun)!r} has no derivative rule"
-    return misfit(subject, problem, advice=f"Define it with {call}.")
 
 
 def _several(subject: str, count: int, wanted: str, given: Any) -> Sequence[Any]:

@@ -136,10 +136,8 @@ class _Search:
 
     def branch(self, op: Any, operands: Sequence[Any]) -> Any:
         index, last = np.asarray(operands[0]), len(op.branches) - 1
-        if index.dtype == np.bool_:
-            number = 1 - int(index)
-        else:
-            number = int(index) if 0 <= index <= last else last
+        number = 1 - int(index) if index.dtype == np.bool_ else int(index)
+        number = number if 0 <= number <= last else last
         return self.program(op.branches[number], operands[1:], f"in branch {number}")[0]
 
     def scan(self, op: Any, operands: Sequence[Any]) -> Any:
@@ -175,15 +173,13 @@ class CheckTrace(WatchTrace):
             results = self.parent.process(operation, operands)
         kinds = _state.watch.kinds if _state.watch is not None else ()
         if kinds:
-            values = list(map(numbers, results if type(results) is tuple else (results,)))
+            values = numbers(results if type(results) is tuple else (results,))
             for kind in kinds:
-                if kind.is_in(values):
-                    self._check(kind, operation, list(map(numbers, operands)), values)
+                if kind.is_in(values) and not kind.is_in(given := numbers(operands)):
+                    self._check(kind, operation, given, values)
         return results
 
     def _check(self, kind: Kind, operation: Operation, operands: Any, results: Any) -> None:
-        if kind.is_in(operands):
-            return
         found = _maker_in(kind, operation, operands)
         if found is CONSTANT:
             return
@@ -194,12 +190,9 @@ class CheckTrace(WatchTrace):
             name = getattr(found.source.operation, "builder_name", "the line below")
             where = f"the reverse derivative of {name}"
         problem = f"it makes {kind.noun} of operands that have none, in {where}"
-        lines = [
-            *watching.shown(kind, found.operation, found.operands, found.results),
-            *found.within,
-        ]
+        lines = watching.shown(kind, found.operation, found.operands, found.results)
         advice = kind.advice(isinstance(found.source, ReverseSource))
-        name = found.operation.builder_name
+        name, lines = found.operation.builder_name, [*lines, *found.within]
         raise explain(kind.error, name, problem, lines, advice, found.source)
 
 
@@ -222,13 +215,12 @@ def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
 
 def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
     """The error for what JAX has found in an operation of its own."""
-    frames = [each for each, _ in traceback.walk_tb(error.__traceback__)]
-    user = [each for each in frames if is_user_file(each.f_code.co_filename)]
+    frames = traceback.walk_tb(error.__traceback__)
+    user = [each for each, _ in frames if is_user_file(each.f_code.co_filename)]
     source = Source(user[-1].f_code, user[-1].f_lasti) if user else None
     # "invalid value (nan) encountered in div"
-    message = str(error).splitlines()[0]
+    message, problem = str(error).splitlines()[0], f"an operation of JAX's makes {kind.noun}"
     name = message.rpartition(" ")[2].rstrip(".")
-    problem = f"an operation of JAX's makes {kind.noun}"
     return explain(kind.error, name, problem, [message], kind.advice(False), source)
 
 

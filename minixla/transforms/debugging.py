@@ -7,38 +7,29 @@ import string
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import Operation
-from minixla.core.shapes import TokenShape, TupleShape, shape_of_data
-from minixla.core.stablehlo_text import quoted
+from minixla.core.shapes import TokenShape, TupleShape, TupleValue, shape_of_data
 from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
-from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
-from minixla.transforms.arguments import misfit
-from minixla.transforms.named_axes import BatchAxis
+from minixla.transforms.arguments import checked_function
+from minixla.transforms.named_axes import batch_axis
 from minixla.transforms.watching import enclosing
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
-
-class Batch(NamedTuple):
-    """One batch that a call stands for: where it is in each operand of the call, if it has one.
-
-    `number` is the operand that holds the number of each member, or None; where that of a member is
-    another's, the member's values stand in for values that it does not have.
-    """
-
-    dimensions: tuple[int | None, ...]
-    number: int | None
+#: Where a batch is in each operand of a call, if it has one; and which operand holds the number of
+#: each member, or None. Where that is another's, the member's values stand in for values that it
+#: does not have.
+Batch = tuple[tuple[int | None, ...], int | None]
 
 
 class DebugCallback(Operation):
@@ -51,11 +42,8 @@ class DebugCallback(Operation):
     The function is not called for these: operands after the first `arguments` hold numbers of
     members, of the innermost batch first, which tell.
 
-    Attributes:
-        callback: takes NumPy arrays.
-        ordered: whether calls from several programs come in their order, too.
-        arguments: how many operands the function takes.
-        batches: those that the call stands for, innermost first.
+    `callback` takes NumPy arrays, as many as `arguments` says; `ordered` calls come in order with
+    those from other programs, too. The call stands for `batches`, innermost first.
     """
 
     has_side_effect = True
@@ -73,11 +61,10 @@ class DebugCallback(Operation):
     def run(self, *args):
         if any(isinstance(each, JaxTracer) for each in (jax.numpy.zeros(()), *args)):
             return stage_for_jax(self)(*args)
-        lift = current_trace().lift
-        return self.reference(*[np.asarray(lift(each)) for each in args])
+        return self.reference(*[np.asarray(current_trace().lift(each)) for each in args])
 
     def reference(self, *args):
-        for member in _members(args, self.batches):
+        for member in _members(args, self.batches) if self.batches else [args]:
             self.callback(*member[: self.arguments])
         return ()
 
@@ -85,22 +72,21 @@ class DebugCallback(Operation):
         if emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, True)
         # In a text for elsewhere, a target that nobody else knows.
-        target = quoted(f"minixla.{self.builder_name}")
-        name, given = "stablehlo.custom_call", {"call_target_name": target}
-        return emit.operation(name, operands, shapes, results, has_side_effect=True, **given)
+        given = {"call_target_name": '"minixla.debug_callback"', "has_side_effect": True}
+        return emit.operation("stablehlo.custom_call", operands, shapes, results, **given)
 
     def hlo_attributes(self, shapes):
-        target = quoted(f"minixla.{self.builder_name}")
+        target = '"minixla.debug_callback"'
         return {"custom_call_target": target, "custom_call_has_side_effect": True}
 
     def batch(self, operands, dimensions):
         # One call for all members; where they do not differ, one call.
-        known = self.arguments + sum(batch.number is not None for batch in self.batches)
+        known = self.arguments + sum(number is not None for _, number in self.batches)
         batches, operands, number = self.batches, list(operands), None
         if known < len(operands) and dimensions[known] is not None:
             number = known
         if any(at is not None for at in dimensions[:known]):
-            batches = (*batches, Batch(tuple(dimensions[: known + 1]), number))
+            batches = (*batches, (tuple(dimensions[: known + 1]), number))
         elif number is not None:
             del operands[number]
         self(*operands, batches=batches)
@@ -109,21 +95,16 @@ class DebugCallback(Operation):
 
 def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[Sequence[Any]]:
     """The values of each member, but for those that only stand in."""
-    if not batches:
-        yield args
-        return
-    shapes, sizes = [list(each.shape) for each in args], []
-    for dimensions, _ in reversed(batches):
-        pairs = zip(shapes, dimensions, strict=False)
-        sizes.append({shape.pop(at) for shape, at in pairs if at is not None}.pop())
-    for indices in itertools.product(*map(range, reversed(sizes))):
-        member = list(args)
-        for index, (dimensions, _) in zip(reversed(indices), reversed(batches), strict=True):
-            for i, at in enumerate(dimensions):
-                if at is not None:
-                    member[i] = np.take(member[i], index, axis=at)
-        pairs = zip(indices, batches, strict=True)
-        if all(number is None or member[number] == index for index, (_, number) in pairs):
+    count, whole = len(batches), list(args)
+    for done, (dimensions, _) in enumerate(reversed(batches)):
+        pairs = itertools.zip_longest(whole, dimensions)
+        whole = [x[None] if at is None else np.moveaxis(x, at + done, 0) for x, at in pairs]
+    sizes = np.broadcast_shapes(*[x.shape[:count] for x in whole])
+    whole = [np.broadcast_to(x, sizes + x.shape[count:]) for x in whole]
+    for numbers in np.ndindex(*sizes):
+        member = [x[numbers].copy() for x in whole]
+        pairs = zip(numbers, batches, strict=True)
+        if all(at is None or member[at] == number for number, (_, at) in pairs):
             yield member
 
 
@@ -132,7 +113,7 @@ def _numbers() -> list[Any]:
     found, is_staged = [], False
     for trace in enclosing(current_trace()):
         if isinstance(trace, BatchTrace) and is_staged:
-            found.append(BatchAxis(trace).index())
+            found.append(batch_axis(trace).index())
         is_staged = is_staged or type(trace) is GraphTrace
     return found
 
@@ -150,12 +131,12 @@ def _opened(value: Any) -> Any:
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -> None:
-    leaves, tree = tree_flatten(tree_map(_opened, (args, kwargs)))
+    leaves, tree = jax.tree.flatten(jax.tree.map(_opened, (args, kwargs)))
     is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
     held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
-    values = [x for x, flag in zip(leaves, is_value, strict=True) if flag]
+    values = itertools.compress(leaves, is_value)
     callback = _OfArrays(function, tree, tuple(is_value), held)
-    DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
+    DebugCallback(callback, bool(ordered), sum(is_value))(*values, *_numbers())
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +149,7 @@ class _OfArrays:
     held: tuple[Any, ...]
 
     def __call__(self, *values: Any) -> None:
-        args, kwargs = tree_unflatten(self.tree, spread(self.is_value, values, self.held))
+        args, kwargs = jax.tree.unflatten(self.tree, spread(self.is_value, values, self.held))
         self.function(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
@@ -248,8 +229,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
         AttributeValueError: the format does not fit the arguments.
     """
     _check_format(fmt, args, kwargs)
-    options = tuple(np.get_printoptions().items())
-    _call(_Print(fmt, options), args, kwargs, ordered)
+    _call(_Print(fmt, tuple(np.get_printoptions().items())), args, kwargs, ordered)
 
 
 def debug_callback(
@@ -269,8 +249,4 @@ def debug_callback(
     Raises:
         TransformError: `callback` is no function.
     """
-    if not callable(callback):
-        problem = f"it was given {type(callback).__name__} instead of a function"
-        advice = "Give the function first, then its arguments: debug_callback(f, x)."
-        raise misfit("debug_callback", problem, advice=advice)
-    _call(callback, args, kwargs, ordered)
+    _call(checked_function(callback, "debug_callback"), args, kwargs, ordered)

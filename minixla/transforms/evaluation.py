@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
-from jax import ShapeDtypeStruct
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_map, tree_unflatten
 
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
-from minixla.core.shapes import Shape, shape_of_data
+from minixla.core.shapes import Shape, TupleValue, shape_of_data
 from minixla.core.tracing import Tracer, _state, shape_of, under
-from minixla.core.tuples import TupleValue
 from minixla.engine import random_keys
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, misfit
@@ -42,22 +41,16 @@ def reference(fun: Function, precision: str | None = None) -> Function:
 
     @in_place_of(fun, "reference")
     def evaluated(*args: Any, **kwargs: Any) -> Any:
-        return evaluate_in_numpy(fun, args, kwargs, precision)
+        trace = ReferenceTrace(_state.trace, precision)
+        try:
+            with under(watched(trace)):
+                leaves, tree = random_keys.flatten((args, kwargs))
+                given = jax.tree.unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
+                return jax.tree.map(partial(_lower, trace), fun(*given[0], **given[1]))
+        finally:
+            trace.alive = False
 
     return evaluated
-
-
-def evaluate_in_numpy(fun: Function, args: Any, kwargs: Any, precision: str | None = None) -> Any:
-    """The results of `fun` as `reference` gives them."""
-    trace = ReferenceTrace(_state.trace, precision)
-    try:
-        with under(watched(trace)):
-            leaves, tree = random_keys.flatten((args, kwargs))
-            given = tree_unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
-            results = fun(*given[0], **given[1])
-            return tree_map(lambda leaf: _lower(trace, leaf), results)
-    finally:
-        trace.alive = False
 
 
 def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
@@ -108,7 +101,7 @@ def make_graph(
         if not return_shape:
             return found.graph
         described = map(_description, found.graph.output_shapes, found.weak)
-        return found.graph, tree_unflatten(found.result_tree, described)
+        return found.graph, jax.tree.unflatten(found.result_tree, described)
 
     return graph_of
 
@@ -123,9 +116,9 @@ def closed(given: Arguments, apply: Function | None = None) -> Staged:
     return found
 
 
-def _description(shape: Any, weak: bool) -> ShapeDtypeStruct:
+def _description(shape: Any, weak: bool) -> jax.ShapeDtypeStruct:
     if isinstance(shape, Shape):
-        return ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
+        return jax.ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
     problem = "return_shape describes arrays, and a result is none"
     advice = "Take the members out of a tuple with get_tuple_element."
     raise explain(ShapeError, "make_graph", problem, [f"result {shape}"], advice)

@@ -10,10 +10,10 @@ from typing import Any
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import ForwardTrace, ForwardTracer
+from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
 from minixla.core.linear import spread, zeros_like
 from minixla.core.reverse import ReverseTrace
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
@@ -21,28 +21,23 @@ from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, leaving, misfit
 from minixla.transforms.places import Places, difference, lifted_leaves, places, structure_places
-from minixla_ops.vocabulary.shorthand import ones_like
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
 class Outcome:
     """What a function gives under a trace, as values of the trace that was current before.
 
-    Attributes:
-        outputs: the leaves of the result, as the function returned them.
-        values: the same without the derivatives that the trace knows of them.
-        tree: the structure of the result.
-        aux: the auxiliary data, None without `has_aux`.
+    `outputs` are the leaves of the result as the function returned them, `values` the same without
+    the derivatives that the trace knows of them; `aux` is the auxiliary data.
     """
 
     def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool = False) -> None:
-        self.trace, parent = trace, _state.trace
+        self.trace, self.aux = trace, None
         try:
             with under(trace):
                 out = call()
         finally:
             trace.alive = False
-
-        self.aux = None
         if has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 problem = "the function did not return a pair, as has_aux=True wants"
@@ -54,14 +49,12 @@ class Outcome:
                 value = self.value_of(leaf)
                 if not isinstance(value, Tracer):
                     return value  # what is no tracer passes as it is
-                return leaving(value, parent, subject, lambda: "auxiliary data")
+                return leaving([value], subject, lambda: ["auxiliary data"])[0]
 
             self.aux = tree_map(leave, aux)
         self.outputs, self.tree = flatten(out)
-        self.values = [
-            leaving(value, parent, subject, lambda i=index: places("the result", out, True)[i])
-            for index, value in enumerate(map(self.value_of, self.outputs))
-        ]
+        values = list(map(self.value_of, self.outputs))
+        self.values = leaving(values, subject, lambda: places("the result", out, True))
 
     def is_own(self, output: Any) -> bool:
         """Whether the trace knows a derivative of an output."""
@@ -76,13 +69,13 @@ class Outcome:
         return tree_unflatten(self.tree, self.values if leaves is None else leaves)
 
 
-def _recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
+def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
     """What a function gives, and the way back from cotangents of the result to the arguments'.
 
     These are float0 zeros for leaves that have none.
     """
     trace, leaves = ReverseTrace(_state.trace), given.lifted()
-    flags = list(map(is_inexact, leaves))
+    flags = list(map(has_tangent, leaves))
     inputs = [trace.add_input(x) if flag else x for x, flag in zip(leaves, flags, strict=True)]
     out = Outcome(subject, trace, lambda: given.call(*inputs), has_aux)
 
@@ -93,17 +86,15 @@ def _recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, F
     return out, pull
 
 
-def is_inexact(value: Any) -> bool:
-    """Whether a value is an array of floats or complex numbers."""
-    shape = shape_of(value)
-    return isinstance(shape, Shape) and shape.element_type.is_inexact
-
-
 def derivative_of(primal: Any, derivative: Any) -> Any:
     """A derivative as the user gets it, weakly typed like its primal; None is zero, or float0's."""
+    shape = shape_of(primal)
+    if isinstance(shape, TupleShape) and not isinstance(derivative, Tracer):
+        parts = [None] * len(shape.elements) if derivative is None else derivative.elements
+        return TupleValue(list(map(derivative_of, shape.elements, parts)))
     if derivative is None:
-        if not is_inexact(primal):
-            return float0_zeros(primal.shape)
+        if not has_tangent(shape):
+            return float0_zeros(array_shape(shape).dimensions)
         derivative = zeros_like(primal)
     found = _state.trace.lift(derivative)
     return _state.trace.weakly(found) if weak_type_of(primal) else found
@@ -126,27 +117,25 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
         TransformError: from the pullback, where the cotangent does not fit the result.
     """
     given = Arguments("vjp", fun, primals)
-    out, pull = _recorded("vjp", given, has_aux)
+    out, pull = recorded("vjp", given, has_aux)
 
     @api_boundary
     def pullback(cotangent: Any) -> Any:
-        names = "cotangent", "result"
         where = partial(structure_places, "the result", out.tree)
-        cotangents = checked_tangents("vjp", names, cotangent, out.tree, out.values, where)
-        return given.alike(pull(cotangents))
+        return given.alike(pull(checked_tangents("vjp", cotangent, out.tree, out.values, where)))
 
     return (out.result(), pullback, out.aux) if has_aux else (out.result(), pullback)
 
 
 def checked_tangents(
-    subject: str, names: tuple[str, str], given: Any, tree: Any, primals: Any, where: Places
+    subject: str, given: Any, tree: Any, primals: Sequence[Any], where: Places
 ) -> list[Any]:
     """The leaves of tangents or cotangents as values, None for float0 zeros.
 
-    `names` say what they are called, and what they belong to, which has the leaves `primals` and
-    the structure `tree`; `where` gives the places of these.
+    They belong to `primals`, the leaves of a pytree of the structure `tree` at the places `where`.
     """
-    (what, other), (leaves, own) = names, tree_flatten(given)
+    what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
+    leaves, own = tree_flatten(given)
     known, wanted = tree_flatten(tree_unflatten(without_keys(tree), range(tree.num_leaves)))
     empty = list(map(is_float0, known))
     if own != wanted or not all(map(is_float0, compress(leaves, empty))):
@@ -164,7 +153,7 @@ def checked_tangents(
 
 def _checked_tangent(subject: str, what: str, tangent: Any, primal: Any, where: Function) -> Any:
     shape = shape_of(primal)
-    wanted = shape if is_inexact(primal) else "float0, since integers have no derivative"
+    wanted = shape if has_tangent(primal) else "float0, since integers have no derivative"
     if is_float0(tangent):
         found: Any = f"float0{list(tangent.shape)}"
         if wanted is not shape:
@@ -209,7 +198,7 @@ def value_and_grad(
         given = Arguments.chosen("grad", fun, args, kwargs, argnums)
         for index, shape in enumerate(given.shapes()):
             _check_input(shape, holomorphic, allow_int, lambda i=index: given.where()[i])
-        out, pull = _recorded("grad", given, has_aux)
+        out, pull = recorded("grad", given, has_aux)
         value = _scalar_output(out, holomorphic)
         gradient = given.alike(pull([_state.trace.lift(ones_like(value))]))
         return (value, out.aux) if has_aux else value, gradient
@@ -223,10 +212,8 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
     if not isinstance(only, Shape) or only.rank:
         problem = "the function does not return one scalar"
         shown = [f"it returned {out.tree} of shapes {shapes}"]
-        advice = (
-            "Reduce the result to a scalar (for example with .sum()), use has_aux=True for more "
-        )
-        advice += "results, or mx.vjp or mx.jacrev for functions of other results."
+        advice = "Reduce the result to a scalar (for example with .sum()), use has_aux=True for "
+        advice += "more results, or mx.vjp or mx.jacrev for functions of other results."
         raise misfit("grad", problem, shown, advice)
     kind = only.element_type
     if kind.is_complex != holomorphic or not kind.is_inexact:
@@ -296,13 +283,12 @@ def jvp(
         shown = [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"]
         raise misfit("jvp", problem, shown, "Write mx.jvp(f, (x,), (t,)).")
     given, trace = Arguments("jvp", fun, primals), ForwardTrace(_state.trace)
-    leaves, names = given.lifted(), ("tangents", "primals")
-    tree = given.tree
-    checked = checked_tangents("jvp", names, tuple(tangents), tree, leaves, given.where)
+    leaves = given.lifted()
+    checked = checked_tangents("jvp", tuple(tangents), given.tree, leaves, given.where)
     pairs = zip(leaves, checked, strict=True)
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
     out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)
     pairs = zip(out.outputs, out.values, strict=True)
-    moving = [derivative_of(x, each.tangent if out.is_own(each) else None) for each, x in pairs]
+    moving = [derivative_of(x, each.known if out.is_own(each) else None) for each, x in pairs]
     pair = out.result(), out.result(moving)
     return (*pair, out.aux) if has_aux else pair

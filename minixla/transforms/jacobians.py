@@ -8,15 +8,14 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
-from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+from jax.tree_util import tree_leaves, tree_map
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import ForwardTracer, LinearizeTrace
+from minixla.core.forward import ForwardTracer, LinearizeTrace, has_tangent
 from minixla.core.linear import spread
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
-from minixla.engine.float0 import float0_zeros
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of
 from minixla.transforms.places import Places, places
@@ -45,12 +44,12 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     given, trace = Arguments("linearize", fun, primals), LinearizeTrace(_state.trace)
     leaves, recorder = given.lifted(), trace.recorder
     inputs = [
-        ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if gradients.is_inexact(x) else x
+        ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if has_tangent(x) else x
         for x in leaves
     ]
     try:
         out = gradients.Outcome("linearize", trace, lambda: given.call(*inputs), has_aux)
-        moving = [each.tangent for each in out.outputs if out.is_own(each)]
+        moving = [each.known for each in out.outputs if out.is_own(each)]
         graph = recorder.graph(moving, "linearized").silent().pruned()
     finally:
         recorder.alive = False
@@ -58,11 +57,9 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     @api_boundary
     def linear(*tangents: Any) -> Any:
-        names, tree = ("tangents", "primals"), given.tree
-        checked = gradients.checked_tangents(
-            "linearize", names, tangents, tree, leaves, given.where
-        )
-        operands = [*captured, *compress(checked, map(gradients.is_inexact, leaves))]
+        tree, where = given.tree, given.where
+        checked = gradients.checked_tangents("linearize", tangents, tree, leaves, where)
+        operands = [*captured, *compress(checked, map(has_tangent, leaves))]
         found = spread(flags, evaluate_graph(graph, operands))
         return out.result(list(map(gradients.derivative_of, out.values, found)))
 
@@ -122,27 +119,14 @@ def jacrev(
     @in_place_of(fun, "jacrev")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
-        leaves = given.lifted()
-        _check_kinds("jacrev", leaves, given.where, holomorphic, allow_int)
-        moving = [gradients.is_inexact(leaf) for leaf in leaves]
-
-        def of_moving(*tracers: Any) -> Any:
-            return given.call(*spread(moving, tracers, leaves))
-
-        result, pull, *aux = gradients.vjp(of_moving, *compress(leaves, moving), has_aux=has_aux)
-        _check_results("jacrev", result, holomorphic)
-        outputs, tree = tree_flatten(result)
-        rows = iter(vmap(pull)(tree_unflatten(tree, _basis(outputs))))
+        _check_kinds("jacrev", given.shapes(), given.where, holomorphic, allow_int)
+        out, pull = gradients.recorded("jacrev", given, has_aux)
+        _check_results("jacrev", out.result(), holomorphic)
+        rows = vmap(lambda *cotangents: pull(cotangents))(*_basis(out.values))
         # Rows by argument; wanted by result, then argument.
-        parts = [
-            _split(next(rows), outputs, 0)
-            if flag
-            else [float0_zeros((*out.shape, *leaf.shape)) for out in outputs]
-            for leaf, flag in zip(leaves, moving, strict=True)
-        ]
-        columns = [given.alike(list(column)) for column in zip(*parts, strict=True)]
-        jacobian = tree_unflatten(tree, columns)
-        return (jacobian, *aux) if has_aux else jacobian
+        parts = [_split(row, out.values, 0) for row in rows]
+        jacobian = out.result([given.alike(list(column)) for column in zip(*parts, strict=True)])
+        return (jacobian, out.aux) if has_aux else jacobian
 
     return derived
 
@@ -151,13 +135,12 @@ def hessian(
     fun: Function, argnums: Numbers = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Function:
     """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian)."""
-    inner = jacrev(fun, argnums, has_aux, holomorphic)
-    return jacfwd(inner, argnums, has_aux, holomorphic)
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
 def _check_results(subject: str, results: Any, holomorphic: bool) -> None:
     where = partial(places, "the result", results)
-    _check_kinds(subject, tree_flatten(results)[0], where, holomorphic)
+    _check_kinds(subject, tree_leaves(results), where, holomorphic)
 
 
 def _check_kinds(

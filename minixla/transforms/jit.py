@@ -9,10 +9,10 @@ import jax
 
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
+from minixla.core.shapes import TupleValue
 from minixla.core.state import restore_state
 from minixla.core.tracebacks import hide_frames, hiding_frames
 from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
-from minixla.core.tuples import TupleValue
 from minixla.engine import lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.arguments import Arguments, Function, checked_function, named_after

@@ -94,11 +94,9 @@ def _raise_leaks(trace: RecordTrace) -> None:
         return
     count = len(described)
     lines = [line for each in described[:_MOST_LEAKS] for line in each]
-    if count > _MOST_LEAKS:
-        lines.append(f"and {count - _MOST_LEAKS} more")
-    problem = "a tracer outlives its transformation"
-    if count > 1:
-        problem = f"{count} tracers outlive their transformations"
+    lines += [f"and {count - _MOST_LEAKS} more"] if count > _MOST_LEAKS else []
+    many = f"{count} tracers outlive their transformations"
+    problem = many if count > 1 else "a tracer outlives its transformation"
     advice = "Return the value from the transformed function instead of storing it where it lives "
     advice += "longer than the call."
     raise explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
@@ -138,78 +136,76 @@ def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
             if id(holder) in seen or isinstance(holder, Tracer):
                 continue
             seen.add(id(holder))
-            ends, further = _ends(holder, value, path)
-            found.update(dict.fromkeys(ends))
-            pending += further
+            for end in _ends(holder, value, path):
+                if isinstance(end, str):
+                    found[end] = None
+                else:
+                    pending.append(end)
     return list(found)[:_MOST_HOLDERS]
 
 
-#: What ends a search, described; and the containers in which it goes on, with the way from there.
-Found = tuple[list[str], list[tuple[Any, str]]]
+def _ends(holder: Any, value: Any, path: str) -> Iterator[str | tuple[Any, str]]:
+    """What a holder of a value is: descriptions, or containers in which the search goes on.
 
-
-def _ends(holder: Any, value: Any, path: str) -> Found:
-    """What a holder of a value is; `path` leads from the value to the tracer, `[0]['a']`."""
+    `path` leads from the value to the tracer, `[0]['a']`; with a container goes the way from there.
+    """
     if isinstance(holder, dict):
-        return _of_dictionary(holder, f"{_key(holder, value)}", path)
-    if isinstance(holder, (list, tuple)):
-        index = next((i for i, each in enumerate(holder) if each is value), "?")
-        return [], [(holder, f"[{index}]{path}")]
-    if isinstance(holder, (set, frozenset)):
-        return [], [(holder, path)]
-    if isinstance(holder, CellType):
-        return [f"{n}{path}, a variable of the function {f}" for f, n in _closures(holder)], []
-    if isinstance(holder, FrameType):
-        name = f"a frame of {holder.f_code.co_qualname} that a traceback keeps"
-        return _if_users(holder.f_code, name), []
-    if isinstance(holder, (FunctionType, GeneratorType)):
-        code = holder.__code__ if isinstance(holder, FunctionType) else holder.gi_code
-        return _if_users(code, f"the {type(holder).__name__} {holder.__qualname__}"), []
-    if isinstance(holder, type):
-        return [f"{_key(holder.__dict__, value)}{path}, of the class {holder.__qualname__}"], []
-    if _is_ours(holder):
-        return [], []
-    return _of_object(holder, str(_key(getattr(holder, "__dict__", {}), value)), path), []
+        yield from _of_dictionary(holder, str(_key(holder, value)), path)
+    elif isinstance(holder, (list, tuple)):
+        yield holder, f"[{_key(dict(enumerate(holder)), value)}]{path}"
+    elif isinstance(holder, (set, frozenset)):
+        yield holder, path
+    elif isinstance(holder, CellType):
+        yield from _of_closures(holder, path)
+    elif isinstance(holder, FrameType):
+        if _is_users(holder.f_code):
+            yield f"a frame of {holder.f_code.co_qualname} that a traceback keeps"
+    elif isinstance(holder, (FunctionType, GeneratorType)):
+        if _is_users(holder.__code__ if isinstance(holder, FunctionType) else holder.gi_code):
+            yield f"the {type(holder).__name__} {holder.__qualname__}"
+    elif isinstance(holder, type):
+        yield f"{_key(holder.__dict__, value)}{path}, of the class {holder.__qualname__}"
+    else:
+        yield from _of_object(holder, _key(getattr(holder, "__dict__", {}), value), path)
 
 
-def _if_users(code: CodeType, description: str) -> list[str]:
-    return [description] if is_user_file(code.co_filename) else []
+def _is_users(code: CodeType) -> bool:
+    return is_user_file(code.co_filename)
 
 
-def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Found:
+def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Iterator[str | tuple[Any, str]]:
     """A module's or an object's dictionary, or any other."""
     module = sys.modules.get(str(holder.get("__name__", "")))
     if module is not None and module.__dict__ is holder:
-        return [f"{key}{path}, a global of {module.__name__}"], []
+        yield f"{key}{path}, a global of {module.__name__}"
+        return
     owners = [x for x in gc.get_referrers(holder) if getattr(x, "__dict__", None) is holder]
     if not owners:
-        return [], [(holder, f"[{key!r}]{path}")]
-    return [line for x in owners if not _is_ours(x) for line in _of_object(x, key, path)], []
+        yield holder, f"[{key!r}]{path}"
+    for owner in owners:
+        yield from _of_object(owner, key, path)
 
 
-def _of_object(holder: Any, key: str, path: str) -> list[str]:
-    return [f"{key}{path}, an attribute of an object of class {type(holder).__qualname__}"]
-
-
-def _is_ours(value: Any) -> bool:
-    return (type(value).__module__ or "").partition(".")[0] in ("minixla", "minixla_ops")
+def _of_object(holder: Any, key: Any, path: str) -> Iterator[str]:
+    """An object, unless it is of the framework."""
+    if (type(holder).__module__ or "").partition(".")[0] not in ("minixla", "minixla_ops"):
+        yield f"{key}{path}, an attribute of an object of class {type(holder).__qualname__}"
 
 
 def _key(holder: Any, value: Any) -> Any:
     return next((key for key, each in holder.items() if each is value), "?")
 
 
-def _closures(cell: CellType) -> list[tuple[str, str]]:
-    """The user's functions that a variable is shared by, and its name in each."""
-    found = []
+def _of_closures(cell: CellType, path: str) -> Iterator[str]:
+    """The user's functions that a variable is shared by, with its name in each."""
     for closure in gc.get_referrers(cell):
         for function in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
             if not isinstance(function, FunctionType) or function.__closure__ is not closure:
                 continue
-            if is_user_file(function.__code__.co_filename):
-                index = next(i for i, each in enumerate(closure) if each is cell)
-                found.append((function.__qualname__, function.__code__.co_freevars[index]))
-    return found
+            if _is_users(function.__code__):
+                names = zip(function.__code__.co_freevars, closure, strict=True)
+                name = _key(dict(names), cell)
+                yield f"{name}{path}, a variable of the function {function.__qualname__}"
 
 
 def _running(value: Any, path: str) -> list[str]:

@@ -6,11 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import tree_map
 
 import minixla.numpy as mxnp
 import minixla_ops as ops
@@ -21,6 +21,7 @@ from minixla.engine.devices import bound_axes, partitions_along
 from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
+from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Members of each group, as users give them; None: all are one.
 Lists = Sequence[Sequence[int]] | None
@@ -29,78 +30,65 @@ UNNAMED = object()
 
 
 class Axis:
-    """What a transformation that maps an axis of `size` members does for collectives over it."""
+    """What a transformation that maps an axis of `size` members does for collectives over it.
 
-    def __init__(self, name: Any, size: int) -> None:
-        self.size = size
-        #: The attributes of operations that tell of the axis.
-        self.described = {"axis_name": name, "partitions": (), "is_checked": False}
+    `index()` is the number of the member, an s32 scalar; `described` has the attributes of
+    operations that tell of the axis.
+    """
 
-    def index(self) -> Any:
-        """The number of the member, an s32 scalar."""
-        raise NotImplementedError(f"{type(self).__name__} has no index")
+    def __init__(self, name: Any, size: int, index: Any, partitions: Groups = ()) -> None:
+        self.size, self.index = size, index
+        self.described = {"axis_name": name, "partitions": partitions, "is_checked": False}
 
     def apply(
         self, operation: type[AxisOperation], operand: Any, groups: Groups = (), **own: Any
     ) -> Any:
         """An operation of `axis_operations` on the members' values."""
         size = len(groups[0]) if groups else self.size
-        given = operation(**self.described, size=size, groups=groups, **own)
-        return self._applied(given, operand)
+        return self._applied(operation(**self.described, size=size, groups=groups, **own), operand)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         # Whoever maps the axis turns it into what it does there.
         return operation(operand, self.index())
 
 
-class BatchAxis(Axis):
+def batch_axis(trace: BatchTrace) -> Axis:
     """An axis of vmap."""
 
-    def __init__(self, trace: BatchTrace) -> None:
-        super().__init__(trace.name, trace.size)
-        self.trace = trace
-        self._index: Any = None
+    @cache
+    def index() -> Any:
+        numbers = np.arange(trace.size, dtype=np.int32).view(DeclaredArray)
+        return BatchTracer(trace, trace.parent.lift(numbers), 0)
 
-    def index(self) -> Any:
-        """See Axis."""
-        if self._index is None:
-            numbers = np.arange(self.size, dtype=np.int32).view(DeclaredArray)
-            self._index = BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
-        return self._index
+    return Axis(trace.name, trace.size, index)
 
 
-class JaxAxis(Axis):
+def _jax_axis(name: Any, size: int) -> Axis:
     """An axis that JAX maps: of jax.shard_map, jax.pmap or jax.vmap."""
+    index = jax.lax.axis_index(name)
+    found = Axis(name, size, lambda: index, partitions_along(name) or ())
+    found.described["is_checked"] = bool(jax.typeof(index).mat.varying)
+    return found
 
-    def __init__(self, name: Any, size: int) -> None:
-        super().__init__(name, size)
-        self._index = jax.lax.axis_index(name)
-        is_checked = bool(jax.typeof(self._index).mat.varying)
-        self.described.update(partitions=partitions_along(name) or (), is_checked=is_checked)
 
-    def index(self) -> Any:
-        """See Axis."""
-        return self._index
+def _partition() -> Any:
+    """The number of the partition, in the program that is traced."""
+    return ops.convert_element_type(ops.partition_id(), "s32")
 
 
 class DeviceAxis(Axis):
     """An axis whose members are the partitions of one program."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(None, size)
-        self.described["partitions"] = (tuple(range(size)),)
+        super().__init__(None, size, _partition, (tuple(range(size)),))
         self._channels = itertools.count(1)
-
-    def index(self) -> Any:
-        """See Axis; another in each program."""
-        return ops.convert_element_type(ops.partition_id(), "s32")
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         return operation.between_partitions(operand, next(self._channels))
 
 
 @contextmanager
-def mapped_axis(name: Any, axis: Axis) -> Any:
+def mapped_axis(name: Any, axis: Axis | None) -> Any:
     """The axis is known by its name to what is traced inside; without a name nothing changes."""
     previous = _state.axes
     if name is not None:
@@ -111,42 +99,36 @@ def mapped_axis(name: Any, axis: Axis) -> Any:
         _state.axes = previous
 
 
-def _axes(subject: str, axis_name: Any) -> list[Axis]:
-    """The axes of one name or of a tuple of names."""
+def _axes(
+    subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False
+) -> list[tuple[Axis, Groups, int]]:
+    """The axes of a name or a tuple of names, with groups and how many take part together.
+
+    Where there are groups, or only one is wanted, there is one.
+    """
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    found: list[Axis] = []
+    shown, found = [f"axis_name = {axis_name!r}"], []
     for name in names:
         known, bound = [axis for each, axis in _state.axes if each == name], bound_axes()
-        if known:
-            found.append(known[-1])
-        elif name in bound:
-            found.append(JaxAxis(name, bound[name]))
-        else:
+        if not known and name not in bound:
             own = [each for each, _ in _state.axes if each is not UNNAMED]
             listed = ", ".join(map(repr, [*own, *bound]))
-            shown = [f"axis_name = {axis_name!r}", f"bound here: {listed or 'none'}"]
+            shown.append(f"bound here: {listed or 'none'}")
             advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
             raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
-    return found
-
-
-def _one_axis(subject: str, axis_name: Any, groups: Lists = None) -> tuple[Axis, Groups, int]:
-    """The axis of one name, its groups, and how many members take part together."""
-    axes = _axes(subject, axis_name)
-    if len(axes) != 1:
-        problem = f"it works on one axis, not on {len(axes)}"
-        shown = [f"axis_name = {axis_name!r}"]
+        found.append(known[-1] if known else _jax_axis(name, bound[name]))
+    if (is_one or groups is not None) and len(found) != 1:
+        problem = f"it works on one axis, not on {len(found)}"
         raise misfit(subject, problem, shown, "Call it once for each axis.")
-    (axis,) = axes
     if groups is None:
-        return axis, (), axis.size
-    given = tuple([tuple(map(int, group)) for group in groups])
+        return [(axis, (), axis.size) for axis in found]
+    size, given = found[0].size, tuple([tuple(map(int, group)) for group in groups])
     members = sorted([number for group in given for number in group])
-    if members != list(range(axis.size)) or len({len(group) for group in given}) != 1:
+    if members != list(range(size)) or len({len(group) for group in given}) != 1:
         problem = "axis_index_groups do not divide the axis into groups of one size"
-        shown = [f"axis_index_groups = {groups}", f"the axis has {axis.size} members"]
+        shown = [f"axis_index_groups = {groups}", f"the axis has {size} members"]
         raise misfit(subject, problem, shown, "Name each member once, in groups of equal size.")
-    return axis, given, len(given[0])
+    return [(found[0], given, len(given[0]))]
 
 
 def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
@@ -163,36 +145,17 @@ def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, 
     if given != size and not (tiled and size and given % size == 0):
         problem = f"dimension {at} of size {given} cannot be cut into a part for each of "
         problem += f"{size} members"
-        advice = "Its size must be the axis's; larger parts need tiled=True."
-        if tiled:
-            advice = "Its size must be a multiple of the axis's."
+        wanted = "a multiple of the axis's" if tiled else "the axis's; larger parts need tiled=True"
         shown = [f"x {shape}", f"{what} = {at}, tiled = {tiled}"]
-        raise misfit(subject, problem, shown, advice)
+        raise misfit(subject, problem, shown, f"Its size must be {wanted}.")
     return at
 
 
-def _array_shape(subject: str, leaf: Any) -> Shape:
-    shape = shape_of(leaf, subject)
-    assert isinstance(shape, Shape), "a leaf of arrays is an array"
-    return shape
-
-
-def _over(subject: str, axis_name: Any, groups: Lists) -> list[tuple[Axis, Groups, int]]:
-    """`_one_axis` for groups, else for each of several axes."""
-    if groups is not None:
-        return [_one_axis(subject, axis_name, groups)]
-    return [(axis, (), axis.size) for axis in _axes(subject, axis_name)]
-
-
 def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, **own: Any) -> Any:
-    over = _over(subject, axis_name, groups)
-
-    def reduce(leaf: Any) -> Any:
-        for axis, each, _ in over:
-            leaf = axis.apply(operation, leaf, each, **own)
-        return leaf
-
-    return tree_map(reduce, x)
+    for axis, each, _ in _axes(subject, axis_name, groups):
+        applied = partial(axis.apply, operation, groups=each, **own)
+        x = jax.tree.map(applied, x)
+    return x
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
@@ -207,8 +170,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
         TransformError: no axis of that name is mapped here; groups that do not divide it.
     """
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
-        return x * math.prod([size for _, _, size in _over("psum", axis_name, axis_index_groups)])
-    return _reduced("psum", AxisSum, tree_map(_counted, x), axis_name, axis_index_groups)
+        return x * math.prod([size for _, _, size in _axes("psum", axis_name, axis_index_groups)])
+    return _reduced("psum", AxisSum, jax.tree.map(_counted, x), axis_name, axis_index_groups)
 
 
 def _counted(leaf: Any) -> Any:
@@ -223,7 +186,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`."""
     count = psum(1, axis_name, axis_index_groups=axis_index_groups)
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    return tree_map(lambda leaf: leaf / count, total)
+    return jax.tree.map(lambda leaf: leaf / count, total)
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
@@ -247,7 +210,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Raises:
         TransformError: two pairs with one source or target, or a number outside the axis.
     """
-    axis, _, _ = _one_axis("ppermute", axis_name)
+    ((axis, _, _),) = _axes("ppermute", axis_name, is_one=True)
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
@@ -255,7 +218,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
             shown = [f"perm = {pairs}", f"the axis has {axis.size} members"]
             advice = "Each member sends once and receives once at most."
             raise misfit("ppermute", problem, shown, advice)
-    return tree_map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
+    return jax.tree.map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
 
 
 def all_gather(
@@ -270,15 +233,15 @@ def all_gather(
         axis: the dimension along which the values come.
         tiled: whether they are joined along a dimension that is there, instead of a new one.
     """
-    mapped, groups, _ = _one_axis("all_gather", axis_name, axis_index_groups)
+    ((mapped, groups, _),) = _axes("all_gather", axis_name, axis_index_groups, True)
 
     def gathered(leaf: Any) -> Any:
-        rank = _array_shape("all_gather", leaf).rank
+        rank = array_shape(leaf, "all_gather").rank
         at = _dimension("all_gather", "axis", axis, rank if tiled else rank + 1)
         part = leaf if tiled else mxnp.expand_dims(leaf, at)
         return mapped.apply(axis_operations.AxisAllGather, part, groups, axis=at)
 
-    return tree_map(gathered, x)
+    return jax.tree.map(gathered, x)
 
 
 def psum_scatter(
@@ -298,16 +261,15 @@ def psum_scatter(
         axis_index_groups: see `psum`.
         tiled: whether a part keeps the dimension; else its size must be that of the axis.
     """
-    mapped, groups, size = _one_axis("psum_scatter", axis_name, axis_index_groups)
+    ((mapped, groups, size),) = _axes("psum_scatter", axis_name, axis_index_groups, True)
 
     def scattered(leaf: Any) -> Any:
-        shape = _array_shape("psum_scatter", leaf)
-        wanted = "scatter_dimension", scatter_dimension
+        shape, wanted = array_shape(leaf, "psum_scatter"), ("scatter_dimension", scatter_dimension)
         at = _cut_dimension("psum_scatter", *wanted, shape, size, tiled)
         part = mapped.apply(axis_operations.AxisReduceScatter, leaf, groups, axis=at)
         return part if tiled else mxnp.squeeze(part, at)
 
-    return tree_map(scattered, x)
+    return jax.tree.map(scattered, x)
 
 
 def all_to_all(
@@ -329,21 +291,21 @@ def all_to_all(
         axis_index_groups: see `psum`.
         tiled: whether both dimensions stay; else the first goes and the second is new.
     """
-    mapped, groups, size = _one_axis("all_to_all", axis_name, axis_index_groups)
+    ((mapped, groups, size),) = _axes("all_to_all", axis_name, axis_index_groups, True)
 
     def exchanged(leaf: Any) -> Any:
-        shape = _array_shape("all_to_all", leaf)
+        shape = array_shape(leaf, "all_to_all")
         split = _cut_dimension("all_to_all", "split_axis", split_axis, shape, size, tiled)
         concat = _dimension("all_to_all", "concat_axis", concat_axis, shape.rank)
         if not tiled:
             # The new dimension stands beside that which is cut until the latter is gone.
             split, concat = (split + 1, concat) if concat <= split else (split, concat + 1)
             leaf = mxnp.expand_dims(leaf, concat)
-        ends = {"split_axis": split, "concat_axis": concat}
-        whole = mapped.apply(axis_operations.AxisAllToAll, leaf, groups, **ends)
+        operation = axis_operations.AxisAllToAll
+        whole = mapped.apply(operation, leaf, groups, split_axis=split, concat_axis=concat)
         return whole if tiled else mxnp.squeeze(whole, split)
 
-    return tree_map(exchanged, x)
+    return jax.tree.map(exchanged, x)
 
 
 def axis_index(axis_name: Any) -> Any:
@@ -353,7 +315,7 @@ def axis_index(axis_name: Any) -> Any:
         axis_name: a name, or a tuple of names, of which the last counts fastest.
     """
     index: Any = None
-    for axis in _axes("axis_index", axis_name):
+    for axis, _, _ in _axes("axis_index", axis_name):
         index = axis.index() if index is None else index * axis.size + axis.index()
     return index
 

@@ -34,22 +34,14 @@ def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
 
 def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     """Which of `count` positional arguments are named, in order, counted from the front."""
-    if type(argnums) is tuple and not argnums:
-        return ()
     listed = argnums if isinstance(argnums, Iterable) else (argnums,)
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
 
-def chosen_places(fun: Callable[..., Any], args: Any, numbers: Sequence[int]) -> list[str]:
-    """The places of the leaves of some positional arguments, in the order of their numbers."""
+def argument_places(fun: Any, args: Any, numbers: Sequence[int], kwargs: Any) -> list[str]:
+    """The places of the leaves of arguments, those of `numbers` by position, then those by name."""
     names = parameter_names(fun, len(args))
-    return [each for n in numbers for each in places(f"argument {names[n]}", args[n])]
-
-
-def argument_places(fun: Any, args: Any, kwargs: Any = None, static: Any = ()) -> list[str]:
-    """The places of the leaves of `(args, kwargs)`, without the static positional arguments."""
-    skipped = numbers_among(static, len(args))
-    found = chosen_places(fun, args, [n for n in range(len(args)) if n not in skipped])
+    found = [each for n in numbers for each in places(f"argument {names[n]}", args[n])]
     named = sorted((kwargs or {}).items())
     return found + [each for name, value in named for each in places(f"argument {name}", value)]
 
@@ -61,32 +53,27 @@ def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> N
             check_value(leaf, subject, place)
 
 
-def _check_each(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
-    for leaf, place in zip(leaves, where, strict=True):
-        check_value(leaf, subject, place)
+def _each(function: Any, subject: str, leaves: Sequence[Any], where: Places) -> list[Any]:
+    """What a function gives for each leaf; errors as from `check_leaves`."""
+    try:
+        return [function(leaf, subject) for leaf in leaves]
+    except MinixlaError:
+        for leaf, place in zip(leaves, where(), strict=True):
+            check_value(leaf, subject, place)
+        raise
 
 
 def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyShape]:
-    """The shapes of the leaves of a pytree; errors as from `check_leaves`."""
-    try:
-        shapes = [shape_of(leaf, subject) for leaf in leaves]
-        if int in map(type, leaves):
-            for leaf in leaves:
-                check_value(leaf, subject)
-        return shapes
-    except MinixlaError:
-        _check_each(subject, leaves, where())
-        raise
+    """The shapes of the leaves of a pytree."""
+    shapes = _each(shape_of, subject, leaves, where)
+    if int in map(type, leaves):
+        _each(check_value, subject, leaves, where)
+    return shapes
 
 
 def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[Any]:
-    """The leaves of a pytree as values of the current trace; errors as from `check_leaves`."""
-    lift = _state.trace.lift
-    try:
-        return [lift(leaf, subject) for leaf in leaves]
-    except MinixlaError:
-        _check_each(subject, leaves, where())
-        raise
+    """The leaves of a pytree as values of the current trace."""
+    return _each(_state.trace.lift, subject, leaves, where)
 
 
 def difference(name: str, one: str, first: Any, other: str, second: Any) -> list[str]:

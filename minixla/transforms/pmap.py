@@ -28,8 +28,7 @@ from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import RunsPrograms, program
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.programs.runs_programs import RunsPrograms, moved_batches, over_batch, program
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 Axes = tuple[int | None, ...]
@@ -52,11 +51,8 @@ class MappedCall(RunsPrograms):
 
     Where devices belong to several processes, each runs it with the members of its own devices.
 
-    Attributes:
-        computation: the Graph of one device.
-        in_axes: the mapped axis of each operand; None gives the whole to every device.
-        out_axes: where the devices are in each result; None takes that of the first device.
-        donated: the numbers of operands whose memory may be used again.
+    In `in_axes` None gives the whole to every device, in `out_axes` it takes the result of the
+    first one; the memory of `donated` operands may be used again.
     """
 
     name = "Pmap"
@@ -88,9 +84,8 @@ class MappedCall(RunsPrograms):
         own, size = own_count(self.devices), len(self.devices)
         if own < size:
             problem = "the reference has no members of other processes"
-            advice = (
-                "Run it in one process, or map over devices of one: devices=jax.local_devices()."
-            )
+            advice = "Run it in one process, or map over devices of one: "
+            advice += "devices=jax.local_devices()."
             raise misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
 
         def member(number: int) -> Callable[[], list[Any]]:
@@ -139,15 +134,19 @@ class MappedCall(RunsPrograms):
 
     def batch_of(self, size, operands, dimensions):
         # The batch on each device, last in what has one.
-        inputs = self.array_shapes(self.computation.input_shapes)
-        pairs = zip(inputs, dimensions, strict=True)
-        within = tuple([None if at is None else shape.rank for shape, at in pairs])
-        moved = [_batch_last(x, at) for x, at in zip(operands, dimensions, strict=True)]
-        graph, found = _batched(self.computation, within, size)
-        results = self.of_derived(graph, self.in_axes, self.out_axes)(*moved)
-        pairs = zip(results, found, strict=True)
-        last = [None if at is None else array_shape(x).rank - 1 for x, at in pairs]
-        return results, tuple(last)
+        graph = self.computation
+        within = _last(graph.input_shapes, dimensions, 1)
+        found = batched_graph(graph, within, size).known
+        batched = over_batch(graph, within, size, _last(graph.output_shapes, found, 1))
+        moved = moved_batches(operands, dimensions, _last(operands, dimensions), size)
+        results = self.of_derived(batched, self.in_axes, self.out_axes)(*moved)
+        return results, _last(results, found)
+
+
+def _last(values: Sequence[Any], dimensions: Sequence[int | None], more: int = 0) -> Axes:
+    """The last dimension, or so many after it, of what has a batch."""
+    pairs = zip(values, dimensions, strict=True)
+    return tuple([None if at is None else array_shape(x).rank - 1 + more for x, at in pairs])
 
 
 @remembered
@@ -174,22 +173,6 @@ def _backward(half: Graph, given: Axes, wanted: Axes, size: int) -> Graph:
         return [devices.apply(AxisSum, x) if axis is None else x for x, axis in pairs]
 
     return program(backward, half.input_shapes, half.name)
-
-
-def _batch_last(value: Any, at: int | None) -> Any:
-    return value if at is None else move_dimension(value, at, array_shape(value).rank - 1)
-
-
-@remembered
-def _batched(computation: Graph, places: Axes, size: int) -> tuple[Graph, Axes]:
-    """The computation over a batch, which is last in what has one; where it would have been."""
-    graph, found = batched_graph(computation, places, size)
-
-    def last(*values: Any) -> list[Any]:
-        pairs = zip(evaluate_graph(graph, values), found, strict=True)
-        return [_batch_last(x, at) for x, at in pairs]
-
-    return program(last, graph.input_shapes, graph.name), found
 
 
 def pmap(
@@ -235,17 +218,12 @@ def pmap(
 
     @in_place_of(fun, "pmap")
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        static = numbers_among(static_broadcasted_argnums, len(args))
+        static, axes = numbers_among(static_broadcasted_argnums, len(args)), in_axes
         given = Arguments.besides("pmap", fun, args, kwargs, static)
-        axes = in_axes
         if isinstance(axes, (list, tuple)):
             axes = [axis for number, axis in enumerate(axes) if number not in static]
         if any(isinstance(axis, DeviceAxis) for _, axis in _state.axes):
-
-            def on_member(*positional: Any, **named: Any) -> Any:
-                return given.apply(positional, named)
-
-            inner = vmap(on_member, axes, out_axes, axis_name, axis_size)
+            inner = vmap(lambda *a, **k: given.apply(a, k), axes, out_axes, axis_name, axis_size)
             return inner(*given.given, **kwargs)
         leaves = tree_leaves(whole := (given.given, kwargs))
         if any(map(is_float0, leaves)):
@@ -258,25 +236,14 @@ def pmap(
         values, of_members = [(n, args[n]) for n in static], given.signature(members)
         with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
             staged = stage_once(cache, "pmap", values, given.apply, of_members, given.name)
-        read, donated = staged.read, _donated(args, static, donate_argnums)
-        operation = MappedCall(
-            staged.graph,
-            chosen,
-            (*[None] * len(read), *flat_axes),
-            _out_axes(staged, out_axes),
-            tuple([len(read) + n for n in donated]),
-        )
+        read, donated = staged.read, numbers_among(donate_argnums, len(args))
+        owners = [n for n in range(len(args)) if n not in static for _ in tree_leaves(args[n])]
+        again = tuple([len(read) + i for i, owner in enumerate(owners) if owner in donated])
+        axes = (*[None] * len(read), *flat_axes), _out_axes(staged, out_axes)
+        operation = MappedCall(staged.graph, chosen, *axes, again)
         return with_axis(staged.results(operation(*read, *given.leaves)), size)
 
     return mapped
-
-
-def _donated(args: Sequence[Any], static: Sequence[int], donate_argnums: Any) -> list[int]:
-    """The numbers of the arrays of donated arguments, among those of all that are not static."""
-    chosen = numbers_among(donate_argnums, len(args))
-    dynamic = [number for number in range(len(args)) if number not in static]
-    owners = [number for number in dynamic for _ in tree_leaves(args[number])]
-    return [index for index, number in enumerate(owners) if number in chosen]
 
 
 def _out_axes(staged: Staged, out_axes: Any) -> Axes:

@@ -231,9 +231,8 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
         return found
 
     def turned(values: list[Any]) -> list[Any]:
-        if not reverse:
-            return values
-        return [ops.rev(leaf, [at]) for leaf, at in zip(values, axes, strict=True)]
+        pairs = zip(values, axes, strict=True)
+        return [ops.rev(leaf, [at]) for leaf, at in pairs] if reverse else values
 
     found = _prefixes(combine, turned(leaves), axes, sizes.pop())
     return tree_unflatten(tree, turned(found))
@@ -249,8 +248,7 @@ def _axis(leaf: Any, axis: int) -> int:
     shape = shape_of(leaf)
     if isinstance(shape, Shape) and -shape.rank <= axis < shape.rank:
         return axis % shape.rank
-    problem = f"an array has no axis {axis}"
-    advice = "Give an axis that all arrays have."
+    problem, advice = f"an array has no axis {axis}", "Give an axis that all arrays have."
     raise explain(ShapeError, "associative_scan", problem, [f"array {shape}"], advice)
 
 
@@ -265,12 +263,10 @@ def _prefixes(combine: Function, leaves: list[Any], axes: list[int], size: int) 
     # Prefixes of pairs are those that end at odd places; those at even ones need one more element.
     pairs = combine(part(leaves, 0, size - 1, 2), part(leaves, 1, size, 2))
     half = size // 2
-    odd = _prefixes(combine, pairs, axes, half)
-    before = part(odd, 0, half - 1) if size % 2 == 0 else odd
-    rest = part(leaves, 2, size, 2)
-    first = part(leaves, 0, 1)
+    odd, first = _prefixes(combine, pairs, axes, half), part(leaves, 0, 1)
     if size > 2:
-        joined = zip(first, combine(before, rest), axes, strict=True)
+        before = part(odd, 0, half - 1) if size % 2 == 0 else odd
+        joined = zip(first, combine(before, part(leaves, 2, size, 2)), axes, strict=True)
         first = [ops.concat_in_dim([a, b], at) for a, b, at in joined]
     return [_interleaved(a, b, at) for a, b, at in zip(first, odd, axes, strict=True)]
 

@@ -11,7 +11,7 @@ from minixla.core.element_types import F64, canonical_element_type
 from minixla.core.tracebacks import api_boundary
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.transforms.arguments import checked_function, misfit
-from minixla.transforms.evaluation import evaluate_in_numpy
+from minixla.transforms.evaluation import reference
 
 Program = Callable[..., Any]
 
@@ -69,12 +69,11 @@ def simulate(
 
         def run() -> Any:
             with jax.enable_x64(wide):
-                return evaluate_in_numpy(program, tuple(given), {})
+                return reference(program)(*given)
 
         return run
 
-    pairs = zip(programs, grid, strict=True)
-    closed_programs = [list(map(closed, *pair)) for pair in pairs]
+    closed_programs = [list(map(closed, *pair)) for pair in zip(programs, grid, strict=True)]
     queues = _infeeds(infeed, rows, columns)
     simulation = Simulation(closed_programs, queues, {} if host is None else host)
     results = simulation.run()

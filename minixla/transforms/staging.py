@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -22,11 +22,8 @@ from minixla.transforms.places import structure_places
 class Staged(NamedTuple):
     """A function traced for certain arguments.
 
-    Attributes:
-        graph: takes `read` and the leaves of the arguments.
-        read: the arrays and tracers that the function reads from outside.
-        result_tree: the structure of its result.
-        weak: for each leaf of the result whether it is weakly typed.
+    The graph takes what is `read` from outside, arrays and tracers, and the leaves of the
+    arguments; `weak` says of each leaf of the result whether it is weakly typed.
     """
 
     graph: Graph
@@ -34,17 +31,11 @@ class Staged(NamedTuple):
     result_tree: Any
     weak: list[bool]
 
-    @property
-    def pairs(self) -> Iterator[tuple[Any, Value]]:
-        """What is read, and the input that stands for it."""
-        return zip(self.read, self.graph.inputs, strict=False)
-
     def results(self, leaves: Sequence[Any]) -> Any:
         """The function's result for the outputs of the graph."""
         if any(self.weak):
-            weakly = _state.trace.weakly
             pairs = zip(leaves, self.weak, strict=True)
-            leaves = [weakly(leaf) if flag else leaf for leaf, flag in pairs]
+            leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
         return tree_unflatten(self.result_tree, leaves)
 
 
@@ -121,12 +112,12 @@ def _static_key(subject: str, name: Any, value: Any) -> Any:
 
 def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Any]]:
     """Graphs that take all that any of them reads, once, then the arguments; and what they read."""
-    read = list({id(value): value for each in functions for value in each.read}.values())
-    shapes = {id(v): x.shape for each in functions for v, x in each.pairs}
+    owns = [dict(zip(map(id, each.read), each.graph.inputs, strict=False)) for each in functions]
+    shapes = {key: value.shape for own in owns for key, value in own.items()}
     graphs = []
-    for each in functions:
-        own, graph = {id(v): x for v, x in each.pairs}, each.graph
-        first = [own.get(id(v)) or Value(shapes[id(v)], None, i) for i, v in enumerate(read)]
-        inputs = [*first, *graph.inputs[len(each.read) :]]
-        graphs.append(Graph(inputs, graph.instructions, graph.outputs, graph.name))
-    return graphs, read
+    for each, own in zip(functions, owns, strict=True):
+        graph, rest = each.graph, each.graph.inputs[len(each.read) :]
+        first = [own.get(key) or Value(shape, None, 0) for key, shape in shapes.items()]
+        graphs.append(Graph([*first, *rest], graph.instructions, graph.outputs, graph.name))
+    read = {id(value): value for each in functions for value in each.read}
+    return graphs, list(read.values())

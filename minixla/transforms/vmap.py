@@ -8,14 +8,14 @@ from typing import Any
 from jax.tree_util import tree_map, tree_unflatten
 
 from minixla.core.batching import BatchTrace
-from minixla.core.roles import role
+from minixla.core.registry import role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import Arguments, flatten_axes, in_place_of, leaving, misfit
-from minixla.transforms.named_axes import BatchAxis, mapped_axis
-from minixla.transforms.places import Places, leaf_shapes, places
+from minixla.transforms.named_axes import batch_axis, mapped_axis
+from minixla.transforms.places import leaf_shapes, places
 
 
 def vmap(
@@ -46,9 +46,11 @@ def vmap(
         # What is not mapped may be anything: a flag, a string.
         _, axes, size = mapped_shapes("vmap", given, in_axes, axis_size, only_mapped=True)
         trace = BatchTrace(_state.trace, size, axis_name)
-        inputs = [_input(trace, *pair) for pair in zip(given.leaves, axes, strict=True)]
+        axis = None if axis_name is None else batch_axis(trace)
+        triples = zip(given.leaves, axes, map(member_of, given.leaves, axes), strict=True)
+        inputs = [trace.put_together([x], at) if z is None else z for x, at, z in triples]
         try:
-            with under(trace), mapped_axis(axis_name, BatchAxis(trace)):
+            with under(trace), mapped_axis(axis_name, axis):
                 out = given.call(*inputs)
         finally:
             trace.alive = False
@@ -74,12 +76,11 @@ def mapped_shapes(
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     listed = flatten_axes(subject, "in_axes", given.given, axes)
     listed += [0] * (len(given.leaves) - len(listed))
-    leaves = given.leaves
+    leaves, sizes = given.leaves, {}
     if only_mapped:
-        pairs = zip(leaves, listed, strict=True)
-        leaves = [0 if axis is None else leaf for leaf, axis in pairs]
+        leaves = [0 if axis is None else leaf for leaf, axis in zip(leaves, listed, strict=True)]
     shapes = leaf_shapes(subject, leaves, given.where)
-    seen, found = shapes_of_members(given.tree, shapes), list(listed)
+    seen, axes = shapes_of_members(given.tree, shapes), list(listed)
     for index, (shape, axis) in enumerate(zip(seen, listed, strict=True)):
         if axis is None:
             continue
@@ -87,31 +88,19 @@ def mapped_shapes(
             problem = f"in_axes maps axis {axis} of an argument that has no such axis"
             advice = "Give an axis of the array, or None to pass the argument on unmapped."
             raise misfit(subject, problem, [f"{given.where()[index]} is {shape}"], advice)
-        found[index] = axis % shape.rank
-    return shapes, found, _common_size(subject, seen, found, size, given.where)
-
-
-def _common_size(subject: str, shapes: Any, axes: Any, given: int | None, where: Places) -> int:
-    """The size of the mapped axis."""
-    triples = enumerate(zip(shapes, axes, strict=True))
-    sizes = {i: shape.dimensions[axis] for i, (shape, axis) in triples if axis is not None}
-    found = {*sizes.values(), *([] if given is None else [given])}
+        axes[index] = axis % shape.rank
+        sizes[index] = shape.dimensions[axis]
+    found = {*sizes.values(), *([] if size is None else [size])}
     if len(found) == 1:
-        return found.pop()
+        return shapes, axes, found.pop()
     if not found:
         problem = "no argument is mapped, so the size of the axis is unknown"
-        shown = [f"in_axes of the arrays: {list(axes)}"]
+        shown = [f"in_axes of the arrays: {axes}"]
         raise misfit(subject, problem, shown, "Map at least one argument, or give axis_size.")
-    names = where()
-    lines = [f"{names[i]}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
-    lines += [] if given is None else [f"axis_size = {given}"]
-    problem = "the mapped axes have different sizes"
-    raise misfit(subject, problem, lines, "All mapped axes must have one size.")
-
-
-def _input(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
-    zeros = member_of(leaf, axis)
-    return trace.put_together([leaf], axis) if zeros is None else zeros
+    names, problem = given.where(), "the mapped axes have different sizes"
+    shown = [f"{names[i]}: {seen[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
+    shown += [] if size is None else [f"axis_size = {size}"]
+    raise misfit(subject, problem, shown, "All mapped axes must have one size.")
 
 
 def out_axis(
@@ -124,8 +113,7 @@ def out_axis(
     """
     if not isinstance(shape, Shape):
         advice = "Take the members out of a tuple with get_tuple_element."
-        shown = [f"{where()} is {value!s}"]
-        raise misfit(subject, f"{where()} is not an array", shown, advice)
+        raise misfit(subject, f"{where()} is not an array", [f"{where()} is {value!s}"], advice)
     rank = shape.rank + 1 - hidden
     if axis is None or -rank <= axis < rank:
         return None if axis is None else axis % rank
@@ -142,7 +130,7 @@ def _unbatch(trace: BatchTrace, output: Any, axis: Any, key_rank: int, where: An
         problem = "out_axes is None for a result that differs over the batch"
         advice = "Give the axis at which the batch is wanted, or reduce over it."
         raise misfit("vmap", problem, [f"{where()} is {output!r}"], advice)
-    value = leaving(value, trace.parent, "vmap", where)
+    (value,) = leaving([value], "vmap", lambda: [where()])
     if axis is None:
         return value
     at = out_axis("vmap", shape_of(output), axis, where, output, key_rank)

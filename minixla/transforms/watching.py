@@ -16,11 +16,10 @@ from minixla.core.element_types import element_type
 from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
 from minixla.core.operation import Operation
 from minixla.core.reverse import LinearTracer
-from minixla.core.shapes import shape_of_data
-from minixla.core.source import reverse_source
+from minixla.core.shapes import TupleValue, shape_of_data
+from minixla.core.source import ReverseSource
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
-from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTracer
 
 
@@ -109,16 +108,15 @@ class NumberWatch:
     def pull(self, node: Any, given: Any) -> Sequence[Any]:
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
-        _state.source = reverse_source(node.source, operation)
+        if node.source is not None:
+            _state.source = ReverseSource(node.source, operation)
         # What runs programs is looked into.
-        if operation is None or operation.linearize is not None or operation.forward is not None:
-            return node.pullback(given)
-        if not self.kinds:
+        runs_programs = operation and (operation.linearize is not None or operation.forward)
+        if not self.kinds or operation is None or runs_programs:
             return node.pullback(given)
         with self._resting():
             found = node.pullback(given)
-        before = [*given.values()] if isinstance(given, dict) else [given]
-        self._check_rule("reverse", operation, before, found, lambda: _read(node))
+        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(node))
         return found
 
     def jvp(self, operation: Operation) -> Callable[..., Any]:
@@ -132,7 +130,7 @@ class NumberWatch:
             with self._resting():
                 found = operation.jvp(primals, tangents, results)
             known = [*primals, *(results if type(results) is tuple else [results])]
-            if recorder is not None and any(kind.is_in(_all(known)) for kind in self.kinds):
+            if recorder is not None and any(kind.is_in(numbers(known)) for kind in self.kinds):
                 for node in recorder.nodes[start:]:
                     node.operation = None  # what it gives is not its fault
             before = [each for each in tangents if each is not None]
@@ -158,8 +156,8 @@ class NumberWatch:
         """Raises an error where a rule makes what is looked for of values that do not hold it."""
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
-            results, given = _all(after), _all(before)
-            if not kind.is_in(results) or kind.is_in([*given, *_all(read())]):
+            results, given = numbers(after), numbers(before)
+            if not kind.is_in(results) or kind.is_in([*given, *numbers(read())]):
                 continue
             problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
             lines = [f"{what} {each}" for each in map(_summary, given) if each]
@@ -186,16 +184,13 @@ def _read(node: Any) -> list[Any]:
     return [*held.get("operands", ()), *(results if type(results) is tuple else [results])]
 
 
-def _all(values: Sequence[Any]) -> list[Any]:
-    return list(map(numbers, values))
-
-
 def numbers(value: Any) -> Any:
-    """A value as a NumPy array, a tuple as one of such; None where it is not known yet."""
+    """A value as a NumPy array, several as a tuple of such; None where it is not known yet."""
     while isinstance(value, WrappingTracer):
         value = value.value
-    if isinstance(value, TupleValue):
-        return tuple(map(numbers, value.elements))
+    members = value.elements if isinstance(value, TupleValue) else value
+    if isinstance(members, (tuple, list)):
+        return tuple(map(numbers, members))
     if isinstance(value, ReferenceTracer):
         return value.data if isinstance(value.data, np.ndarray) else None
     if isinstance(value, (Tracer, JaxTracer)) or shape_of_data(value) is None:

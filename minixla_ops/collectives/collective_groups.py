@@ -9,17 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.attributes import (
-    Attribute,
-    Boolean,
-    Integer,
-    Integers,
-    Literal,
-    ShapeAttribute,
-    attribute,
-    written_fields,
-)
-from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core import attributes
+from minixla.core.attributes import Boolean, Integer, Integers, Literal, ShapeAttribute, attribute
 from minixla.core.builders import builder
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
@@ -31,7 +22,7 @@ from minixla_ops.vocabulary.shorthand import as_results
 Groups = Sequence[Sequence[int]]
 
 
-class ProcessLists(SequenceOf):
+class ProcessLists(attributes.Sequence):
     """Lists of numbers of processes; in StableHLO a table, short rows filled up with -1."""
 
     takes = "Sequence[Sequence[int]]"
@@ -42,13 +33,11 @@ class ProcessLists(SequenceOf):
         self._width = width
 
     def stablehlo(self, value: Groups) -> str:
-        """`dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>`."""
         width = max(map(len, value), default=self._width)
         rows = [[*each, *[-1] * (width - len(each))] for each in value]
         return f"dense<{rows or ''}> : tensor<{len(rows)}x{width}xi64>"
 
     def read(self, written: Any) -> Groups:
-        """The rows of a table, without what fills them up."""
         if not isinstance(written, np.ndarray):
             raise ValueError(f"must be a dense array of numbers, not {written}")
         rows = written.reshape(-1, written.shape[-1]) if written.size else ()
@@ -59,7 +48,6 @@ class Channel(Integer):
     """The number of a channel; 0 is none."""
 
     def canonical(self, value: Any) -> int | None:
-        """The number as a Python int, or None."""
         return super().canonical(value) or None
 
     def stablehlo(self, value: int, type: int = 1) -> str:
@@ -67,27 +55,24 @@ class Channel(Integer):
         return f"#stablehlo.channel_handle<handle = {value}, type = {type}>"
 
     def read(self, written: str) -> int:
-        """The number in a channel's handle."""
-        return written_fields(written)["handle"]
+        return attributes.written_fields(written)["handle"]
 
 
 class _Unit(Boolean):
     """True, or what is not written."""
 
     def canonical(self, value: Any) -> bool | None:
-        """True or None."""
         return super().canonical(value) or None
 
     def stablehlo(self, value: bool) -> str:
-        """MLIR's attribute that says something by being there."""
-        return "unit"
+        return "unit"  # it says something by being there
 
 
-class _WithoutEffect(Attribute):
+class _WithoutEffect(attributes.Attribute):
     is_ambiguous = False
 
     def canonical(self, value: Any) -> None:
-        """None."""
+        pass
 
 
 #: Attributes that collectives share.
@@ -180,9 +165,9 @@ class Collective(Operation):
 
     def group_size(self) -> int:
         """The size of every group; TransformError where the program alone does not say it."""
-        sizes = {len(group) for group in self.replica_groups}
         if self.count is not None:
             return self.count
+        sizes = set(map(len, self.replica_groups))
         if len(sizes) == 1 and not self.spans_partitions:
             return sizes.pop()
         problem = "it is made of other operations here, which needs the size of the groups"
@@ -191,11 +176,7 @@ class Collective(Operation):
         raise explain(TransformError, self.builder_name, problem, shown, advice)
 
     def members(self) -> tuple[ProcessId, ...]:
-        """The group of the process that runs, in order; empty where it is in none.
-
-        Raises:
-            AttributeValueError: the groups do not fit the processes (G4) or their count (G2).
-        """
+        """The group of the process that runs, in order; empty where it is in none."""
         process = current_process()
         replicas, partitions = range(process.replica_count), range(process.partition_count)
         # The processes of each number.
@@ -232,18 +213,13 @@ class Collective(Operation):
         self.refuse_attribute("G4", problem, advice)
 
     def exchange(
-        self, value: Any, members: Sequence[ProcessId], combine: Any = list, **attributes: Any
+        self, value: Any, members: Sequence[ProcessId], combine: Any = list, **equal: Any
     ) -> Any:
-        """What `combine` makes of the members' values, in their order.
-
-        Element types, sizes and `attributes` must be equal for all.
-        """
+        """What `combine` makes of the members' values, in order; `equal` must be so for all."""
         arrays = map(np.asarray, value if type(value) is tuple else (value,))
-        shapes = [f"{each.dtype}{list(each.shape)}" for each in arrays]
-        signature = (*shapes, *attributes.items())
-        subject, channel = self.builder_name, self.channel_id or 0
-        meeting = Meeting(subject, channel, tuple(members), value, signature, combine)
-        return current_process().meet(meeting)
+        signature = (*[f"{each.dtype}{list(each.shape)}" for each in arrays], *equal.items())
+        given = self.builder_name, self.channel_id or 0, tuple(members), value, signature, combine
+        return current_process().meet(Meeting(*given))
 
     def check_dimension(self, name: str, operand: Shape, label: str = "C1") -> int:
         """The attribute `name`, a dimension of the operand; refuses others for check `label`."""
@@ -286,12 +262,10 @@ class Collective(Operation):
 
 def scaled(operand: Shape, dimension: int, factor: int, divisor: int = 1) -> Shape:
     """The shape with the size of one dimension times `factor` / `divisor`."""
-    sizes = list(operand.dimensions)
-    sizes[dimension] = sizes[dimension] * factor // divisor
+    size = operand.dimensions[dimension] * factor // divisor
+    sizes = (*operand.dimensions[:dimension], size, *operand.dimensions[dimension + 1 :])
     return Shape(operand.element_type, sizes, operand.dynamic)
 
-
-# Who a process is.
 
 _SCALAR = Shape("u32")
 

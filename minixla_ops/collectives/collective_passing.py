@@ -17,6 +17,8 @@ from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collectiv
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.shorthand import add_cotangents, splat
 
+_ONCE = "A process sends to one target at most and receives from one source at most."
+
 
 def _nothing(operand: np.ndarray) -> np.ndarray:
     """What a process gets to which nobody sends."""
@@ -65,11 +67,7 @@ class CollectivePermute(Collective):
         columns = zip(*self.source_target_pairs, strict=True)
         for name, numbers in zip(("source", "target"), columns, strict=False):
             if len(set(numbers)) < len(numbers):
-                self.refuse_attribute(
-                    "C2",
-                    f"a {name} comes twice",
-                    "A process sends to one target at most and receives from one source at most.",
-                )
+                self.refuse_attribute("C2", f"a {name} comes twice", _ONCE)
         return operand
 
     def reference(self, operand):
@@ -79,10 +77,8 @@ class CollectivePermute(Collective):
         values = self.exchange(operand, members, pairs=pairs)
         (everyone,) = self.replica_groups
         own = everyone[members.index(current_process().id)]
-        for source, target in pairs:
-            if target == own:
-                return values[everyone.index(source)]
-        return _nothing(operand)
+        source = next((source for source, target in pairs if target == own), None)
+        return _nothing(operand) if source is None else values[everyone.index(source)]
 
     def transpose(self, cotangents, operands, linear):
         back = [(target, source) for source, target in self.source_target_pairs]
@@ -93,8 +89,8 @@ class CollectivePermute(Collective):
 class CollectiveBroadcast(Collective, Composed):
     """Sends the operand of the first of each group to all of it. XLA: CollectiveBroadcast.
 
-    A process in no group gets zeros. XLA:CPU lacks the operation: there the first of each group
-    sends to one other at a time.
+    A process in no group gets zeros. XLA lacks the operation on CPU and TPU: there the first of
+    each group sends to one other at a time.
 
     Args:
         operand: an array.
@@ -123,8 +119,7 @@ class CollectiveBroadcast(Collective, Composed):
         return self.exchange(operand, members, itemgetter(0)) if members else _nothing(operand)
 
     def composition(self, operand):
-        here = splat(True, Shape("pred"))
-        result = None
+        here, result = splat(True, Shape("pred")), None
         for pairs in self._to_members():
             moved = ops.collective_permute(operand, pairs, self.channel_id)
             if result is not None:
@@ -136,7 +131,7 @@ class CollectiveBroadcast(Collective, Composed):
     def stablehlo(self, emit, operands, shapes, results):
         # StableHLO has no groups of several sizes.
         several = len(set(map(len, self.replica_groups))) > 1
-        rule = Composed if several or emit.platform == "cpu" else Collective
+        rule = Composed if several or emit.platform in ("cpu", "tpu") else Collective
         return rule.stablehlo(self, emit, operands, shapes, results)
 
     def jvp(self, primals, tangents, results):
@@ -151,11 +146,9 @@ class CollectiveBroadcast(Collective, Composed):
 
     def _to_members(self) -> list[list[tuple[int, int]]]:
         """Pairs from the first of each group to its first, to its second, and so on."""
-        longest = max(map(len, self.replica_groups), default=0) or self.group_size()
-        return [
-            [(group[0], group[at]) for group in self.replica_groups if at < len(group)]
-            for at in range(longest)
-        ]
+        groups = self.replica_groups
+        longest = range(max(map(len, groups), default=0) or self.group_size())
+        return [[(each[0], each[at]) for each in groups if at < len(each)] for at in longest]
 
 
 collective_broadcast = builder(CollectiveBroadcast)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce as fold_left
 from itertools import compress
 from typing import Any
@@ -11,25 +11,23 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Dimension, Instance, Integer, attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.graph import Graph
-from minixla.core.linear import not_linear, spread
+from minixla.core.linear import spread
 from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleValue
 from minixla.core.tracing import shape_of
-from minixla.core.tuples import TupleValue
 from minixla_ops.collectives import collective_groups
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order
+from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed
-from minixla_ops.programs.computations import check_computation, computation_of, monoid_of
+from minixla_ops.programs.computations import Computation, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
+from minixla_ops.vocabulary.batch_dimensions import to_front
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
-
-Computation = Graph | Callable[..., Any]
 
 
 class _Reducing(collective_groups.Collective, Composed):
@@ -38,20 +36,13 @@ class _Reducing(collective_groups.Collective, Composed):
     Derivatives: a sum is linear. The tangent of a maximum or minimum is the mean of the tangents
     of the members that have it. Other computations are derived as a program that gathers the
     operands and combines them, for which the size of the groups must be known.
-
-    Checks:
-        (C1) at least one operand.
-        (C2) operands have one element type.
-        (C3) computation takes two scalars of it and gives one.
     """
 
     operands = ("operands...",)
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    # Where every member has the whole; ReduceScatter has other rules.
-
     def spread(self, value: Any) -> Any:
-        """A result as every member has it of what it has of the operand."""
+        """A result as every member has it; ReduceScatter, where all have parts, has other rules."""
         return value
 
     def own_part(self, whole: Any, size: int) -> Any:
@@ -75,7 +66,8 @@ class _Reducing(collective_groups.Collective, Composed):
         if any(shape.element_type is not scalar.element_type for shape in shapes):
             advice = "Reduce those of each type by a call of its own."
             self.refuse("C2", "operands differ in element type", advice)
-        check_computation(self, "C3", "computation", self.computation, (scalar, scalar), (scalar,))
+        given = "computation", self.computation, (scalar, scalar), (scalar,)
+        computations.check_computation(self, "C3", *given)
         return shapes
 
     def total(self, operands: Any, **how: Any) -> Sequence[np.ndarray]:
@@ -133,7 +125,7 @@ class _Reducing(collective_groups.Collective, Composed):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
-            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
         pairs = zip(as_tuple(cotangents), linear, strict=True)
         return [self.pulled(each) if flag and each is not None else None for each, flag in pairs]
 
@@ -235,16 +227,14 @@ class ReduceScatter(_Reducing):
         # Of the counts that all bring, member i keeps i.
         counted = ops.iota(Shape("s32", (size,)), 0)
         own = ops.reduce_scatter(counted, ops.max, 0, size, **self.groups)
-        sizes = list(array_shape(whole).dimensions)
-        sizes[self.scatter_dimension] //= size
-        block = splat(sizes[self.scatter_dimension], Shape("s32"))
-        starts: list[Any] = [splat(0, Shape("s32"))] * len(sizes)
-        starts[self.scatter_dimension] = ops.reshape(own, ()) * block
+        at = self.scatter_dimension
+        sizes = collective_groups.scaled(array_shape(whole), at, 1, size).dimensions
+        starts: list[Any] = [0] * len(sizes)
+        starts[at] = ops.reshape(own, ()) * splat(sizes[at], Shape("s32"))
         return ops.dynamic_slice(whole, starts, sizes)
 
     def batch(self, operands, dimensions):
-        size = batch_size(operands, dimensions)
-        moved = [move_batch(o, at, 0, size) for o, at in zip(operands, dimensions, strict=True)]
+        moved, _ = to_front(operands, dimensions)
         results = self(*moved, scatter_dimension=self.scatter_dimension + 1)
         return results, as_results([0] * len(moved))
 
@@ -253,12 +243,10 @@ def _computation(operation: type[_Reducing], computation: Computation, operand: 
     subject = operation.builder_name
     (shape,) = operation.array_shapes([shape_of(operand, subject)])
     scalar = Shape(shape.element_type)
-    return computation_of(computation, (scalar, scalar), subject)
+    return computations.computation_of(computation, (scalar, scalar), subject)
 
 
-def _reduced(
-    operation: type[_Reducing], operand: Any, computation: Computation, *attributes: Any
-) -> Any:
+def _reduced(operation: type[_Reducing], operand: Any, computation: Any, *attributes: Any) -> Any:
     """What a builder returns: an array for an array, a tuple for a sequence or a tuple."""
     is_single = not isinstance(operand, (list, tuple, TupleValue))
     leaves = list(operand) if isinstance(operand, (list, tuple)) else tuple_leaves(operand)
@@ -267,7 +255,8 @@ def _reduced(
     return results if is_single or type(results) is tuple else (results,)
 
 
-def _all_reduce(
+@builds(AllReduce)
+def all_reduce(
     operand: Any,
     computation: Computation,
     replica_groups: collective_groups.Groups = (),
@@ -284,7 +273,8 @@ def cross_replica_sum(operand: Any, replica_groups: collective_groups.Groups = (
     return all_reduce(operand, ops.add, replica_groups)
 
 
-def _reduce_scatter(
+@builds(ReduceScatter)
+def reduce_scatter(
     operand: Any,
     computation: Computation,
     scatter_dimension: int,
@@ -296,7 +286,3 @@ def _reduce_scatter(
 ) -> Any:
     groups = replica_groups, channel_id, layout, use_global_device_ids
     return _reduced(ReduceScatter, operand, computation, scatter_dimension, shard_count, *groups)
-
-
-all_reduce = named_like(_all_reduce, AllReduce)
-reduce_scatter = named_like(_reduce_scatter, ReduceScatter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -67,11 +67,9 @@ class RaggedAllToAll(Composed, Collective):
             advice = "Element types and all dimensions but the first must be equal."
             self.refuse("C1", "input and output do not have the same rows", advice)
         indices = starts, sizes, places, counts
-        if (
-            any(each.dimensions != starts.dimensions for each in indices)
-            or starts.rank not in (1, 2)
-            or not all(each.element_type.is_integer for each in indices)
-        ):
+        are_integers = all(each.element_type.is_integer for each in indices)
+        differ = any(each.dimensions != starts.dimensions for each in indices)
+        if differ or not are_integers or starts.rank not in (1, 2):
             advice = "They must be integers of shape [members] or [members, updates]."
             self.refuse("C2", "offsets and sizes differ in shape or are no lists", advice)
         self.check_groups(size=starts.dimensions[0])
@@ -99,9 +97,7 @@ class RaggedAllToAll(Composed, Collective):
                 written[place : place + count] = True
         return result
 
-    def _updates(
-        self, column: Sequence[np.ndarray], own: int, announced: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, int, int]]:
+    def _updates(self, column: Any, own: int, announced: Any) -> Iterator[tuple[Any, int, int]]:
         """What a member sends here: rows, their place, and how many this member expects."""
         rows, starts, sizes, _, places, _ = column
         lists = [np.atleast_1d(each) for each in (starts[own], sizes[own], places[own], announced)]
@@ -143,9 +139,8 @@ class RaggedAllToAll(Composed, Collective):
         return ops.select(ops.broadcast_in_dim(arrived, (length, *rest), (0,)), taken, output)
 
     def hlo(self, emit, operands, shapes, result):
-        rows, starts, sizes, output, places, counts = operands
-        given = [rows, output, starts, sizes, places, counts]  # HLO's order is not the builder's
-        return super().hlo(emit, given, shapes, result)
+        rows, starts, sizes, output, *others = operands  # HLO's order is not the builder's
+        return super().hlo(emit, [rows, output, starts, sizes, *others], shapes, result)
 
     def batch(self, operands, dimensions):
         if any(dimensions[at] is not None for at in (1, 2, 4, 5)):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -17,36 +17,16 @@ from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, Value, remembered
-from minixla.core.linear import pullback_by, spread
+from minixla.core.linear import instantiate, pullback_by, spread
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow.loops import any_of, choose, shadowed
+from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import (
-    Flags,
-    RunsPrograms,
-    as_given,
-    batched_of,
-    closed,
-    in_front,
-    instantiated,
-    leaves_of,
-    moved_batches,
-    over_batch,
-    own_inputs,
-    program,
-    pulled_back,
-)
-from minixla_ops.vocabulary.shorthand import (
-    array_shape,
-    as_results,
-    full_like,
-    instantiate,
-    operand_list,
-    zeros,
-)
+from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, over_batch, program
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, full_like, operand_list, zeros
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
@@ -105,9 +85,7 @@ class Conditional(RunsPrograms):
         if any(branch.has_side_effect for branch in self.branches):
             token, results = "captured", [TOKEN, *results]
             emit.take_token()
-        regions = [
-            emit.region(branch, token=token, operands=operands[1:]) for branch in self.branches
-        ]
+        regions = [emit.region(each, token=token, operands=operands[1:]) for each in self.branches]
         name = "stablehlo.if" if shapes[0] is Shape("pred") else "stablehlo.case"
         names = emit.operation(name, operands[:1], shapes[:1], results, regions)
         return emit.give_token(names) if token else names
@@ -115,7 +93,7 @@ class Conditional(RunsPrograms):
     def hlo(self, emit, operands, shapes, result):
         packed, names = [], []
         for branch in self.branches:
-            numbers, own = own_inputs(branch)
+            numbers, own = running.own_inputs(branch)
             section = [operands[1 + number] for number in numbers]
             packed.append(emit.pack(section, [shapes[1 + number] for number in numbers]))
             names.append(emit.computation(own, by_tuple=True))
@@ -154,18 +132,19 @@ class Conditional(RunsPrograms):
 
     def batch_of(self, size, operands, dimensions):
         branches, given = self.branches, tuple(dimensions[1:])
-        flags, every = batched_of(given), (0,) * len(branches[0].outputs)
+        flags, every = running.batched_of(given), (0,) * len(branches[0].outputs)
         inner, guarded = branches[0].memo.get(("guards", branches[-1]), (None, None))
         if inner is not None and guarded == flags[1:]:
-            takes, *values = moved_batches(operands[1:], given, in_front((True, *guarded)), size)
+            places = in_front((True, *guarded))
+            takes, *values = running.moved_batches(operands[1:], given, places, size)
             whole = over_batch(inner, in_front(guarded), size, every)
             return _guard(whole, guarded, takes, values), every
         if dimensions[0] is not None:
-            values = moved_batches(operands[1:], given, in_front(flags), size)
+            values = running.moved_batches(operands[1:], given, in_front(flags), size)
             wholes = [over_batch(branch, in_front(flags), size, every) for branch in branches]
             return tuple(_chosen(branches, wholes, flags, operands[0], values)), every
         batched = [batched_graph(branch, given, size) for branch in branches]
-        places = in_front(_any_of_each([batched_of(each.dimensions) for each in batched]))
+        places = in_front(_any_of_each([running.batched_of(each.known) for each in batched]))
         wholes = tuple([over_batch(branch, given, size, places) for branch in branches])
         return Conditional(wholes)(*operands), places
 
@@ -175,9 +154,7 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
 
 
 @remembered
-def _reverse_halves(
-    kept_with: Graph, branches: Sequence[Graph], active: Flags
-) -> tuple[Conditional, Conditional, Flags, Flags, Sequence[int]]:
+def _reverse_halves(kept_with: Graph, branches: Sequence[Graph], active: Flags) -> tuple[Any, ...]:
     """The two halves of a reverse derivative; active results and operands; which the second reads.
 
     The first gives the results, and in slots what is kept of them: what one branch keeps may stand
@@ -191,7 +168,7 @@ def _reverse_halves(
     every = dict.fromkeys([place for each in places for place in each])
     slots = [place for place in every if isinstance(place, tuple)]
     reread = sorted([place for place in every if isinstance(place, int)])
-    given = compress(branches[0].output_shapes, active_outputs)
+    given = itertools.compress(branches[0].output_shapes, active_outputs)
     taken = [*[shape for shape, _ in slots], *[inputs[number] for number in reread], *given]
 
     def keeping(half: ReverseGraphs, places: Sequence[Any]) -> Graph:
@@ -210,8 +187,8 @@ def _reverse_halves(
         def function(*values: Any) -> list[Any]:
             held = dict(zip([*slots, *reread], values, strict=False))
             cotangents = spread(active_outputs, values[len(held) :])
-            pulled = pulled_back(half, [held[place] for place in places], cotangents)
-            return instantiated(active_inputs, pulled, inputs)
+            pulled = running.pulled_back(half, [held[place] for place in places], cotangents)
+            return running.instantiated(active_inputs, pulled, inputs)
 
         return program(function, taken, half.backward.name)
 
@@ -230,12 +207,8 @@ def _places(forward: Graph, count: int) -> list[Any]:
 
 def _told_apart(keys: Iterable[Any]) -> list[tuple[Any, int]]:
     """Each key, and how often it stands before."""
-    seen: Counter[Any] = Counter()
-    found = []
-    for key in keys:
-        found.append((key, seen[key]))
-        seen[key] += 1
-    return found
+    seen: defaultdict[Any, Iterator[int]] = defaultdict(itertools.count)
+    return [(key, next(seen[key])) for key in keys]
 
 
 # Batches whose members choose differently: each branch that a member takes runs on the whole batch,
@@ -245,9 +218,7 @@ def _told_apart(keys: Iterable[Any]) -> list[tuple[Any, int]]:
 # have for every batch an operand more that says whose; derivatives make such choices of guards.
 
 
-def _chosen(
-    branches: Sequence[Graph], wholes: Sequence[Graph], flags: Flags, index: Any, values: Any
-) -> Sequence[Any]:
+def _chosen(branches: Any, wholes: Any, flags: Flags, index: Any, values: Any) -> Sequence[Any]:
     """A selection of what members get from the branches that they take; `wholes` are over all."""
     results: Sequence[Any] = ()
     rows = zip(_takers(index, len(branches)), branches, wholes, strict=True)
@@ -335,13 +306,13 @@ def conditional(*arguments: Any, **named: Any) -> Any:
         problem = f"(C4) {len(operands)} operands for {len(computations)} branches"
         raise explain(ShapeError, subject, problem, advice="Give one operand for each branch.")
     pairs = zip(computations, operands, strict=True)
-    graphs = [closed(each, operand, subject) for each, operand in pairs]
+    graphs = [running.closed(each, operand, subject) for each, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
     operation = Conditional(tuple(flat))
     values: dict[Any, Any] = {}  # each once, though several branches read it
     keys = []
     for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
-        leaves = leaves_of(operand)
+        leaves = running.leaves_of(operand)
         shapes = [shape_of(leaf) for leaf in leaves]
         name = f"branch {position}"
         check_computation(operation, "C2", name, branch, shapes, branch.output_shapes)
@@ -349,7 +320,7 @@ def conditional(*arguments: Any, **named: Any) -> Any:
         values.update(zip(keys[-1], leaves, strict=True))
     whole = [_of_all(*each, values) for each in zip(flat, keys, strict=True)]
     results = Conditional(tuple(whole))(index, *values.values())
-    return as_results(as_given(graphs[0].output_shapes, results))
+    return as_results(running.as_given(graphs[0].output_shapes, results))
 
 
 def _of_all(branch: Graph, keys: Sequence[Any], values: dict[Any, Any]) -> Graph:

@@ -30,23 +30,13 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import spread
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import Shape, ShapeList
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loops, scan
-from minixla_ops.control_flow.loop_trips import Trips, known_trips, written_once
+from minixla_ops.control_flow.loop_trips import known_trips, written_once
+from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.programs.runs_programs import (
-    Flags,
-    constants_of,
-    grown,
-    instantiated,
-    merged,
-    own_inputs,
-    parted,
-    program,
-    pulled_back,
-    split,
-)
+from minixla_ops.programs.runs_programs import Flags, constants_of, parted, program, split
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 # Slots, and states in a block; fewer where so many states would be larger than this.
@@ -55,9 +45,7 @@ _MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27
 _KEPT_BYTES = 1 << 30
 
 
-def linearize_while(
-    condition: Graph, body: Graph, operands: Sequence[Any], active: Sequence[bool]
-) -> tuple[Any, Callable[..., Any]]:
+def linearize_while(condition: Graph, body: Graph, operands: Any, active: Any) -> tuple[Any, Any]:
     """The results of a While and its pullback; see `Operation.linearize`."""
     trips = known_trips(condition, body, operands)
     if trips is not None and trips.count == 0:
@@ -66,9 +54,7 @@ def linearize_while(
     return call_vjp_graphs(graphs, operands)
 
 
-def linearize_scan(
-    operation: scan.Scan, operands: Sequence[Any], active: Sequence[bool]
-) -> tuple[Any, Callable[..., Any]]:
+def linearize_scan(operation: scan.Scan, operands: Any, active: Any) -> tuple[Any, Any]:
     """The results of a Scan and its pullback; see `Operation.linearize`."""
     given, shapes = _with_tangent(operands, active), tuple(map(shape_of, operands))
     graphs = _scan_vjp_graphs(operation.to_apply, operation, given, shapes)
@@ -80,9 +66,7 @@ def _with_tangent(operands: Sequence[Any], active: Sequence[bool]) -> Flags:
 
 
 @remembered
-def _while_vjp_graphs(
-    body: Graph, condition: Graph, given: Flags, trips: Trips | None
-) -> ReverseGraphs:
+def _while_vjp_graphs(body: Graph, condition: Graph, given: Flags, trips: Any) -> ReverseGraphs:
     once = [False] * len(given) if trips is None else written_once(body, trips)
     has_side_effect = condition.silent().has_side_effect or body.silent().has_side_effect
     if trips is not None:
@@ -93,49 +77,38 @@ def _while_vjp_graphs(
     if has_side_effect:
         problem = "the reverse derivative would repeat the loop's side effects"
         shown = ["the number of its iterations is not known while tracing"]
-        advice = (
-            "Count the iterations from a constant to a constant, so that all of them are kept; or "
-            "move the side effects (random numbers, callbacks) out of the loop."
-        )
+        advice = "move the side effects (random numbers, callbacks) out of the loop."
+        kept = "Count the iterations from a constant to a constant, so that all of them are kept"
+        advice = f"{kept}; or {advice}"
         raise explain(DerivativeError, "while_", problem, shown, advice)
     # What is computed again is not shown again.
     return _with_states_recomputed(condition, body, _Step(body.silent(), given, once))
 
 
 @remembered
-def _scan_vjp_graphs(
-    to_apply: Graph, operation: scan.Scan, given: Flags, shapes: Sequence[AnyShape]
-) -> ReverseGraphs:
-    step = _Step(to_apply, given, [False] * operation.carries)
-    return _with_residuals_kept(operation, step, shapes)
+def _scan_vjp_graphs(to_apply: Graph, it: scan.Scan, given: Flags, shapes: Any) -> ReverseGraphs:
+    return _with_residuals_kept(it, _Step(to_apply, given, [False] * it.carries), shapes)
 
 
 class _Step:
     """A program that is repeated, and its reverse derivative.
 
-    Attributes:
-        program: its last outputs, the carries, are its last inputs the next time.
-        given: with respect to which of the first inputs it is differentiated.
-        active: which inputs have cotangents in the course of the iterations.
-        halves: the reverse derivative of the program with respect to these.
-        count, start: the number of the first carry among the inputs, and among the outputs.
-        active_outputs: which outputs have cotangents in the course of the iterations.
-        residuals: what the second half needs, as values of the first.
-        fixed: which of them are the same in all iterations.
-        fixed_part: the program from the carries to these.
-        unchanged: of which carries the cotangent stays as it is.
+    The last outputs of `program`, the carries, are its last inputs the next time; the first carry
+    has the numbers `count` and `start` among both. It is differentiated with respect to `given` of
+    the first inputs. `active` and `active_outputs` say what has cotangents in the course of the
+    iterations; `halves` are the derivative with respect to these. The second half needs
+    `residuals`, values of the first; those that are `fixed` are the same in all iterations, and
+    `fixed_part` makes them from the carries. Cotangents of `unchanged` carries stay as they are.
     """
 
     def __init__(self, program: Graph, given: Flags, once: Sequence[bool]) -> None:
-        """Derives the program; `once` marks carries of which each iteration writes its own part.
-
-        The cotangent of such a value before an iteration differs from that after it in the part
-        that the iteration writes, which nobody reads again unless the first value's is wanted.
-        """
+        """Derives the program; `once` marks carries of which each iteration writes its own part."""
+        # The cotangent of such a value before an iteration differs from that after it in the part
+        # that the iteration writes, which nobody reads again unless the first value's is wanted.
         carries, wanted = len(once), given[len(given) - len(once) :]
         self.program, self.given = program, given
         self.count, self.start = len(given) - carries, len(program.outputs) - carries
-        self.active = grown(given, carries, lambda x: vjp_graphs(program, x).active_outputs)
+        self.active = running.grown(given, carries, lambda x: vjp_graphs(program, x).active_outputs)
         self.halves = vjp_graphs(program, self.active)
         of_results = self.halves.active_outputs[: self.start]
         self.active_outputs = (*of_results, *self.active[self.count :])
@@ -156,19 +129,14 @@ class _Step:
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the active inputs from those of the active outputs."""
         after = spread(self.active_outputs, cotangents)
-        elements, before = split(pulled_back(self.halves, residuals, after), self.count)
+        elements, before = split(running.pulled_back(self.halves, residuals, after), self.count)
         rows = zip(self.unchanged, after[self.start :], before, strict=True)
         carried = [new if same else old for same, new, old in rows]
-        return instantiated(self.active, [*elements, *carried], self.program.input_shapes)
+        return running.instantiated(self.active, [*elements, *carried], self.program.input_shapes)
 
-    def graphs(
-        self, first: Callable[..., Any], second: Callable[..., Any], shapes: Sequence[AnyShape]
-    ) -> ReverseGraphs:
-        """The halves of all iterations, for operands of `shapes`.
-
-        The first one gives the results and what the second one needs; that takes this and
-        cotangents of active results, and gives those of active operands.
-        """
+    def graphs(self, first: Any, second: Any, shapes: ShapeList) -> ReverseGraphs:
+        """The halves of all iterations, from functions, for operands of `shapes`."""
+        # The second takes what the first gives beyond results, and cotangents of active results.
         name, active = self.program.name, self.active_outputs
         forward = program(first, shapes, f"forward_{name}")
         results = forward.output_shapes
@@ -181,13 +149,8 @@ class _Step:
         return ReverseGraphs(forward, program(asked, taken, f"vjp_{name}"), active, self.given)
 
 
-# Where the number of iterations is known.
-
-
-def _with_residuals_kept(
-    operation: scan.Scan, step: _Step, shapes: Sequence[AnyShape]
-) -> ReverseGraphs:
-    """The halves, each a scan along the first dimension, for operands of `shapes`."""
+def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -> ReverseGraphs:
+    """The halves where the number of iterations is known: scans, for operands of `shapes`."""
     forward, start = step.halves.forward, step.start
     inputs = {id(value): number for number, value in enumerate(forward.inputs[: step.count])}
     varying = parted(step.fixed, step.residuals)[1]
@@ -207,7 +170,7 @@ def _with_residuals_kept(
     def back(*values: Any) -> list[Any]:
         counts = len(elements), len(kept), sum(step.active_outputs)
         *rows, cotangents, fixed = split(values, *counts)
-        residuals = merged(step.fixed, fixed, merged(is_element, *rows))
+        residuals = running.merged(step.fixed, fixed, running.merged(is_element, *rows))
         return [*step.pull(residuals, cotangents), *fixed]
 
     fixed_shapes = step.fixed_part.output_shapes
@@ -224,11 +187,8 @@ def _with_residuals_kept(
     return step.graphs(first, second, shapes)
 
 
-# Where it is not.
-
-
 def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> ReverseGraphs:
-    """The halves; `shown` is the step's program with what shows values."""
+    """The halves where it is not; `shown` is the step's program with what shows values."""
     body = step.program
     constants, needed = constants_of(body), _needed(step)
     kept, state = parted([constants[index] for index in needed], needed)
@@ -262,7 +222,7 @@ def _needed(step: _Step) -> list[int]:
     """Which of the loop's values an iteration must be computed from again."""
 
     def read(graph: Graph, outputs: Sequence[Value]) -> set[int]:
-        return set(own_inputs(_part(graph, range(len(graph.inputs)), outputs))[0])
+        return set(running.own_inputs(_part(graph, range(len(graph.inputs)), outputs))[0])
 
     needed: set[int] = set()
     more = read(step.halves.forward, step.residuals)
@@ -281,19 +241,17 @@ def _part(graph: Graph, inputs: Sequence[int], outputs: Sequence[Value]) -> Grap
 def _back_in_blocks(
     advance: Graph, pull: Callable[..., list[Any]], trips: Any, first: Any, fixed: Any, after: Any
 ) -> list[Any]:
-    """The cotangents before the first of `trips` iterations from those after the last.
-
-    An iteration advances from the state before it, and the constants `fixed` of the loop, to that
-    after it, and pulls cotangents back by the same. `first` is the state before the first one.
-    """
+    """The cotangents before the first of `trips` iterations from those after the last."""
+    # An iteration advances from the state before it, and the constants `fixed` of the loop, to that
+    # after it, and pulls cotangents back by the same. `first` is the state before the first one.
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)
     block, one, zero = np.int32(size), np.int32(1), np.int32(0)
-    capacities = _capacities(size)
+    capacities, empty = _capacities(size), [zeros(each.with_dimension(0, size)) for each in shapes]
 
     def record(index: Any, carried: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
         state, blocks = split(carried, width)
-        kept = [loops.with_element(*pair, index) for pair in zip(blocks, state, strict=True)]
+        kept = loops.with_elements(blocks, state, index)
         return [*evaluate_graph(advance, [*state, *fixed]), *kept]
 
     def retreat(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -308,32 +266,24 @@ def _back_in_blocks(
         second = _second_part(capacities, end - start, np.int32(size - 1) - top)
         skipped = ops.max(end - start - second, one)
         steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
-        empty = [zeros(shape.with_dimension(0, size)) for shape in shapes]
         state = [loops.element(slot, top) for slot in slots]
         # Of a block's last iteration only the state before it is wanted.
         state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
-        blocks = [
-            loops.with_element(*pair, steps - last) for pair in zip(blocks, state, strict=True)
-        ]
-        given = [steps - one, *blocks, *fixed]
+        given = [steps - one, *loops.with_elements(blocks, state, steps - last), *fixed]
         cotangents = loops.repeat(steps * last, retreat, cotangents, given)
         above = top + one  # beyond the slots in use, so that what a block leaves there is not read
         return [
             ops.select(is_block, top - one, above),
             ops.select(is_block, start, end),
             trips,
-            loops.with_element(starts, start + skipped, above),
-            *[loops.with_element(*pair, above) for pair in zip(slots, state, strict=True)],
+            *loops.with_elements([starts, *slots], [start + skipped, *state], above),
             *fixed,
             *cotangents,
         ]
 
     fixed_shapes = list(map(array_shape, fixed))
     blocks = ops.div(trips + np.int32(size - 1), block)
-    slots = [
-        loops.with_element(zeros(shape.with_dimension(0, size)), x, 0)
-        for shape, x in zip(shapes, first, strict=True)
-    ]
+    slots = loops.with_elements(empty, first, 0)
     starts = np.zeros(size, np.int32)
     init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *after]
     return list(ops.while_(lambda top, *_: ops.ge(top, zero), next_part, init)[-len(after) :])
@@ -361,5 +311,5 @@ def _number_of_states(shapes: Sequence[Shape]) -> int:
     return sorted((_FEWEST_STATES, fitting, _MOST_STATES))[1]
 
 
-def _bytes(shapes: Sequence[AnyShape]) -> int:
+def _bytes(shapes: ShapeList) -> int:
     return sum(s.size * s.dtype.itemsize for s in shapes if isinstance(s, Shape))

@@ -59,10 +59,7 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> Trips | N
 
 
 def written_once(body: Graph, trips: Trips) -> list[bool]:
-    """Which values are arrays of which each iteration writes its own part, and that none reads.
-
-    Such are the stacks in which a loop collects what its iterations give.
-    """
+    """Which values are stacks of which each iteration writes its own part, and that none reads."""
     uses = Counter(id(value) for step in body.instructions for value in step.operands)
     uses.update(map(id, body.outputs))
     pairs = zip(body.inputs, body.outputs, strict=True)

@@ -17,23 +17,10 @@ from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.control_flow import loop_reverse
-from minixla_ops.programs.computations import check_computation
+from minixla_ops.programs import runs_programs as running
+from minixla_ops.programs.computations import Computation, check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import (
-    Flags,
-    RunsPrograms,
-    batched_of,
-    closed,
-    constants_of,
-    entered_step,
-    grown,
-    in_form_of,
-    in_front,
-    leaves_of,
-    moved_batches,
-    over_batch,
-    program,
-)
+from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, over_batch, program
 from minixla_ops.vocabulary.shorthand import array_shape
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
@@ -99,7 +86,7 @@ class While(RunsPrograms):
         return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
 
     def entered(self, trace, known):
-        step, known = entered_step(self.body, trace, known, len(known))
+        step, known = running.entered_step(self.body, trace, known, len(known))
         test = entered_graph(self.condition, trace, known).graph
         condition = Graph(test.inputs, test.instructions, test.outputs[:1], test.name).pruned()
         return While(condition, step.graph), known, known
@@ -108,18 +95,15 @@ class While(RunsPrograms):
         return loop_reverse.linearize_while(self.condition, self.body, operands, active)
 
     def batch_of(self, size, operands, dimensions):
-        flags, loop = _batched(self.body, self.condition, batched_of(dimensions), size)
+        flags, loop = _batched(self.body, self.condition, running.batched_of(dimensions), size)
         places = in_front(flags)
-        return loop(*moved_batches(operands, dimensions, places, size)), places
+        return loop(*running.moved_batches(operands, dimensions, places, size)), places
 
 
 @remembered
 def _batched(body: Graph, condition: Graph, given: Flags, size: int) -> tuple[Flags, While]:
-    """Which values differ over the batch in the course of the loop, and the loop over it.
-
-    The batch stands first in each value that has one.
-    """
-    changing = [not each for each in constants_of(body)]
+    """Which values differ over the batch in the course of the loop, and the loop over it."""
+    changing = [not each for each in running.constants_of(body)]
     # Over a further batch a loop whose members stop at different times is one such loop of all
     # members again. As a loop like any other it would choose among members for every batch.
     test, step, known = body.memo.get(("members", condition), (None, None, None))
@@ -141,13 +125,13 @@ def _differing(
     """Which values differ over the batch in the course of the loop; whether members' ends do."""
 
     def differ(flags: Flags) -> bool:
-        return batched_graph(condition, in_front(flags), size).dimensions[0] is not None
+        return batched_graph(condition, in_front(flags), size).known[0] is not None
 
     def after(flags: Flags) -> Flags:
-        step = batched_of(batched_graph(body, in_front(flags), size).dimensions)
+        step = running.batched_of(batched_graph(body, in_front(flags), size).known)
         return tuple(map(or_, step, changing)) if differ(flags) else step
 
-    flags = grown(given, len(given), after)
+    flags = running.grown(given, len(given), after)
     return flags, differ(flags)
 
 
@@ -155,10 +139,7 @@ def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> 
     """The loop of a batch whose members stop at different times, from the programs of one."""
     places = in_front(flags)
     test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
-    constants = constants_of(step)
-
-    def any_holds(*values: Any) -> list[Any]:
-        return [any_of(evaluate_graph(test, values)[0])]
+    constants = running.constants_of(step)
 
     def next_values(*values: Any) -> list[Any]:
         holds = evaluate_graph(test, values)[0]
@@ -166,7 +147,9 @@ def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> 
         triples = zip(constants, outputs, values, strict=True)
         return [old if stays else choose(holds, new, old) for stays, new, old in triples]
 
-    whole = program(any_holds, test.input_shapes, test.name)
+    whole = program(
+        lambda *values: [any_of(evaluate_graph(test, values)[0])], test.input_shapes, test.name
+    )
     made = program(next_values, step.input_shapes, step.name)
     made.memo["members", whole] = test, step, flags
     return While(whole, made)
@@ -185,10 +168,7 @@ def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Batches whose members are those for which `holds`, the first of them in place of the others.
-
-    Values marked in `flags` have the batch in front, of as many dimensions as `holds`, others none.
-    """
+    """Batches, in front where `flags` say so: the first member that `holds` in place of others."""
     batch = array_shape(holds).dimensions
     size = prod(batch)
     if size == 0:
@@ -219,11 +199,15 @@ def element(value: Any, index: Any) -> Any:
     return ops.reshape(found, rest)
 
 
-def with_element(stack: Any, value: Any, index: Any) -> Any:
-    """The stack with another element along the first dimension."""
-    rest = array_shape(stack).dimensions[1:]
-    update = ops.reshape(value, (1, *rest))
-    return ops.dynamic_update_slice(stack, update, [index, *[0] * len(rest)])
+def with_elements(stacks: Sequence[Any], values: Sequence[Any], index: Any) -> list[Any]:
+    """The stacks, each with another element along the first dimension."""
+
+    def changed(stack: Any, value: Any) -> Any:
+        rest = array_shape(stack).dimensions[1:]
+        update = ops.reshape(value, (1, *rest))
+        return ops.dynamic_update_slice(stack, update, [index, *[0] * len(rest)])
+
+    return list(map(changed, stacks, values))
 
 
 def repeat(
@@ -247,9 +231,7 @@ def repeat(
     return list(while_(lambda index, limit, *_: ops.lt(index, limit), step, init)[2:stop])
 
 
-def while_(
-    condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any
-) -> Any:
+def while_(condition: Computation, body: Computation, init: Any) -> Any:
     """Runs `body` on the loop's values as long as `condition` holds of them.
 
     Args:
@@ -266,7 +248,6 @@ def while_(
         ShapeError: the programs do not fit `init` (C1, C2, C3).
         TransformError: they read traced values of the enclosing function.
     """
-    programs = [
-        without_tuples(closed(each, init, While.builder_name)) for each in (condition, body)
-    ]
-    return in_form_of(init, While(*programs)(*leaves_of(init)))
+    programs = [running.closed(each, init, While.builder_name) for each in (condition, body)]
+    loop = While(*map(without_tuples, programs))
+    return running.in_form_of(init, loop(*running.leaves_of(init)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minixla.core.attributes import Instance, Integer, Integers, attribute
-from minixla.core.builders import named_like, operand_list
+from minixla.core.builders import builds, operand_list
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -101,7 +101,8 @@ class Map(Composed):
         return self(*mapped, *operands[count:], dimensions=whole), at
 
 
-def _map(
+@builds(Map)
+def map(
     operands: Sequence[Any],
     computation: Graph | Callable[..., Any],
     dimensions: Sequence[int] | None = None,
@@ -117,6 +118,3 @@ def _map(
         dimensions = range(shapes[0].rank if shapes and isinstance(shapes[0], Shape) else 0)
     record = Map(graph, listed(dimensions), len(static_operands))
     return record(*operands, *static_operands)
-
-
-map = named_like(_map, Map)

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Dimension, Instance, Integer, attribute
+from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
 from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import ShapeList
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loop_reverse, loops
+from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.call import call
 from minixla_ops.programs.compositions import Composed, composed_program
-from minixla_ops.programs.computations import computation_of
+from minixla_ops.programs.computations import Computation, computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import (
-    Flags,
-    RunsPrograms,
-    batched_of,
-    constants_of,
-    entered_step,
-    grown,
-    in_front,
-    members,
-    merged,
-    moved_batches,
-    over_batch,
-    parted,
-    split,
-)
+from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, merged, parted, split
 from minixla_ops.vocabulary.batch_dimensions import member_shapes, move_dimension
 from minixla_ops.vocabulary.shorthand import zeros
-
-
-class _Promise(Boolean):
-    def hlo(self, value: bool) -> bool | None:
-        """Left out where it is the default."""
-        return value or None
 
 
 @register
@@ -80,7 +61,7 @@ class Scan(RunsPrograms, Composed):
     carries: int = attribute(Integer(0), hlo="num_carries")
     length: int = attribute(Integer(0), hlo=None)
     scan_dimension: int = attribute(Dimension(0), default=0, hlo="dimensions")
-    is_reverse: bool = attribute(_Promise(), default=False)
+    is_reverse: bool = attribute(Flag(), default=False)
     is_associative: bool | None = attribute(Boolean(), default=None)
 
     def _refuse_dynamic(self, shapes):
@@ -110,9 +91,8 @@ class Scan(RunsPrograms, Composed):
         stacked = []
         for index, each in enumerate(self.array_shapes(outputs)):
             if each.rank < dimension:
-                problem = (
-                    f"output {index}, with elements {each}, has too few dimensions to be stacked"
-                )
+                short = "has too few dimensions to be stacked"
+                problem = f"output {index}, with elements {each}, {short}"
                 advice = "To be stacked, it must have the dimensions before scan_dimension."
                 self.refuse("C4", problem, advice)
             stacked.append(each.with_dimension(dimension, self.length))
@@ -140,7 +120,7 @@ class Scan(RunsPrograms, Composed):
             stacks = [move_dimension(each, 0, self.scan_dimension) for each in found[:results]]
             return (*stacks, *found[results:])
         inputs, inits = operands[:count], operands[count:]
-        fixed = constants_of(self.to_apply, self.carries)
+        fixed = running.constants_of(self.to_apply, self.carries)
         constants, moving = parted(fixed, inits)
 
         def step(index: Any, carried: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -148,8 +128,7 @@ class Scan(RunsPrograms, Composed):
             elements = [loops.element(each, at) for each in given[:count]]
             carry = merged(fixed, given[count:], carried[results:])
             found = evaluate_graph(self.to_apply, [*elements, *carry])
-            pairs = zip(carried[:results], found, strict=False)
-            stacks = [loops.with_element(*pair, at) for pair in pairs]
+            stacks = loops.with_elements(carried[:results], found, at)
             return [*stacks, *parted(fixed, found[results:])[1]]
 
         shapes: Any = self.infer(tuple(map(shape_of, operands)))
@@ -158,7 +137,7 @@ class Scan(RunsPrograms, Composed):
         return (*found[:results], *merged(fixed, constants, found[results:]))
 
     def entered(self, trace, known):
-        step, known = entered_step(self.to_apply, trace, known, self.carries)
+        step, known = running.entered_step(self.to_apply, trace, known, self.carries)
         start = len(known) - self.carries
         pairs = zip(self.to_apply.input_shapes[start:], known[start:], strict=True)
         carries = sum([len(trace.shapes_of(*pair)) for pair in pairs])
@@ -178,29 +157,29 @@ class Scan(RunsPrograms, Composed):
             moved = composed_program(self, member_shapes(operands, dimensions))
             batched, places = batched_graph(moved, tuple(dimensions), size)
             return call(batched, *operands), places
-        flags, out, step = _batched_step(self.to_apply, self.carries, batched_of(dimensions), size)
+        given = running.batched_of(dimensions)
+        flags, out, step = _batched_step(self.to_apply, self.carries, given, size)
 
         def places_of(flags: Flags) -> Sequence[int | None]:
             stacks, carried = split(flags, len(flags) - self.carries)
             return (*[1 if flag else None for flag in stacks], *in_front(carried))
 
-        moved = moved_batches(operands, dimensions, places_of(flags), size)
+        moved = running.moved_batches(operands, dimensions, places_of(flags), size)
         return self(*moved, to_apply=step), places_of(out)
 
 
 def scan_all(
     to_apply: Graph, inputs: Sequence[Any], inits: Sequence[Any], length: int, is_reverse: bool
-) -> tuple[list[Any], list[Any]]:
+) -> list[list[Any]]:
     """The outputs and the last carries of a scan of `length` steps along the first dimension."""
     found = Scan(to_apply, len(inits), length, 0, is_reverse)(*inputs, *inits)
-    outputs, carried = split(found, len(found) - len(inits))
-    return outputs, carried
+    return split(found, len(found) - len(inits))
 
 
 def scan(
     inputs: Any,
     inits: Any,
-    to_apply: Graph | Callable[..., Any],
+    to_apply: Computation,
     scan_dimension: int = 0,
     is_reverse: bool = False,
     is_associative: bool | None = None,
@@ -220,7 +199,7 @@ def scan(
         ShapeError: see Scan.
         TransformError: the function reads traced values of the enclosing function.
     """
-    arrays, first = members(inputs), members(inits)
+    arrays, first = running.members(inputs), running.members(inits)
     shapes = Scan.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
     scan_dimension = Scan.fields["scan_dimension"].checked("scan", scan_dimension)
     if not arrays or any(shape.rank <= scan_dimension for shape in shapes[: len(arrays)]):
@@ -236,18 +215,16 @@ def scan(
 
 
 @remembered
-def _batched_step(
-    to_apply: Graph, carries: int, given: Flags, size: int
-) -> tuple[Flags, Flags, Graph]:
+def _batched_step(to_apply: Graph, carries: int, given: Flags, size: int) -> tuple[Any, Any, Graph]:
     """Which operands are batched, which results, and the step over the batch."""
 
     def after(flags: Flags) -> Flags:
-        return batched_of(batched_graph(to_apply, in_front(flags), size).dimensions)
+        return running.batched_of(batched_graph(to_apply, in_front(flags), size).known)
 
-    flags = grown(given, carries, after)
+    flags = running.grown(given, carries, after)
     out = (*split(after(flags), len(to_apply.outputs) - carries)[0], *flags[len(given) - carries :])
-    return flags, out, over_batch(to_apply, in_front(flags), size, in_front(out))
+    return flags, out, running.over_batch(to_apply, in_front(flags), size, in_front(out))
 
 
-def _listed(shapes: Sequence[AnyShape]) -> str:
+def _listed(shapes: ShapeList) -> str:
     return ", ".join(map(str, shapes)) or "none"

@@ -6,7 +6,7 @@ rest of the pair takes the result out.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import minixla_ops as ops
 from minixla.core.attributes import Instance, Text, attribute
@@ -17,17 +17,13 @@ from minixla.core.stablehlo_text import quoted
 from minixla_ops.collectives.collective_joins import AllGather
 from minixla_ops.collectives.collective_passing import CollectivePermute
 from minixla_ops.collectives.collective_reductions import AllReduce
-from minixla_ops.dumps.dump_only import Identity, Internal, refusing, result_of
+from minixla_ops.dumps.dump_only import Copy, Identity, Internal, refusing
 from minixla_ops.programs.call import Call
 from minixla_ops.vocabulary.shorthand import splat
 
 
 class Done(Internal):
-    """Base class of the second halves: what the start computed.
-
-    Class arguments:
-        start: the first half's class.
-        index: where the result is in what it gives.
+    """Base class of the second halves: member `index` of what the first, `start`, gives.
 
     Checks:
         (C1) the operand is of the shape that the first half gives.
@@ -52,9 +48,6 @@ class Done(Internal):
         return ops.get_tuple_element(start, self.index)
 
 
-_CONTEXT = Shape("u32")
-
-
 class _Start(Internal):
     """Base class of the first halves."""
 
@@ -70,18 +63,18 @@ class _Start(Internal):
 class CopyStart(_Start):
     """The copy, the operand and a context: the first half of Copy. XLA: CopyStart."""
 
-    instead = "Values do not change, so that a copy is the value itself: use that."
+    instead = Copy.instead
 
     def shape(self, operand):
-        return TupleShape([operand, operand, _CONTEXT])
+        return TupleShape([operand, operand, Shape("u32")])
 
     def composition(self, operand):
-        return ops.tuple([operand, operand, splat(0, _CONTEXT)])
+        return ops.tuple([operand, operand, splat(0, Shape("u32"))])
 
     @classmethod
     def gives(cls, shape: TupleShape) -> bool:
         members = shape.elements
-        return len(members) == 3 and members[0] is members[1] and members[2] is _CONTEXT
+        return len(members) == 3 and members[0] is members[1] and members[2] is Shape("u32")
 
 
 @register
@@ -90,11 +83,7 @@ class CopyDone(Done, start=CopyStart, index=0):
 
 
 class _StartOf(_Start):
-    """Base class of the first halves of collectives: (operand, result).
-
-    Class arguments:
-        whole: the collective, whose attributes and checks it has.
-    """
+    """Base class of the first halves of collectives, `whole`, whose attributes each has."""
 
     whole: ClassVar[type[Operation]]
 
@@ -106,12 +95,12 @@ class _StartOf(_Start):
         cls.instead = f"Use {whole.builder_name}: XLA makes it asynchronous where that pays."
 
     @property
-    def collective(self) -> Operation:
+    def collective(self) -> Any:
         """The collective that it starts."""
         return self.whole(*self.values.values())
 
     def shape(self, operand):
-        return TupleShape([operand, result_of(self.collective, operand)])
+        return TupleShape([operand, self.collective.infer((operand,))])
 
     def composition(self, operand):
         return ops.tuple([operand, self.collective(operand)])
@@ -145,7 +134,7 @@ class AllReduceStart(_StartOf, whole=AllReduce):
     """The reduced operand, in no tuple: the first half of AllReduce. XLA: AllReduceStart."""
 
     def shape(self, operand):
-        return result_of(self.collective, operand)
+        return self.collective.infer((operand,))
 
     def composition(self, operand):
         return self.collective(operand)
@@ -161,7 +150,6 @@ class AllReduceDone(Identity):
 
 class _Thread(Text):
     def hlo(self, value: str) -> str | None:
-        """Its name in quotes, if it is not the usual one."""
         return None if value == "main" else quoted(value)
 
 
@@ -184,11 +172,10 @@ class AsyncStart(_Start):
     instead = "Use call: XLA decides what runs asynchronously."
 
     def shape(self, *operands):
-        results = result_of(Call(self.computation), *operands)
+        results: Any = Call(self.computation).infer(operands)
         if len(results) != 1:
-            problem = f"the computation has {len(results)} results"
             advice = "Give a computation of one result, which may be a tuple."
-            self.refuse_attribute("C3", problem, advice)
+            self.refuse_attribute("C3", f"the computation has {len(results)} results", advice)
         return TupleShape([TupleShape(operands), *results, Shape("s32")])
 
     def composition(self, *operands):
@@ -213,7 +200,7 @@ class AsyncUpdate(Identity):
     instead = AsyncStart.instead
 
     def shape(self, start):
-        result_of(AsyncDone(), start)
+        AsyncDone().infer((start,))
         return start
 
 

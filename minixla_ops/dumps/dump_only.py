@@ -16,8 +16,8 @@ from minixla.core.batching import BatchTracer
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph
-from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape
+from minixla.core.operation import EVERY_OPERAND, register
+from minixla.core.shapes import TOKEN, Shape
 from minixla.core.tracing import current_trace, under
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import Composed, composed_program
@@ -27,15 +27,12 @@ from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, splat
 
 
 class Internal(Composed):
-    """Base class of the instructions that XLA makes itself.
+    """Base class of the instructions that XLA makes itself: all rules follow from `composition`.
 
-    Their meaning is that of `composition`, which members give: every rule follows from it.
     Programs read from a dump hold them; their builders refuse.
-
-    Declarations:
-        instead: why users do not build it, and what to use.
     """
 
+    #: Why users do not build it, and what to use.
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
 
@@ -44,29 +41,22 @@ class Internal(Composed):
 
     def forward(self, primals, tangents):
         tracer = partial(ForwardTracer, ForwardTrace(current_trace()))
-        return self._within(tracer, "tangent", primals, tangents)
+        return self._within(tracer, primals, tangents)
 
     def batch_within(self, trace, operands, dimensions):
-        return self._within(partial(BatchTracer, trace), "dimension", operands, dimensions)
+        return self._within(partial(BatchTracer, trace), operands, dimensions)
 
     def _within(
-        self, tracer: Any, part: str, operands: Sequence[Any], parts: Sequence[Any]
+        self, tracer: Any, operands: Sequence[Any], known: Sequence[Any]
     ) -> tuple[Any, Any]:
-        """The results for the parent of a tracer's trace, and the part of each, or None."""
-        pairs, (trace,) = zip(operands, parts, strict=True), tracer.args
+        """The results for the parent of a tracer's trace, and what is known of each, or None."""
+        pairs, (trace,) = zip(operands, known, strict=True), tracer.args
         with under(trace):
             outputs = self.composition(*[x if p is None else tracer(x, p) for x, p in pairs])
-        found = [
-            (x.value, getattr(x, part)) if getattr(x, "_trace", None) is trace else (x, None)
-            for x in as_tuple(outputs)
-        ]
+        results = as_tuple(outputs)
+        found = [(x.value, x.known) if trace.is_own(x) else (x, None) for x in results]
         values, carried = map(tuple, zip(*found, strict=True))
         return (values, carried) if type(outputs) is tuple else found[0]
-
-
-def result_of(operation: Operation, *operands: AnyShape) -> Any:
-    """The shape of an operation's result, or a tuple of them."""
-    return operation.infer(operands)
 
 
 def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
@@ -184,16 +174,15 @@ class Bitcast(Internal):
         memory, result = operand, self.output_shape
         if self.operand_layout is not None:
             memory = ops.transpose(operand, self.operand_layout[::-1])
-        kind, new = array_shape(operand).element_type, result.element_type
-        if kind is not new:
-            count = max(new.bits // kind.bits, 1)
-            size = array_shape(operand).size
+        shape, new = array_shape(operand), result.element_type
+        if shape.element_type is not new:
+            count, size = max(new.bits // shape.element_type.bits, 1), shape.size
             flat = (size,) if count == 1 else (size // count, count)
             memory = ops.bitcast_convert_type(ops.reshape(memory, flat), new)
         if self.result_layout is None:
             return ops.reshape(memory, result.dimensions)
         slowest = self.result_layout[::-1]
-        physical = ops.reshape(memory, [result.dimensions[each] for each in slowest])
+        physical = ops.reshape(memory, _turned(result, slowest).dimensions)
         return ops.transpose(physical, _inverse(slowest))
 
     def hlo(self, emit, operands, shapes, result):
@@ -201,14 +190,16 @@ class Bitcast(Internal):
         (name,), (shape,) = operands, shapes
         if self.operand_layout is not None:
             order = self.operand_layout[::-1]
-            turned = shape.with_dimensions([shape.dimensions[each] for each in order])
-            name = emit.instruction("transpose", [name], turned, dimensions=order)
+            name = emit.instruction("transpose", [name], _turned(shape, order), dimensions=order)
         if self.result_layout is None:
             return emit.instruction("bitcast", [name], result)
         order = self.result_layout[::-1]
-        turned = result.with_dimensions([result.dimensions[each] for each in order])
-        name = emit.instruction("bitcast", [name], turned)
+        name = emit.instruction("bitcast", [name], _turned(result, order))
         return emit.instruction("transpose", [name], result, dimensions=_inverse(order))
+
+
+def _turned(shape: Shape, order: Sequence[int]) -> Shape:
+    return shape.with_dimensions([shape.dimensions[each] for each in order])
 
 
 def _inverse(order: Sequence[int]) -> tuple[int, ...]:
@@ -238,7 +229,7 @@ class Fusion(Internal):
     instead = "Use call, or plain functions: XLA decides what it fuses."
 
     def shape(self, *operands):
-        return result_of(Call(self.computation), *operands)
+        return Call(self.computation).infer(operands)
 
     def reference(self, *operands):
         return tuple(reference_graph(self.computation, operands))
@@ -267,17 +258,14 @@ class RngGetAndUpdateState(Internal):
     instead = "Use rng_bit_generator with a state of your own, or rng_uniform."
 
     def shape(self):
-        return _STATE
+        return Shape("u64", (2,))
 
     def reference(self):
         return next_state(self.delta)
 
     def composition(self):
-        scalar = Shape(_STATE.element_type)
-        return ops.rng_uniform(splat(0, scalar), splat(2**64 - 1, scalar), _STATE)
-
-
-_STATE = Shape("u64", (2,))
+        low, high = (splat(each, Shape("u64")) for each in (0, 2**64 - 1))
+        return ops.rng_uniform(low, high, self.shape())
 
 
 @register
@@ -293,7 +281,7 @@ class ElidedConstant(Internal):
 
     spec_names = ()
     hlo_name = "constant"
-    output_shape: Shape = attribute(ShapeAttribute())
+    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None)
     label: str = attribute(Text())
     line: int = attribute(Integer())
     zero_derivative = "it has no operands"
@@ -303,10 +291,8 @@ class ElidedConstant(Internal):
 
     def composition(self):
         problem = f"line {self.line}: the text leaves out the numbers of the constant {self.label}"
-        advice = (
-            "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
-            "--xla_dump_large_constants), and import that."
-        )
+        how = "compiler_ir('hlo').as_hlo_text(True), --xla_dump_large_constants"
+        advice = f"Print the program with its large constants ({how}), and import that."
         given = [f"{self.label} = constant({{...}})"]
         raise explain(ImportError_, "import_hlo", problem, given, advice)
 

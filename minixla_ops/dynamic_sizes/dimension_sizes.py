@@ -18,7 +18,7 @@ from minixla.core.attributes import Boolean, Dimension, attribute
 from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
 from minixla.core.operation import Operation, register
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import Shape
 from minixla.core.tracer import is_dynamic
 from minixla.core.tracing import shape_of
@@ -80,14 +80,10 @@ def get_dimension_size(operand: Any, dimension: int) -> Any:
     operation.infer((operand,))
     if not operand.dynamic[dimension]:
         return np.int32(operand.dimensions[dimension])
-    raise explain(
-        DerivativeError,
-        "transpose",
-        "the size of a dynamic tangent is not known",
-        [f"tangent {operand}"],
-        "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size, or give "
-        "the function a rule with mx.custom_vjp.",
-    )
+    problem = "the size of a dynamic tangent is not known"
+    advice = "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size"
+    advice = f"{advice}, or give the function a rule with mx.custom_vjp."
+    raise explain(DerivativeError, "transpose", problem, [f"tangent {operand}"], advice)
 
 
 @register
@@ -120,16 +116,14 @@ class SetDimensionSize(_OfDimension):
         at, size = self.dimension, int(val)
         present = operand.shape[at]
         if not 0 <= size <= present and not self.to_bound:
-            problem = f"size {size} is out of range"
-            shown = [f"dimension {at} has {present} elements"]
-            advice = f"It must be in [0, {present}]."
-            raise explain(AttributeValueError, self.builder_name, problem, shown, advice)
+            raise self._out_of_range(size, present, f"dimension {at} has {present} elements")
+        whole = np.zeros([*operand.shape[:at], max(size - present, 0), *operand.shape[at + 1 :]])
         result = operand[(np.s_[:],) * at + (np.s_[:size],)]
-        if size <= present:
-            return result
-        grown = np.zeros([*operand.shape[:at], size, *operand.shape[at + 1 :]], operand.dtype)
-        grown[(np.s_[:],) * at + (np.s_[:present],)] = operand
-        return grown
+        return np.concatenate([result, whole.astype(operand.dtype)], at)
+
+    def _out_of_range(self, size: Any, bound: int, *given: str) -> AttributeValueError:
+        problem, advice = f"size {size} is out of range", f"It must be in [0, {bound}]."
+        return explain(AttributeValueError, self.builder_name, problem, given, advice)
 
     def transpose(self, cotangents, operands, linear):
         return with_sizes_of(static(cotangents, self.dimension), operands[0]), None
@@ -144,10 +138,8 @@ def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> Non
     """Raises TransformError where a size is batched."""
     if any(each is not None for each in dimensions):
         problem = "the size differs over the batch"
-        advice = (
-            "Members of a batch are equal in size: keep the static size, and mask with "
-            "mx.numpy.where(index < size, x, 0)."
-        )
+        advice = "keep the static size, and mask with mx.numpy.where(index < size, x, 0)."
+        advice = f"Members of a batch are equal in size: {advice}"
         raise explain(TransformError, operation.builder_name, problem, (), advice)
 
 
@@ -172,10 +164,7 @@ def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
     bound = shape.dimensions[dimension]
     if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
         if not 0 <= val <= bound:
-            problem = f"size {val} is out of range"
-            shown = [f"operand {shape}", f"dimension {dimension}"]
-            advice = f"It must be in [0, {bound}]."
-            raise explain(AttributeValueError, operation.builder_name, problem, shown, advice)
+            raise operation._out_of_range(val, bound, f"operand {shape}", f"dimension {dimension}")
         if val == bound:
             return static(operand, dimension)
         val = np.int32(val)
@@ -208,44 +197,34 @@ def with_sizes(value: Any, like: Any) -> Any:
 
 
 def common_sizes(*values: Any) -> Sequence[Any]:
-    """The values, dynamic where one of the highest rank is; those of other dimensions unchanged.
-
-    Tuples, which are for a shape rule to reject, leave all as they are.
-    """
+    """The values, dynamic where one of the highest rank is; those of other dimensions unchanged."""
     if not any(map(is_dynamic, values)):
         return values
-    return _common_sizes([*values])
-
-
-def _common_sizes(values: list[Any]) -> list[Any]:
-    given = list(map(shape_of, values))
-    shapes = [shape for shape in given if isinstance(shape, Shape)]
-    if len(shapes) < len(given) or len({*shapes}) == 1:
-        return values
+    found = list(values)
+    shapes = [shape for shape in map(shape_of, values) if isinstance(shape, Shape)]
+    if len(shapes) < len(found) or len({*shapes}) == 1:
+        return values  # tuples are for a shape rule to reject
     whole = max(shapes, key=lambda shape: shape.rank).dimensions
     for dimension in range(len(whole)):
         flags = [each.dimensions == whole and each.dynamic[dimension] for each in shapes]
         if any(flags):
-            size = get_dimension_size(values[flags.index(True)], dimension)
+            size = get_dimension_size(found[flags.index(True)], dimension)
             for index, (shape, flag) in enumerate(zip(shapes, flags, strict=True)):
                 if shape.dimensions == whole and not flag:
-                    values[index] = set_dimension_size(values[index], size, dimension)
-    return values
+                    found[index] = set_dimension_size(found[index], size, dimension)
+    return found
 
 
 def on_bounds(operation: Operation, operand: Any, dimensions: Sequence[int | None]) -> Any:
-    """An operation that moves or repeats whole dimensions, of an operand filled up to its bounds.
-
-    The sizes are set again, in those `dimensions` of the result which the operand's are, if any.
-    """
+    """An operation that moves or repeats whole dimensions, of an operand filled to its bounds."""
     shape, whole = array_shape(operand), operand
-    listed = [index for index, flag in enumerate(shape.dynamic) if flag]
-    for index in listed:
+    for index in range(shape.rank):
         whole = static(whole, index)
     result = operation(whole)
-    for index in listed:
-        at = dimensions[index]
-        if at is not None and array_shape(result).dimensions[at] == shape.dimensions[index]:
+    # The sizes are set again, in those `dimensions` of the result which the operand's are, if any.
+    for index, (at, flag) in enumerate(zip(dimensions, shape.dynamic, strict=True)):
+        size = shape.dimensions[index]
+        if flag and at is not None and array_shape(result).dimensions[at] == size:
             result = set_dimension_size(result, get_dimension_size(operand, index), at)
     return result
 

@@ -19,6 +19,12 @@ from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape, operand_list
 
 
+class _Flags(SequenceOf):
+    def of_result(self, shape: Shape) -> Sequence[bool]:
+        """Which dimensions are dynamic."""
+        return shape.dynamic
+
+
 @register
 class DynamicReshape(Operation):
     """Reshape to sizes known at run time, within bounds. XLA: DynamicReshape.
@@ -35,8 +41,8 @@ class DynamicReshape(Operation):
 
     stablehlo_name = "dynamic_reshape"
     operands = "operand", "dim_sizes..."
-    new_size_bounds: Sequence[int] = attribute(Integers(minimum=0), hlo=None)
-    dims_are_dynamic: Sequence[bool] = attribute(SequenceOf(Boolean()), hlo=None)
+    new_size_bounds: Sequence[int] = attribute(Integers(minimum=0), stablehlo=None, hlo=None)
+    dims_are_dynamic: Sequence[bool] = attribute(_Flags(Boolean()), stablehlo=None, hlo=None)
     linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand, *dim_sizes):
@@ -57,13 +63,10 @@ class DynamicReshape(Operation):
         bounds = zip(sizes, self.new_size_bounds, self.dims_are_dynamic, strict=True)
         fits = all(0 <= size <= bound and (flag or size == bound) for size, bound, flag in bounds)
         if not fits or math.prod(sizes) != operand.size:
-            raise explain(
-                AttributeValueError,
-                self.builder_name,
-                f"sizes {sizes} do not fit",
-                [f"operand of {operand.size} elements", f"new_size_bounds {self.new_size_bounds}"],
-                "Sizes must be within their bounds and hold the operand's elements.",
-            )
+            problem, advice = f"sizes {sizes} do not fit", "Sizes must be within their bounds"
+            advice = f"{advice} and hold the operand's elements."
+            given = f"operand of {operand.size} elements", f"new_size_bounds {self.new_size_bounds}"
+            raise explain(AttributeValueError, self.builder_name, problem, given, advice)
         return operand.reshape(sizes)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -72,10 +75,10 @@ class DynamicReshape(Operation):
             return emit.operation("stablehlo.reshape", operands, shapes, results)
         one, whole = Shape("s32", (1,)), Shape("s32", (len(sizes),))
         rows = [emit.operation("stablehlo.reshape", [size], [SIZE], [one])[0] for size in sizes]
-        types = [one] * len(rows)
-        (listed,) = emit.operation("stablehlo.concatenate", rows, types, [whole], dimension=0)
-        given = [operand, listed], [shapes[0], whole]
-        return emit.operation("stablehlo.dynamic_reshape", *given, results)
+        given = rows, [one] * len(rows), [whole]
+        (listed,) = emit.operation("stablehlo.concatenate", *given, dimension=0)
+        given = [operand, listed], [shapes[0], whole], results
+        return emit.operation("stablehlo.dynamic_reshape", *given)
 
     def transpose(self, cotangents, operands, linear):
         operand = array_shape(operands[0])

@@ -79,7 +79,6 @@ class AccuracyAttribute(Attribute):
     description = "a ResultAccuracy, a mode's name, #stablehlo.result_accuracy<...> or None"
 
     def canonical(self, value: Any) -> ResultAccuracy | None:
-        """The ResultAccuracy."""
         if value is None or isinstance(value, ResultAccuracy):
             return value
         if not isinstance(value, str):
@@ -91,10 +90,8 @@ class AccuracyAttribute(Attribute):
             raise ValueError(str(error).splitlines()[0]) from None
 
     def stablehlo(self, value: ResultAccuracy) -> str:
-        """StableHLO's attribute."""
         return value.stablehlo
 
     def read(self, written: str) -> ResultAccuracy | None:
-        """What it says, if that is more than nothing."""
         found = ResultAccuracy.parse(written)
         return None if found.mode == "DEFAULT" else found

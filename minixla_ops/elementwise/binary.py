@@ -1,26 +1,26 @@
-"""Element-wise arithmetic of two operands; operations on bits are in `bitwise`."""
+"""Element-wise arithmetic of two operands, and operations on their bits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core.builders import named_like
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
-from minixla.core.roles import fill_role
-from minixla.core.shapes import Shape
+from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
+from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import ALL, INEXACT, NUMERIC, REALS, Binary
+from minixla_ops.elementwise.families import Binary, Expandable, named_row
 from minixla_ops.movement.broadcasting import broadcast_operands
-from minixla_ops.vocabulary.shorthand import full_like, ones_like, written
-
-_PRED = ELEMENT_TYPES["pred"]
+from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 
 @register
@@ -28,7 +28,7 @@ class Add(Binary):
     """lhs + rhs; integers wrap, pred is a logical or. XLA: Add."""
 
     stablehlo_name = "add"
-    element_types = ALL
+    element_types = families.ALL
     numpy = np.add
     linear_operands = (0, 1)
 
@@ -44,7 +44,7 @@ class Sub(Binary):
     """lhs - rhs; integers wrap. XLA: Sub."""
 
     stablehlo_name = "subtract"
-    element_types = NUMERIC
+    element_types = families.NUMERIC
     numpy = np.subtract
     linear_operands = (0, 1)
 
@@ -63,7 +63,7 @@ class Mul(Binary):
     """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul."""
 
     stablehlo_name = "multiply"
-    element_types = ALL
+    element_types = families.ALL
     numpy = np.multiply
     linear_operands = (0, 1)
     jointly_linear = False
@@ -82,7 +82,7 @@ class Div(Binary):
     """
 
     stablehlo_name = "divide"
-    element_types = NUMERIC
+    element_types = families.NUMERIC
     numpy = special.quotient
     linear_operands = (0,)
 
@@ -109,7 +109,7 @@ class Rem(Binary):
     """
 
     stablehlo_name = "remainder"
-    element_types = REALS
+    element_types = families.REALS
     numpy = special.remainder
 
     def derivatives(self, lhs, rhs, result):
@@ -125,7 +125,7 @@ class Pow(Binary):
     """
 
     stablehlo_name = "power"
-    element_types = NUMERIC
+    element_types = families.NUMERIC
     numpy = special.power
     in_double = True
 
@@ -142,47 +142,15 @@ class Pow(Binary):
         return of_base, of_exponent
 
 
-def emit_compare(emit: Any, direction: str, how: str, operands: Sequence[str], shape: Shape) -> str:
-    """Writes a comparison of two operands of `shape`; returns the result's name."""
-    text = f"stablehlo.compare {direction}, {', '.join(operands)}, {how}"
-    types = f"({shape.stablehlo}, {shape.stablehlo}) -> {shape.with_element_type(_PRED).stablehlo}"
-    return written(emit, f"{text} : {types}")[0]
+class _Extremum(Expandable, Binary):
+    """Base class of Max and Min. Where the operands are equal, each has half of the derivative.
 
-
-def emit_lexicographic(emit: Any, direction: str, operands: Sequence[str], shape: Shape) -> str:
-    """Writes the ordered comparison of two complex operands of `shape`; returns the result's name.
-
-    StableHLO's own has this meaning, but XLA:CPU compares only the real parts.
+    StableHLO's of complex numbers are not used: XLA:CPU compares only the real parts.
     """
-    part = shape.with_element_type(shape.element_type.real)
-    pred = shape.with_element_type(_PRED)
-    real, imag = (
-        [emit.operation(f"stablehlo.{name}", [each], [shape], [part])[0] for each in operands]
-        for name in ("real", "imag")
-    )
-    is_tie = emit_compare(emit, "EQ", "FLOAT", real, part)
-    choices = [emit_compare(emit, direction, "FLOAT", each, part) for each in (imag, real)]
-    return emit.operation("stablehlo.select", [is_tie, *choices], [pred, pred, pred], [pred])[0]
 
-
-class _Extremum(Binary):
-    """Base class of Max and Min. Where the operands are equal, each has half of the derivative."""
-
-    element_types = ALL
+    element_types = families.ALL
     #: How the operand that is chosen compares with the other.
     direction = ""
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return [self.emit(emit, operands, shapes[0])]
-
-    def emit(self, emit: Any, operands: Sequence[str], shape: Any) -> str:
-        """Writes the operation on two operands of `shape`; returns the result's name."""
-        if not shape.element_type.is_complex:
-            return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, shape)[0]
-        # XLA:CPU compares only the real parts.
-        is_first = emit_lexicographic(emit, self.direction, operands, shape)
-        types = [shape.with_element_type(_PRED), shape, shape]
-        return emit.operation("stablehlo.select", [is_first, *operands], types, [shape])[0]
 
     def derivatives(self, lhs, rhs, result):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
@@ -203,6 +171,7 @@ class Max(_Extremum):
     stablehlo_name = "maximum"
     direction = "GT"
     numpy = special.maximum
+    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.gt(lhs, rhs), lhs, rhs))
 
 
 @register
@@ -215,6 +184,7 @@ class Min(_Extremum):
     stablehlo_name = "minimum"
     direction = "LT"
     numpy = special.minimum
+    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.lt(lhs, rhs), lhs, rhs))
 
 
 @register
@@ -225,7 +195,7 @@ class Atan2(Binary):
     """
 
     stablehlo_name = "atan2"
-    element_types = INEXACT
+    element_types = families.INEXACT
     numpy = special.atan2
     in_double = True
 
@@ -285,6 +255,44 @@ Raises:
 """
 
 
-add, sub, mul, div, rem, pow = map(binary_builder, (Add, Sub, Mul, Div, Rem, Pow))
-max, min, atan2, complex = map(binary_builder, (Max, Min, Atan2, Complex))
+class _Bitwise(Binary):
+    """Base class of the operations on bits."""
+
+    element_types = families.INTEGERS_AND_PRED
+    zero_derivative = "integers have no derivative"
+
+
+class _Shift(_Bitwise):
+    """Base class of shifts by rhs bits; amounts outside [0, width) shift every bit out."""
+
+    element_types = families.INTEGERS
+    #: As signed (s) or unsigned (u) integers of which NumPy sees the operands.
+    seen_as = "u"
+
+    def reference(self, lhs, rhs):
+        kind = element_type(lhs.dtype)
+        seen = ELEMENT_TYPES[f"{self.seen_as}{kind.bits}"]
+        return cast(super().reference(cast(lhs, seen), cast(rhs, seen)), kind)
+
+
+_row = partial(named_row, _Bitwise, build=binary_builder)
+_shift = partial(named_row, _Shift, build=binary_builder)
+and_ = _row("and", np.bitwise_and, "The bits that lhs and rhs both have; of pred a logical and.")
+or_ = _row("or", np.bitwise_or, "The bits that lhs or rhs has; of pred a logical or.")
+xor = _row(
+    "xor", np.bitwise_xor, "The bits that one of lhs and rhs has; of pred whether they differ."
+)
+shift_left = _shift(
+    "shift_left", np.left_shift, "The bits of lhs moved left by rhs; zeros come in."
+)
+shift_right_arithmetic = _shift(
+    "shift_right_arithmetic",
+    np.right_shift,
+    "The bits of lhs moved right by rhs; its first bit is repeated.",
+    seen_as="s",
+)
+shift_right_logical = _shift(
+    "shift_right_logical", np.right_shift, "The bits of lhs moved right by rhs; zeros come in."
+)
+
 fill_role("add", Add())

@@ -7,26 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
-from minixla_ops.elementwise.binary import binary_builder, emit_compare, emit_lexicographic
-from minixla_ops.elementwise.families import ALL, Binary, row
+from minixla_ops.elementwise.binary import binary_builder
+from minixla_ops.elementwise.families import ALL, Binary, Expandable, row
 from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
-from minixla_ops.vocabulary.casting import emit_converted
+from minixla_ops.vocabulary.shorthand import written
 
-_PRED = ELEMENT_TYPES["pred"]
-_NUMPY: dict[str, Callable[..., Any]] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "GE": np.greater_equal,
-    "GT": np.greater,
-    "LE": np.less_equal,
-    "LT": np.less,
-}
+_NUMPY: dict[str, Callable[..., Any]] = dict(
+    EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less
+)
 
 
-class Comparison(Binary):
+class Comparison(Expandable, Binary):
     """Base class: whether a relation holds between lhs and rhs. The result is pred.
 
     Floats are compared as IEEE 754 says: relations with a NaN are false except `Ne`, and -0 equals
@@ -46,7 +41,7 @@ class Comparison(Binary):
     total_order: ClassVar[bool]
 
     def result_shape(self, operand):
-        return operand.with_element_type(_PRED)
+        return operand.with_element_type(ELEMENT_TYPES["pred"])
 
     def reference(self, lhs, rhs):
         kind, holds = element_type(lhs.dtype), _NUMPY[self.direction]
@@ -58,19 +53,31 @@ class Comparison(Binary):
             return np.asarray(holds(lhs, rhs))
 
     def stablehlo(self, emit, operands, shapes, results):
-        (shape, _) = self.array_shapes(shapes)
+        shape: Any = shapes[0]
+        if self.expansion(shape) is not None:
+            return super().stablehlo(emit, operands, shapes, results)
+        kind = shape.element_type
+        how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
+        how = "TOTALORDER" if self.total_order and kind.is_float else how
+        text = f"stablehlo.compare {self.direction}, {', '.join(operands)}, {how}"
+        return written(emit, text, shapes, results[0])
+
+    def expansion(self, shape):
         kind = shape.element_type
         if self._is_lexicographic(kind):
-            return [emit_lexicographic(emit, self.direction, operands, shape)]
-        how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
-        if self.total_order and kind.is_float:
-            how = "TOTALORDER"
-            if kind.bits == 6:
-                # XLA dies of it for them; they have no NaN, so that f32 has the same order.
-                wide = shape.with_element_type(F32)
-                operands = emit_converted(emit, operands, [shape, shape], [wide, wide])
-                shape = wide
-        return [emit_compare(emit, self.direction, how, operands, shape)]
+            return self._by_parts
+        # XLA dies of types of 6 bits; they have no NaN, so that f32 has the same order.
+        is_narrow = self.total_order and kind.is_float and kind.bits == 6
+        return self._of_wide if is_narrow else None
+
+    def _by_parts(self, lhs: Any, rhs: Any) -> Any:
+        # StableHLO's own has this meaning, but XLA:CPU compares only the real parts.
+        real, imag = ([part(each) for each in (lhs, rhs)] for part in (ops.real, ops.imag))
+        holds = MEMBERS[self.direction, False]()
+        return ops.select(ops.eq(*real), holds(*imag), holds(*real))
+
+    def _of_wide(self, lhs: Any, rhs: Any) -> Any:
+        return self(*[ops.convert_element_type(each, F32) for each in (lhs, rhs)])
 
     def hlo_attributes(self, shapes):
         in_total_order = self.total_order and shapes[0].element_type.is_float

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Int32, TypeAttribute, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
+from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
-from minixla_ops.elementwise.binary import emit_compare
-from minixla_ops.elementwise.families import FLOATS, Unary
+from minixla_ops.elementwise.families import FLOATS, Expandable, Unary
+from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
-_F16 = ELEMENT_TYPES["f16"]
-
 
 @register
-class ConvertElementType(Unary):
+class ConvertElementType(Expandable, Unary):
     """The same values in another element type, as static_cast has them. XLA: ConvertElementType.
 
     What does not fit, see `casting.cast`: integers wrap, floats round once, to the nearest and
@@ -47,16 +49,16 @@ class ConvertElementType(Unary):
     def reference(self, operand):
         return cast(operand, self.new_element_type)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        (given,), (wanted,) = self.array_shapes(shapes), self.array_shapes(results)
-        if given.element_type.is_complex and not wanted.element_type.is_complex:
-            # XLA:CPU dies of folding the conversion of a constant.
-            shapes = [given.with_element_type(given.element_type.real)]
-            operands = emit.operation("stablehlo.real", operands, [given], shapes)
-        return emit.operation("stablehlo.convert", operands, shapes, results)
+    def expansion(self, shape):
+        # XLA:CPU dies of folding the conversion of a constant.
+        is_part = shape.element_type.is_complex and not self.new_element_type.is_complex
+        return self._of_real if is_part else None
+
+    def _of_real(self, operand: Any) -> Any:
+        return self(ops.real(operand))
 
     def transpose(self, cotangents, operands, linear):
-        return (convert_element_type(cotangents, array_shape(operands[0]).element_type),)
+        return (ops.convert_element_type(cotangents, array_shape(operands[0]).element_type),)
 
 
 @register
@@ -163,7 +165,7 @@ class ReducePrecision(Unary):
 
     def reference(self, operand):
         kind = element_type(operand.dtype)
-        wide = F32 if kind.name == "f8e8m0fnu" else _F16 if kind.bits <= 8 else kind
+        wide = F32 if kind.name == "f8e8m0fnu" else ELEMENT_TYPES["f16"] if kind.bits <= 8 else kind
         return cast(_with_format(cast(operand, wide), self.exponent_bits, self.mantissa_bits), kind)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -172,14 +174,16 @@ class ReducePrecision(Unary):
             return reduced
         # Without mantissa XLA's programs keep NaN, but where XLA computes with constants or writes
         # other code, and in StableHLO's interpreter, it becomes infinite.
-        (shape,) = self.array_shapes(shapes)
-        pred = shape.with_element_type(ELEMENT_TYPES["pred"])
-        is_nan = emit_compare(emit, "NE", "FLOAT", [*operands, *operands], shape)
-        values = [is_nan, *operands, *reduced]
-        return emit.operation("stablehlo.select", values, [pred, shape, shape], results)
+        return emit.expand(_with_nan(*self.array_shapes(shapes)), [*operands, *reduced])
 
     def transpose(self, cotangents, operands, linear):
         return (self(cotangents),)
+
+
+@lru_cache(maxsize=256)
+def _with_nan(shape: Shape) -> Graph:
+    """The program from an operand and what it is reduced to, where NaN stays."""
+    return kept_program(lambda x, y: ops.select(ops.ne(x, x), x, y), [shape] * 2, "with_nan")
 
 
 def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
@@ -207,8 +211,3 @@ def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> n
         bits = np.where(exponent <= own_bias - bias, sign, bits)
         bits = np.where(exponent > own_bias + bias, infinite, bits)
     return np.asarray(np.where(np.isnan(array), given, bits)).view(array.dtype)
-
-
-bitcast_convert_type = builder(BitcastConvertType)
-reduce_precision = builder(ReducePrecision)
-convert_element_type = builder(ConvertElementType)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import keyword
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.builders import builder
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
+from minixla.core.errors import TransformError, explain
+from minixla.core.graph import Graph
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
+from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def _types(*kinds: str) -> frozenset[ElementType]:
@@ -62,7 +69,15 @@ class Elementwise(Operation):
         first, *rest = self.array_shapes(operands)
         for index, other in enumerate(rest, 1):
             if other is not first:
-                self._refuse_unequal(operands, index)
+                labels = self.operand_labels(len(operands))
+                is_same_type = first.element_type is other.element_type
+                what = "dimensions" if is_same_type else "their element types"
+                self.refuse(
+                    "C1",
+                    f"operands {labels[0]} and {labels[index]} differ in {what}",
+                    "XLA's element-wise operations neither convert nor broadcast: use "
+                    "convert_element_type or broadcast_in_dim first, or mx.numpy, which does both.",
+                )
         if first.element_type not in self.element_types:
             allowed = [name for name, each in ELEMENT_TYPES.items() if each in self.element_types]
             advice = f"It takes {', '.join(allowed)}; convert with convert_element_type."
@@ -72,17 +87,6 @@ class Elementwise(Operation):
     def result_shape(self, operand: Shape) -> Shape:
         """The result's shape for operands of shape `operand`."""
         return operand
-
-    def _refuse_unequal(self, shapes: Sequence[Any], index: int) -> None:
-        one, other = (self.operand_labels(len(shapes))[each] for each in (0, index))
-        is_same_type = shapes[0].element_type is shapes[index].element_type
-        what = "dimensions" if is_same_type else "their element types"
-        self.refuse(
-            "C1",
-            f"operands {one} and {other} differ in {what}",
-            "XLA's element-wise operations neither convert nor broadcast: use "
-            "convert_element_type or broadcast_in_dim first, or mx.numpy, which does both.",
-        )
 
     def reference(self, *operands):
         if self.numpy is None:
@@ -94,13 +98,60 @@ class Elementwise(Operation):
         return cast(result, kind) if result.dtype == wide.dtype else result
 
     def stablehlo(self, emit, operands, shapes, results):
-        if results[0] is shapes[0] and self.is_bare and self.stablehlo_name is not None:
+        is_alike = shapes[0] is results[0] is shapes[-1]
+        if is_alike and self.is_bare and self.stablehlo_name is not None:
             return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, results[0])
         return super().stablehlo(emit, operands, shapes, results)
 
     def batch(self, operands, dimensions):
         aligned, dimension = align_batches(operands, dimensions)
         return self(*aligned), dimension
+
+
+class Expandable(Elementwise):
+    """Base class of operations whose text in StableHLO may be that of others."""
+
+    #: Types of fewer bits are computed in f32 in StableHLO.
+    least_bits: ClassVar[int] = 0
+    #: The operation on complex numbers in terms of others, where StableHLO's is not to be used.
+    of_complex: ClassVar[Callable[..., Any] | None] = None
+
+    def stablehlo(self, emit, operands, shapes, results):
+        shape: Any = shapes[0]
+        is_narrow = shape.element_type.bits < self.least_bits
+        function = self.expansion(shape) or (self if is_narrow else None)
+        if function is None:
+            return super().stablehlo(emit, operands, shapes, results)
+        graph = _expanded(function, tuple(shapes), is_narrow)
+        if graph.output_shapes[0] is not results[0]:
+            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {results[0]}"
+            advice = "Let them agree, or refuse operands of other element types (element_types)."
+            raise explain(TransformError, self.builder_name, problem, advice=advice)
+        return emit.expand(graph, operands)
+
+    def expansion(self, shape: Shape) -> Callable[..., Any] | None:
+        """The function in terms of others that stands for it in StableHLO; None where it need not.
+
+        `shape` is the first operand's. An accuracy request is not passed on to the others.
+        """
+        return self.of_complex if shape.element_type.is_complex else None
+
+
+@lru_cache(maxsize=1024)
+def _expanded(function: Callable[..., Any], shapes: tuple[Shape, ...], is_narrow: bool) -> Graph:
+    def whole(*operands: Any) -> Any:
+        return in_f32(function, *operands) if is_narrow else function(*operands)
+
+    return kept_program(whole, shapes, "expansion")
+
+
+def in_f32(function: Callable[..., Any], *operands: Any) -> Any:
+    """function(*operands), computed in f32 for types narrower than that."""
+    kind = array_shape(operands[0]).element_type
+    if kind.bits >= 32:
+        return function(*operands)
+    wide = [ops.convert_element_type(each, F32) for each in operands]
+    return ops.convert_element_type(function(*wide), kind)
 
 
 class Unary(Elementwise):
@@ -166,9 +217,19 @@ def row(
 ) -> Callable[..., Any]:
     """A member of a family of the same module that is declarations alone: gives its builder.
 
-    Its class, which is registered, has the name, and `meaning` for documentation; functions among
-    the declarations are static.
+    `meaning` is the documentation of its class; functions among the declarations are static.
     """
     space = {"__doc__": meaning, "__module__": family.__module__, **declarations}
     space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}
     return build(register(type(name, (family,), space)))
+
+
+def named_row(
+    family: Any, name: str, numpy: Any, meaning: str, build: Any = builder, **declarations: Any
+) -> Callable[..., Any]:
+    """A `row` for the XLA operation with StableHLO's `name`."""
+    xla_name = name.title().replace("_", "")
+    declarations |= {"stablehlo_name": name, "numpy": numpy}
+    if keyword.iskeyword(name):
+        declarations["builder_name"] = f"{name}_"
+    return row(family, xla_name, f"{meaning} XLA: {xla_name}.", build, **declarations)

@@ -9,19 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import cache, partial
 
 import numpy as np
-
-
-def erf(x: np.ndarray) -> np.ndarray:
-    """The error function."""
-    return by_math(math.erf, x)
-
-
-def erfc(x: np.ndarray) -> np.ndarray:
-    """1 - erf(x), accurate where that is small."""
-    return by_math(math.erfc, x)
+from numpy.polynomial.polynomial import polyval
 
 
 def erf_inv(y: np.ndarray) -> np.ndarray:
@@ -55,6 +46,9 @@ def by_math(
             return at_pole
 
     return np.asarray(np.frompyfunc(value, 1, 1)(x), np.float64)
+
+
+erf, erfc = partial(by_math, math.erf), partial(by_math, math.erfc)
 
 
 def with_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
@@ -163,12 +157,8 @@ def lexicographic(
     compare: Callable[[np.ndarray, np.ndarray], np.ndarray], lhs: np.ndarray, rhs: np.ndarray
 ) -> np.ndarray:
     """Complex numbers compared by real parts and, where these are equal, by imaginary ones."""
-    a, b, c, d = *_parts(lhs), *_parts(rhs)
+    a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     return np.where(a == c, compare(b, d), compare(a, c))
-
-
-def _parts(array: Any) -> tuple[np.ndarray, np.ndarray]:
-    return array.real, array.imag
 
 
 def power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
@@ -193,7 +183,7 @@ def atan2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 def _complex_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """exp(rhs * log(lhs)), and XLA's values where an operand is 0, 1 or infinite."""
-    a, b, c, d = *_parts(lhs), *_parts(rhs)
+    a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     radius, angle = np.abs(lhs), np.angle(lhs)
     size, turn = radius**c * np.exp(-d * angle), c * angle + d * np.log(radius)
     is_infinite, grows, shrinks = (a == np.inf) & (b == 0), (c > 0) & (d == 0), (c < 0) & (d == 0)
@@ -209,7 +199,7 @@ def _complex_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 def _complex_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """Smith's quotient; where it is not a number, that of C99's Annex G."""
-    a, b, c, d = *_parts(lhs), *_parts(rhs)
+    a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     is_steep = np.abs(c) < np.abs(d)
     ratio = np.where(is_steep, c, d) / np.where(is_steep, d, c)
     scale = np.where(is_steep, d + ratio * c, c + ratio * d)
@@ -222,7 +212,7 @@ def _complex_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 def _limit_quotient(lhs: np.ndarray, rhs: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Quotients by zero, and of or by infinities; `others` elsewhere."""
-    a, b, c, d = *_parts(lhs), *_parts(rhs)
+    a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     infinity = np.copysign(np.array(np.inf, a.dtype), c)
     e, f, g, h = (np.copysign(np.isinf(part).astype(part.dtype), part) for part in (a, b, c, d))
     by_zero = with_parts(infinity * a, infinity * b)
@@ -234,3 +224,106 @@ def _limit_quotient(lhs: np.ndarray, rhs: np.ndarray, others: np.ndarray) -> np.
         np.isfinite(lhs) & np.isinf(rhs),
     ]
     return np.select(cases, [by_zero, of_infinity, by_infinity], others)
+
+
+# The gamma function and its relatives: outside of their domains as chlo has them.
+
+# Bernoulli's numbers B(2), B(4), ... B(24).
+_NUMERATORS = (1, -1, 1, -1, 5, -691, 7, -3617, 43867, -174611, 854513, -236364091)
+_DENOMINATORS = (6, 30, 42, 30, 66, 2730, 6, 510, 798, 330, 138, 2730)
+_BERNOULLI = [p / q for p, q in zip(_NUMERATORS, _DENOMINATORS, strict=True)]
+# So many terms are summed before the formula of Euler and Maclaurin.
+_SUMMED = 9
+# Where digamma is 0, to double, and what it is there.
+_ROOT = 1.4616321449683623
+_AT_ROOT = -9.2412655217294275e-17
+# Above it the asymptotic series of digamma is exact to double.
+_FAR = 10
+# Of the series around points.
+_TERMS = 45
+
+
+def zeta(s: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Hurwitz's zeta function, the sum of (q + k)**-s over k >= 0, for q > 0.
+
+    Infinite for s = 1, and where q is one of 0, -1, -2, ... and s even; NaN for other s there, for
+    s < 1, for infinite s and q > 1, and for q < 0 and s that is not whole. For other q < 0 it is
+    what the formula gives, as in chlo.
+    """
+    s, q = np.broadcast_arrays(s, q)
+    total = np.zeros_like(s)
+    for k in range(_SUMMED):
+        total = total + np.power(q + k, -s)
+    far = q + _SUMMED
+    power = np.power(far, -s)
+    rest, factor = power * (far / (s - 1) + 0.5), s / far
+    for j, number in enumerate(_BERNOULLI):
+        rest = rest + power * factor * (number / math.factorial(2 * j + 2))
+        factor = factor * ((s + (2 * j + 1)) / far) * ((s + (2 * j + 2)) / far)
+    # Far products may meet infinity where the sum has converged without them.
+    total = np.where(power == 0, total, total + rest)
+    is_open = (s < 1) | (np.isinf(s) & (q > 1)) | ((q <= 0) & (s != np.floor(s)))
+    total = np.where(is_open, np.nan, total)
+    at_pole = np.where(_is_even(s), np.inf, np.nan)
+    total = np.where((q <= 0) & (q == np.floor(q)), at_pole, total)
+    return np.where(s == 1, np.inf, total)
+
+
+def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The n-th derivative of digamma; NaN where n is not 0, 1, 2, ..."""
+    is_whole = (n == np.floor(n)) & (n >= 0) & np.isfinite(n)
+    sign = np.where(_is_even(n), -1.0, 1.0)
+    factorial = by_math(math.gamma, np.where(is_whole, n + 1, 1.0))
+    found = np.where(n == 0, digamma(x), sign * factorial * zeta(n + 1, x))
+    return np.where(is_whole, found, np.nan)
+
+
+def _is_even(n: np.ndarray) -> np.ndarray:
+    return (n == 2 * np.floor(n / 2)) & np.isfinite(n)
+
+
+def lgamma(x: np.ndarray) -> np.ndarray:
+    """log(abs(gamma(x))); infinite at 0, -1, -2, ..."""
+    # gamma(2 + z) without cancellation where it is 1, and gamma(x + 1) = x gamma(x).
+    near = (x > 0.5) & (x < 3.5)
+    whole = np.where(near, np.rint(x), 2.0)
+    z = np.where(near, x - whole, 0.0)
+    shift = np.where(whole == 1, -np.log1p(z), np.where(whole == 3, np.log(2 + z), 0.0))
+    slopes = _slopes(2.0)
+    integrals = slopes / np.arange(2, len(slopes) + 2)
+    series = z * polyval(z, [1 - np.euler_gamma, *integrals]) + shift
+    return np.where(near, series, by_math(math.lgamma, x, math.inf))
+
+
+def digamma(x: np.ndarray) -> np.ndarray:
+    """The derivative of lgamma; NaN at 0, -1, -2, ..."""
+    is_left = x <= 0
+    fraction = x - np.rint(x)
+    positive = _digamma_of_positive(np.where(is_left, 1 - x, x))
+    found = np.where(is_left, positive - np.pi / np.tan(np.pi * fraction), positive)
+    return np.where(is_left & ((x == np.floor(x)) | np.isinf(x)), np.nan, found)
+
+
+def _digamma_of_positive(x: np.ndarray) -> np.ndarray:
+    passed, far = np.zeros_like(x), x
+    for _ in range(_FAR):
+        is_low = far < _FAR
+        passed = passed + np.where(is_low, 1 / far, 0.0)
+        far = np.where(is_low, far + 1, far)
+    square = 1 / (far * far)
+    numbers = [each / (2 * j + 2) for j, each in enumerate(_BERNOULLI[:8])]
+    found = np.log(far) - (0.5 / far + square * polyval(square, numbers)) - passed
+    # Without cancellation near the root, and one above it.
+    is_above = (x - _ROOT > 0.6) & (x < 3)
+    z = np.where(is_above, x - 1, x) - _ROOT
+    near = np.abs(z) <= 0.6
+    z = np.where(near, z, 0.0)
+    series = _AT_ROOT + z * polyval(z, _slopes(_ROOT)) + np.where(is_above, 1 / (x - 1), 0.0)
+    return np.where(near, series, found)
+
+
+@cache
+def _slopes(x: float) -> np.ndarray:
+    """The coefficients of (digamma(z + x) - digamma(x)) / z."""
+    k = np.arange(2.0, _TERMS)
+    return np.where(k % 2 == 0, 1.0, -1.0) * zeta(k, np.full_like(k, x))

@@ -16,13 +16,13 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import F32, S64, ElementType, canonical_element_type
 from minixla.core.errors import IntegerRangeError, ShapeError, explain
-from minixla.core.operation import Operation
+from minixla.core.operation import REGISTRY, Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
 from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program, weak_type_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
-from minixla_ops.elementwise import binary, bitwise, comparisons, unary
+from minixla_ops.elementwise import binary, comparisons, unary
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import ones_like, splat
 
@@ -95,10 +95,7 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
 def promote(
     subject: str, *operands: Any, adjust: Adjustment | None = None
 ) -> tuple[list[Any], bool]:
-    """Operands of the function `subject` in one element type and shape, and if that is weak.
-
-    `adjust` makes another type of the common one, such as an inexact one.
-    """
+    """Operands of `subject` in one element type and shape, and if that is weak."""
     shapes = tuple([operand_shape(operand, subject) for operand in operands])
     weak = tuple([weak_type_of(operand) for operand in operands])
     wide = canonical_element_type(S64) is S64
@@ -163,7 +160,6 @@ _KINDS: dict[type, frozenset[str]] = {
     float: frozenset(("float", "complex")),
     complex: frozenset(("complex",)),
 }
-_NONE: frozenset[str] = frozenset()
 _INEXACT_KINDS = {kind: each & {"float", "complex"} for kind, each in _KINDS.items()}
 _NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
 
@@ -191,7 +187,7 @@ def promoting(
                     if shape is rhs._shape and kind in taken:
                         result = operation(lhs, rhs)
                         return _marked(result) if lhs.weak_type and rhs.weak_type else result
-                elif kind in direct.get(rhs.__class__, _NONE):
+                elif kind in direct.get(rhs.__class__, ()):
                     result = operation(lhs, _filled(rhs, shape))
                     return _marked(result) if lhs.weak_type else result
         elif isinstance(rhs, Tracer):
@@ -199,7 +195,7 @@ def promoting(
             if (
                 type(shape) is Shape
                 and not shape.is_dynamic
-                and shape.element_type.kind in direct.get(lhs.__class__, _NONE)
+                and shape.element_type.kind in direct.get(lhs.__class__, ())
             ):
                 result = operation(_filled(lhs, shape), rhs)
                 return _marked(result) if rhs.weak_type else result
@@ -214,18 +210,15 @@ def promoting(
     return function
 
 
-add = promoting(binary.Add())
-subtract = promoting(binary.Sub())
-multiply = promoting(binary.Mul())
-divide = promoting(binary.Div(), inexact_type, _INEXACT_KINDS)
-bitwise_and = promoting(bitwise.And())
-bitwise_or = promoting(bitwise.Or())
-bitwise_xor = promoting(bitwise.Xor())
-left_shift = promoting(bitwise.ShiftLeft(), numeric_type, _NUMERIC_KINDS)
+add, subtract, multiply, bitwise_and, bitwise_or, bitwise_xor = (
+    promoting(REGISTRY[name]()) for name in ("Add", "Sub", "Mul", "And", "Or", "Xor")
+)
 equal, not_equal, greater, greater_equal, less, less_equal = (
     promoting(comparisons.MEMBERS[direction, False]())
     for direction in ("EQ", "NE", "GT", "GE", "LT", "LE")
 )
+divide = promoting(binary.Div(), inexact_type, _INEXACT_KINDS)
+left_shift = promoting(REGISTRY["ShiftLeft"](), numeric_type, _NUMERIC_KINDS)
 _power = promoting(binary.Pow(), numeric_type, _NUMERIC_KINDS)
 
 
@@ -234,49 +227,41 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
-    operation = bitwise.ShiftRightLogical if unsigned else bitwise.ShiftRightArithmetic
-    return _marked(operation()(lhs, rhs), weak)
+    shift = ops.shift_right_logical if unsigned else ops.shift_right_arithmetic
+    return _marked(shift(lhs, rhs), weak)
 
 
 @one_program()
 def floor_divide(lhs: Any, rhs: Any) -> Any:
-    """The quotient lhs / rhs rounded down.
-
-    Raises:
-        ShapeError: the operands are complex, or do not fit each other.
-    """
+    """The quotient lhs / rhs rounded down; of complex numbers a ShapeError."""
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
     if kind.kind == "unsigned":
-        return _marked(binary.div(lhs, rhs), weak)
+        return _marked(ops.div(lhs, rhs), weak)
     if kind.is_float and kind.bits < 32:
         lhs, rhs = convert(lhs, F32), convert(rhs, F32)
-    rest = binary.rem(lhs, rhs)  # refuses complex numbers
+    rest = ops.rem(lhs, rhs)  # refuses complex numbers
     # As CPython's float_floor_div: exact multiples divide without error.
     exact = ops.select(rhs == 0, lhs, lhs - rest) if kind.is_float else lhs
-    whole = binary.div(exact, rhs)
-    is_above = (rest != 0) & (unary.sign(lhs) != unary.sign(rhs))
+    whole = ops.div(exact, rhs)
+    is_above = (rest != 0) & (ops.sign(lhs) != ops.sign(rhs))
     whole = ops.select(is_above, whole - 1, whole)
     if kind.is_float:
-        below = unary.floor(whole)
+        below = ops.floor(whole)
         nearest = ops.select(whole - below > 0.5, below + 1, below)
-        zero = unary.sign(lhs) * unary.sign(rhs) * 0
+        zero = ops.sign(lhs) * ops.sign(rhs) * 0
         whole = convert(ops.select(nearest == 0, zero, nearest), kind)
     return _marked(whole, weak)
 
 
 @one_program()
 def remainder(lhs: Any, rhs: Any) -> Any:
-    """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0.
-
-    Raises:
-        ShapeError: the operands are complex, or do not fit each other.
-    """
+    """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0."""
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
     is_integer = operand_shape(lhs).element_type.is_integer
     if is_integer:
         rhs = ops.select(rhs == 0, ones_like(rhs), rhs)
-    rest = binary.rem(lhs, rhs)
+    rest = ops.rem(lhs, rhs)
     has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
     result = ops.select(has_other_sign, rest + rhs, rest)
     if not is_integer:
@@ -292,22 +277,14 @@ def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:
 
 
 def power(lhs: Any, rhs: Any) -> Any:
-    """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products.
-
-    Raises:
-        ShapeError: a negative integer exponent of an integer; the operands do not fit each other.
-    """
-    exponent = _known_integer(rhs)
-    return _power(lhs, rhs) if exponent is None else _integer_power(lhs, exponent)
-
-
-def _known_integer(value: Any) -> int | None:
-    if isinstance(value, (Tracer, float)):
-        return None
+    """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products."""
+    if isinstance(rhs, (Tracer, float)):
+        return _power(lhs, rhs)
     try:
-        return operator.index(value)
+        exponent = operator.index(rhs)
     except TypeError:
-        return None
+        return _power(lhs, rhs)
+    return _integer_power(lhs, exponent)
 
 
 def _integer_power(base: Any, exponent: int) -> Any:

@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
-from minixla_ops.elementwise.binary import Max, Min
-from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.elementwise.families import Elementwise, Expandable
 from minixla_ops.elementwise.numpy_special import maximum, minimum
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, written, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, tuple_value
 
 _PRED = ELEMENT_TYPES["pred"]
@@ -69,8 +67,9 @@ class Select(Elementwise):
         return np.where(pred, on_true, on_false)
 
     def stablehlo(self, emit, operands, shapes, results):
-        types = f"{shapes[0].stablehlo}, {results[0].stablehlo}"
-        return written(emit, f"stablehlo.select {', '.join(operands)} : {types}")
+        name, types = emit.name(), f"{shapes[0].stablehlo}, {results[0].stablehlo}"
+        emit.line(f"{name} = stablehlo.select {', '.join(operands)} : {types}")
+        return [name]
 
     def hlo(self, emit, operands, shapes, result):
         # In HLO itself pred has the dimensions of the values.
@@ -84,18 +83,30 @@ class Select(Elementwise):
         pred, nothing = operands[0], zeros_like(cotangents)
         return [
             None,
-            select(pred, cotangents, nothing) if linear[1] else None,
-            select(pred, nothing, cotangents) if linear[2] else None,
+            ops.select(pred, cotangents, nothing) if linear[1] else None,
+            ops.select(pred, nothing, cotangents) if linear[2] else None,
         ]
 
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         at = next((each for each in dimensions[1:] if each is not None), 0)
-        (pred, *values), (where, *places) = operands, dimensions
-        on_true, on_false = (
-            move_batch(value, place, at, size) for value, place in zip(values, places, strict=True)
-        )
-        return self(_beside(pred, where, on_true, at), on_true, on_false), at
+        values = [*map(move_batch, operands[1:], dimensions[1:], repeat(at), repeat(size))]
+        return self(_beside(operands[0], dimensions[0], values[0], at), *values), at
+
+    @staticmethod
+    def build(pred: Any, on_true: Any, on_false: Any) -> Any:
+        on_true, on_false = tuple_value(on_true), tuple_value(on_false)
+        shapes = [shape_of(each) for each in (pred, on_true, on_false)]
+        if not isinstance(shapes[1], TupleShape):
+            return Select()(*common_sizes(pred, on_true, on_false))
+        if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
+            operands = zip(Select.operands, shapes, strict=True)
+            problem = "(C4) there is no such choice between tuples"
+            shown = [f"{name} {shape}" for name, shape in operands]
+            advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
+            raise explain(ShapeError, "select", problem, shown, advice)
+        pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
+        return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
 
 
 @register
@@ -125,7 +136,7 @@ def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 
 @register
-class Clamp(Elementwise):
+class Clamp(Expandable):
     """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp.
 
     So NaN stays NaN, and max is the result where min is above it.
@@ -146,6 +157,7 @@ class Clamp(Elementwise):
     stablehlo_name = "clamp"
     operands = ("min", "operand", "max")
     numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
+    of_complex = staticmethod(lambda min, operand, max: ops.min(ops.max(operand, min), max))
 
     def shape(self, min, operand, max):
         shapes = min, operand, max = self.array_shapes([min, operand, max])
@@ -156,18 +168,6 @@ class Clamp(Elementwise):
                 advice = "It must be a scalar or have operand's dimensions; use broadcast_in_dim."
                 self.refuse("C2", f"{name} has other dimensions than operand", advice)
         return operand
-
-    def stablehlo(self, emit, operands, shapes, results):
-        if not shapes[1].element_type.is_complex:  # type: ignore[union-attr]  # an array
-            if shapes[0] is shapes[2] is shapes[1]:
-                return emit.same_shape("stablehlo.clamp", operands, results[0])
-            return emit.operation("stablehlo.clamp", operands, shapes, results)
-        low, operand, high = (
-            _emit_whole(emit, operand, shape, results[0])
-            for operand, shape in zip(operands, shapes, strict=True)
-        )
-        raised = Max().emit(emit, [operand, low], results[0])
-        return [Min().emit(emit, [raised, high], results[0])]
 
     def jvp(self, primals, tangents, results):
         low, operand, high = primals
@@ -192,13 +192,9 @@ class Clamp(Elementwise):
         low, high = (_beside(operands[i], dimensions[i], operand, at) for i in (0, 2))
         return self(low, operand, high), at
 
-
-def _emit_whole(emit: Any, operand: str, shape: AnyShape, whole: AnyShape) -> str:
-    """Writes the broadcast of an operand of Clamp to the result's shape, where it needs one."""
-    if shape is whole:
-        return operand
-    types = f"({shape.stablehlo}) -> {whole.stablehlo}"
-    return written(emit, f"stablehlo.broadcast_in_dim {operand}, dims = [] : {types}")[0]
+    @staticmethod
+    def build(min: Any, operand: Any, max: Any) -> Any:
+        return Clamp()(*common_sizes(min, operand, max))
 
 
 def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
@@ -210,34 +206,3 @@ def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
     if rank == 1:
         return ops.broadcast_in_dim(operand, sizes, (at,))
     return move_batch(operand, dimension, at, sizes[at])
-
-
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """Select, of tuples too; dynamic sizes become common ones."""
-    on_true, on_false = tuple_value(on_true), tuple_value(on_false)
-    if isinstance(shape_of(on_true), TupleShape):
-        return _select_tuple(pred, on_true, on_false)
-    return Select()(*common_sizes(pred, on_true, on_false))
-
-
-select = named_like(select, Select)
-
-
-def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
-    shapes = [shape_of(each) for each in (pred, on_true, on_false)]
-    if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
-        operands = zip(Select.operands, shapes, strict=True)
-        problem = "(C4) there is no such choice between tuples"
-        shown = [f"{name} {shape}" for name, shape in operands]
-        advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
-        raise explain(ShapeError, "select", problem, shown, advice)
-    pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
-    return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
-
-
-def clamp(min: Any, operand: Any, max: Any) -> Any:
-    """Clamp; dynamic sizes become common ones."""
-    return Clamp()(*common_sizes(min, operand, max))
-
-
-clamp = named_like(clamp, Clamp)

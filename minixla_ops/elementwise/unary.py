@@ -5,24 +5,25 @@ Functions that are rounded live in `transcendental`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Unary
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like, zeros_like
 
 
 def conjugate(value: Any) -> Any:
     """The complex conjugate; a value of another type is its own."""
-    return ops.complex(real(value), -imag(value)) if _is_complex(value) else value
+    return ops.complex(ops.real(value), -ops.imag(value)) if _is_complex(value) else value
 
 
 def _is_complex(value: Any) -> bool:
@@ -59,7 +60,7 @@ class Abs(Unary):
 
     def jvp(self, primals, tangents, results):
         if _is_complex(primals[0]):
-            return real(tangents[0] * _reversed_direction(primals[0], results))
+            return ops.real(tangents[0] * _reversed_direction(primals[0], results))
         return _with_sign_of(primals[0], tangents[0])
 
     def vjp(self, cotangents, operands, results, active):
@@ -97,19 +98,19 @@ class Sign(Unary):
     def jvp(self, primals, tangents, results):
         if not _is_complex(primals[0]):
             return None
-        radial = results * real(conjugate(results) * tangents[0])
+        radial = results * ops.real(conjugate(results) * tangents[0])
         return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
 
     def vjp(self, cotangents, operands, results, active):
         if not _is_complex(operands[0]):
             return (None,)
-        radial = real(cotangents * results) * conjugate(results)
+        radial = ops.real(cotangents * results) * conjugate(results)
         return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
 
 
 def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
     """1 / |z|, and 0 where z is."""
-    return abs(sign_of_operand) / _without_zero(abs(operand))
+    return ops.abs(sign_of_operand) / _without_zero(ops.abs(operand))
 
 
 class _Part(Unary):
@@ -181,15 +182,12 @@ class Not(Unary):
 class _BitCount(Unary):
     """Base class of the counts of bits; the count wraps where the type is too narrow for it.
 
-    Members give `count`, of the bits of unsigned elements and their number.
+    Members give `count(bits, width)`, of unsigned elements and their number of bits.
     """
 
+    count = GIVEN
     element_types = families.INTEGERS
     zero_derivative = "integers have no derivative"
-
-    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
-        """The result for elements of `width` bits held in an unsigned type."""
-        raise self.lacks("count")
 
     def reference(self, operand):
         kind = element_type(operand.dtype)
@@ -214,7 +212,7 @@ class Clz(_BitCount):
 
 
 @register
-class PopulationCount(_BitCount):
+class PopulationCount(families.Expandable, _BitCount):
     """The number of bits that are set. XLA: PopulationCount.
 
     XLA:CPU counts the bits of s4 after extending the sign, so that StableHLO counts those of u4.
@@ -225,14 +223,13 @@ class PopulationCount(_BitCount):
     def count(self, bits, width):
         return np.bitwise_count(bits)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(shapes)
-        if shape.element_type.name != "s4":
-            return emit.same_shape("stablehlo.popcnt", operands, shape)
-        unsigned = shape.with_element_type(ELEMENT_TYPES["u4"])
-        bits = emit.operation("stablehlo.bitcast_convert", operands, shapes, [unsigned])
-        count = emit.same_shape("stablehlo.popcnt", bits, unsigned)
-        return emit.operation("stablehlo.bitcast_convert", count, [unsigned], results)
+    def expansion(self, shape):
+        return _count_of_s4 if shape.element_type.name == "s4" else None
+
+
+def _count_of_s4(x: Any) -> Any:
+    count = ops.population_count(ops.bitcast_convert_type(x, "u4"))
+    return ops.bitcast_convert_type(count, "s4")
 
 
 def _half_away_from_zero(x: np.ndarray) -> np.ndarray:
@@ -249,12 +246,7 @@ class _Rounding(Unary):
     zero_derivative = "it is piecewise constant"
 
 
-def _row(stablehlo_name: str, numpy: Any, meaning: str) -> Any:
-    name = stablehlo_name.title().replace("_", "")
-    meaning = f"{meaning} XLA: {name}."
-    return families.row(_Rounding, name, meaning, stablehlo_name=stablehlo_name, numpy=numpy)
-
-
+_row = partial(families.named_row, _Rounding)
 ceil = _row("ceil", np.ceil, "The smallest integral value not below x.")
 floor = _row("floor", np.floor, "The largest integral value not above x.")
 round_nearest_even = _row(
@@ -262,23 +254,14 @@ round_nearest_even = _row(
 )
 
 
-@register
-class RoundNearestAfz(_Rounding):
-    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.
-
-    XLA: RoundNearestAfz, and Round, its older name.
-    """
-
-    spec_names = ("RoundNearestAfz", "Round")
-    stablehlo_name = "round_nearest_afz"
-    numpy = _half_away_from_zero
+round_nearest_afz = _row(
+    "round_nearest_afz",
+    _half_away_from_zero,
+    "The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.",
+    spec_names=("RoundNearestAfz", "Round"),
+)
 
 
 def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
     return round_nearest_afz(operand)
-
-
-abs, clz, imag, is_finite = map(builder, (Abs, Clz, Imag, IsFinite))
-neg, not_, population_count = map(builder, (Neg, Not, PopulationCount))
-real, sign, round_nearest_afz = map(builder, (Real, Sign, RoundNearestAfz))

@@ -7,7 +7,6 @@ which loses its digits where it is small against the mean; and StableHLO's inter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any, ClassVar
 
@@ -15,7 +14,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Float, Integer, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import F32
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
@@ -23,7 +21,7 @@ from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary import batch_dimensions
+from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
 
@@ -93,7 +91,9 @@ class BatchNorm(Composed):
         (C3) the vectors have one element for each feature, of operand's type.
         (C4) grad_output has the shape of operand.
 
-    Members give `formula` and `program`.
+    Members give `program(along, *operands)`: the results as values of operations, for Features and
+    operands in the type to compute in; and `formula(*operands)`: the results in NumPy, for operands
+    in that type whose last dimension numbers features.
     """
 
     epsilon: float = attribute(Epsilon())
@@ -101,6 +101,7 @@ class BatchNorm(Composed):
     #: Which operands have the operand's shape; the others are vectors of one element a feature.
     whole: ClassVar[frozenset[int]] = frozenset({0})
     results: ClassVar[int] = 3
+    program = formula = GIVEN
 
     def shape(self, *operands):
         shapes, at = self.array_shapes(operands), self.feature_index
@@ -120,15 +121,8 @@ class BatchNorm(Composed):
                 self.refuse("C4" if index in self.whole else "C3", problem, advice)
         return as_results((operand, vector, vector)[: self.results])
 
-    def formula(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
-        """The results in NumPy, in the type to compute in; the last dimension numbers features."""
-        raise self.lacks("formula")
-
-    def program(self, along: Features, *operands: Any) -> Sequence[Any]:
-        """The results as values of operations, for operands in the type to compute in."""
-        raise self.lacks("program")
-
     def reference(self, *operands):
+        # Not by the composition: where both share a formula, neither checks the other.
         own, at = operands[0].dtype, self.feature_index
         wide = np.dtype(np.float32) if own.itemsize < 4 else own
         pairs = enumerate(operands)
@@ -150,16 +144,12 @@ class BatchNorm(Composed):
         folded = []
         for index, (operand, dimension) in enumerate(zip(operands, dimensions, strict=True)):
             at = feature if index in self.whole else 0
-            folded.append(
-                batch_dimensions.merge_dimension(
-                    batch_dimensions.move_batch(operand, dimension, at, size), at, at
-                )
-            )
+            moved = batch_dimensions.move_batch(operand, dimension, at, size)
+            folded.append(batch_dimensions.merge_dimension(moved, at, at))
         places = (feature, 0, 0)[: self.results]
         results = zip(as_tuple(self(*folded)), places, strict=True)
-        return as_results(
-            [batch_dimensions.split_dimension(each, at, size) for each, at in results]
-        ), as_results(places)
+        split = [batch_dimensions.split_dimension(each, at, size) for each, at in results]
+        return as_results(split), as_results(places)
 
 
 @register
@@ -202,8 +192,8 @@ class BatchNormTraining(BatchNorm):
         of_output, *of_moments = cotangents
         found: list[Any] = [None, None, None]
         if of_output is not None:
-            attributes = self.epsilon, self.feature_index
-            found[:] = batch_norm_grad(operand, scale, *moments, of_output, *attributes)
+            gradient = BatchNormGrad(self.epsilon, self.feature_index)
+            found[:] = gradient(operand, scale, *moments, of_output)
         if active[0]:
             through_moments = self._cotangent_of_moments(operand, moments[0], *of_moments)
             found[0] = add_cotangents(found[0], through_moments)
@@ -311,8 +301,3 @@ class BatchNormGrad(BatchNorm):
             - along.spread(factor * grad_offset / along.count)
         )
         return grad_operand, product * inverse, grad_offset
-
-
-batch_norm_training = builder(BatchNormTraining)
-batch_norm_inference = builder(BatchNormInference)
-batch_norm_grad = builder(BatchNormGrad)

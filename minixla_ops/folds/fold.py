@@ -1,22 +1,31 @@
-"""What Reduce and ReduceWindow share: N operands, N initial values and a computation that folds."""
+"""Reduce, and what it shares with ReduceWindow: a computation folds N operands from N values."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import minixla_ops as ops
-from minixla.core.attributes import Instance, attribute
+from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
-from minixla.core.linear import not_linear
-from minixla.core.operation import EVERY_OPERAND, Operation
+from minixla.core.linear import add_cotangents, zeros_like
+from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.folds.fold_programs import tangents_of_fold
+from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid, tangents_of_fold
 from minixla_ops.programs import computations
-from minixla_ops.vocabulary.batch_dimensions import add_batch, align_batches, batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, holds, splat, zeros
+from minixla_ops.vocabulary import GIVEN, shorthand
+from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch
+from minixla_ops.vocabulary.shorthand import (
+    array_shape,
+    as_results,
+    as_tuple,
+    splat,
+    written,
+    zeros,
+)
 
 
 class Fold(Operation):
@@ -31,10 +40,18 @@ class Fold(Operation):
     Derivatives: a sum is linear. Other computations have their values and tangents folded as
     pairs forwards, and are derived as a program (`fold_programs.fold`) backwards; members know
     better for maxima and minima.
+
+    Members give
+        folded(operands, initials): the N results, by differentiable operations; initials may have
+            the results' sizes.
+        over_batch(at): the operation for operands with a batch there, and where results have it.
+        sum_transpose(cotangent, operand): the operand's cotangent where the computation is a sum.
+        extreme_jvp, extreme_vjp: the rules where the computation is a maximum or minimum.
     """
 
     operands = "operands...", "init_values..."
     linear_operands = EVERY_OPERAND
+    folded = over_batch = sum_transpose = extreme_jvp = extreme_vjp = GIVEN
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
     def check_operands(self, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
@@ -52,32 +69,6 @@ class Fold(Operation):
             self, "C4", "computation", self.computation, scalars * 2, scalars
         )
         return operands
-
-    # What members give.
-
-    def folded(self, operands: Sequence[Any], initials: Sequence[Any]) -> list[Any]:
-        """The N results, by differentiable operations; initials may have the results' sizes."""
-        raise self.lacks("folded")
-
-    def over_batch(self, at: int) -> tuple[Self, int]:
-        """The operation for operands with a batch at `at`, and where the results have it."""
-        raise self.lacks("over_batch")
-
-    def sum_transpose(self, cotangent: Any, operand: Shape) -> Any:
-        """The operand's cotangent where the computation is a sum."""
-        raise self.lacks("sum_transpose")
-
-    def extreme_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], result: Any) -> Any:
-        """The jvp where the computation is a maximum or minimum."""
-        raise self.lacks("extreme_jvp")
-
-    def extreme_vjp(
-        self, cotangent: Any, operands: Sequence[Any], result: Any, active: Sequence[bool]
-    ) -> Sequence[Any]:
-        """The vjp where the computation is a maximum or minimum."""
-        raise self.lacks("extreme_vjp")
-
-    # Derivatives.
 
     def jvp(self, primals, tangents, results):
         monoid = computations.monoid_of(self.computation)
@@ -100,7 +91,7 @@ class Fold(Operation):
             filled = [zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
-            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
         of_operand = of_initial = None
         if linear[0]:
             of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))
@@ -131,8 +122,6 @@ class Fold(Operation):
 
         return computations.program_of(self, self.computation, shapes, function, name)
 
-    # Batches.
-
     def batch(self, operands, dimensions):
         count = len(operands) // 2
         arrays, initials = halves(operands)
@@ -146,35 +135,24 @@ class Fold(Operation):
         self, arrays: Sequence[Any], initials: Sequence[Any], dimensions: Sequence[int | None]
     ) -> tuple[Any, Any]:
         of_arrays, of_initials = halves(dimensions)
-        size = batch_size([*arrays, *initials], dimensions)
-        if computations.monoid_of(self.computation) is not None:
-            return self._batch_monoid(arrays[0], initials[0], of_arrays[0], size)
+        size, computation = batch_size([*arrays, *initials], dimensions), self.computation
         columns = zip(arrays, of_arrays, strict=True)
         moved = [move_batch(array, dimension, 0, size) for array, dimension in columns]
         operation, at = self.over_batch(0)
-        shapes = [array_shape(array) for array in moved]
-        scalars = [Shape(shape.element_type) for shape in shapes]
-        results = operation.infer((*shapes, *scalars))
-        sizes = as_tuple(results)[0].dimensions
+        scalars = [array_shape(array).with_dimensions(()) for array in moved]
+        sizes = as_tuple(operation.infer((*map(array_shape, moved), *scalars)))[0].dimensions
         starts = [
             ops.broadcast_in_dim(initial, sizes, () if dimension is None else (at,))
             for initial, dimension in zip(initials, of_initials, strict=True)
         ]
-        folded = operation.folded(moved, starts)
-        return as_results(folded), as_results([at] * len(folded))
-
-    def _batch_monoid(self, array: Any, initial: Any, at: int | None, size: int) -> tuple[Any, int]:
-        """Over a batch of initial values: they join at the end, the identity takes their place."""
-        monoid = computations.monoid_of(self.computation)
-        assert monoid is not None
-        neutral = computations.neutral_element(monoid, array_shape(array).element_type)
-        if at is None:
-            total, out = add_batch(self(array, neutral), size, 0), 0
-        else:
-            operation, out = self.over_batch(at)
-            total = operation(array, neutral)
-        first = ops.broadcast_in_dim(initial, array_shape(total).dimensions, (out,))
-        return computations.apply_computation(self.computation, [first, total])[0], out
+        monoid = computations.monoid_of(computation)
+        if monoid is None:
+            folded = operation.folded(moved, starts)
+            return as_results(folded), as_results([at] * len(folded))
+        # They join at the end, the identity takes their place.
+        neutral = computations.neutral_element(monoid, scalars[0].element_type)
+        total = operation(*moved, neutral)
+        return computations.apply_computation(computation, [*starts, total])[0], at
 
 
 def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -186,11 +164,7 @@ def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
 def fold_arguments(
     operation: type[Fold], operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
-    """What a builder was given: the operands' shapes, all operands, and the computation.
-
-    Arrays and scalars may be alone or in lists, Python numbers are converted, and a function is
-    traced on scalars of the operands' types.
-    """
+    """What a builder was given: the operands' shapes, all operands, and the computation."""
     operands, init_values = as_sequence(operands), as_sequence(init_values)
     subject = operation.builder_name
     shapes = operation.array_shapes([shape_of(each, subject) for each in operands])
@@ -217,15 +191,154 @@ _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
 def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
-    """Initial values as a list; Python numbers become scalars of the operands' element types.
-
-    A Python number that the element type cannot hold as it is (a fraction or a number too large for
-    integers) is left for the operation's own check to reject.
-    """
+    """Initial values; Python numbers that the element types hold become scalars of them."""
     values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
         rank = _NUMBERS.get(type(value))
         kind = operand.element_type
-        if rank is not None and rank <= _KINDS[kind.kind] and holds(kind, value):
+        if rank is not None and rank <= _KINDS[kind.kind] and shorthand.holds(kind, value):
             values[index] = splat(value, Shape(kind))
     return values
+
+
+@register
+class Reduce(Fold):
+    """Folds N arrays along dimensions, which the results no longer have. XLA: Reduce.
+
+    Starting from the initial values, the running values and the next elements go through
+    `computation`, in this order: f(running_0 ... running_N-1, element_0 ... element_N-1). XLA may
+    regroup the applications and use the initial values more than once (XLA:CPU does for more than
+    32 elements), so f must be associative and the initial values its identity.
+
+    Args:
+        operands: N arrays of equal dimensions, or one array.
+        init_values: N scalars of their element types, or one; Python numbers are converted.
+        computation: a Graph or a function from N running values and N elements (scalars) to N
+            scalars, such as `add`.
+        dimensions_to_reduce: which dimensions, in any order.
+
+    Returns:
+        An array without these dimensions; for N > 1 a tuple of N arrays.
+
+    Checks:
+        (C1) ... (C4) see Fold.
+        (C5) each dimension is one of the operands'.
+        (C6) no dimension is named twice.
+
+    Raises:
+        TransformError: the computation reads a traced value of the enclosing function.
+    """
+
+    stablehlo_name = "reduce"
+    lacking_together = {"cuda": "s4 u4"}
+    dynamic_operands = EVERY_OPERAND
+    dimensions_to_reduce: tuple[int, ...] = attribute(
+        Integers(), stablehlo="dimensions", hlo="dimensions"
+    )
+
+    def shape(self, *shapes):
+        operands = self.check_operands(shapes)
+        rank, dimensions = operands[0].rank, self.dimensions_to_reduce
+        for dimension in dimensions:
+            if not 0 <= dimension < rank:
+                problem = f"dimension {dimension} is no dimension of the operands"
+                self.refuse_attribute("C5", problem, f"Dimensions must be in [0, {rank}).")
+        if len(set(dimensions)) != len(dimensions):
+            self.refuse_attribute("C6", "a dimension is named twice", "Name each dimension once.")
+        kept = self._kept(rank)
+        results = []
+        for each in operands:
+            sizes = [each.dimensions[at] for at in kept]
+            results.append(Shape(each.element_type, sizes, [each.dynamic[at] for at in kept]))
+        return as_results(results)
+
+    def _kept(self, rank: int) -> list[int]:
+        """The dimensions of operands of rank `rank` that the results have."""
+        return [index for index in range(rank) if index not in self.dimensions_to_reduce]
+
+    def _order(self, sizes: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """The reduced dimensions before the others, and the sizes where they are one in front."""
+        reduced, kept = sorted(self.dimensions_to_reduce), self._kept(len(sizes))
+        extent = math.prod([sizes[index] for index in reduced])
+        return [*reduced, *kept], [extent, *(sizes[index] for index in kept)]
+
+    def reference(self, *operands):
+        arrays, initials = halves(operands)
+        monoid = computations.monoid_of(self.computation)
+        if monoid is not None:
+            axes = tuple(sorted(self.dimensions_to_reduce))
+            return fold_monoid(monoid, arrays[0], axes, initials[0])
+        order, sizes = self._order(arrays[0].shape)
+        stacked = [each.transpose(order).reshape(sizes) for each in arrays]
+        return as_results(fold_computation(self.computation, stacked, initials))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        operation = computations.short_form(self.computation)
+        if operation is None:
+            return super().stablehlo(emit, operands, shapes, results)
+        text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
+        text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
+        return written(emit, text, shapes, results[0])
+
+    def folded(self, operands, initials):
+        order, sizes = self._order(array_shape(operands[0]).dimensions)
+        if order != sorted(order):
+            operands = [ops.transpose(operand, order) for operand in operands]
+        return fold(self.computation, [ops.reshape(each, sizes) for each in operands], initials)
+
+    def over_batch(self, at):
+        shifted = tuple([each + (each >= at) for each in self.dimensions_to_reduce])
+        before = sum([each < at for each in shifted])
+        return self.replace(dimensions_to_reduce=shifted), at - before
+
+    def sum_transpose(self, cotangent, operand):
+        return ops.broadcast_in_dim(cotangent, operand.dimensions, self._kept(operand.rank))
+
+    def extreme_jvp(self, primals, tangents, result):
+        of_operand, of_initial = tangents
+        winners, alone, count = self._winners(primals, result)
+        total = None
+        if of_operand is not None:
+            total = computations.sum_over(of_operand * winners, self.dimensions_to_reduce)
+        if of_initial is not None and alone is not None:
+            total = add_cotangents(total, of_initial * alone)
+        return None if total is None else total / count
+
+    def extreme_vjp(self, cotangent, operands, result, active):
+        winners, alone, count = self._winners(operands, result)
+        share = cotangent / count
+        of_operand = of_initial = None
+        if active[0]:
+            of_operand = self.sum_transpose(share, array_shape(operands[0])) * winners
+        if active[1] and alone is not None:
+            of_initial = computations.sum_over(share * alone, range(array_shape(share).rank))
+        return of_operand, of_initial
+
+    def _winners(self, operands: Sequence[Any], result: Any) -> tuple[Any, Any, Any]:
+        """What an extreme's derivative is shared among: who attains it, else the start.
+
+        1 at the elements that equal the result, 1 where only the initial value does (None:
+        nowhere), 0 elsewhere; and their number, 0 where the result is NaN, as is the derivative.
+        """
+        operand, initial = operands
+        shape, result_shape = array_shape(operand), array_shape(result)
+        kind = shape.element_type
+        winners = ops.convert_element_type(ops.eq(operand, self.sum_transpose(result, shape)), kind)
+        count = computations.sum_over(winners, self.dimensions_to_reduce)
+        if computations.is_identity(computations.monoid_of(self.computation) or "", initial):
+            return winners, None, count
+        is_initial = ops.eq(ops.broadcast_in_dim(initial, result_shape.dimensions, ()), result)
+        alone = ops.convert_element_type(
+            ops.and_(is_initial, ops.eq(count, zeros_like(count))), kind
+        )
+        return winners, alone, count + alone
+
+    @staticmethod
+    def build(
+        operands: Any,
+        init_values: Any,
+        computation: Graph | Callable[..., Any],
+        dimensions_to_reduce: Sequence[int],
+    ) -> Any:
+        _, values, graph = fold_arguments(Reduce, operands, init_values, computation)
+        return Reduce(graph, shorthand.listed(dimensions_to_reduce))(*values)

@@ -1,4 +1,8 @@
-"""ReduceWindow: folding the elements under each position of a sliding window (pooling)."""
+"""ReduceWindow: folding the elements under each position of a sliding window (pooling).
+
+Windows are programs of slices and pads, too, what windowed operations of any computation derive by:
+for each offset in the window there is one value, the elements there at all of its positions.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,22 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import named_like
+from minixla.core.element_types import S32
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla_ops.folds import fold_programs, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
-from minixla_ops.folds.fold_programs import fold_in_order
-from minixla_ops.folds.numpy_folds import fold_windows, fold_windows_by_monoid
-from minixla_ops.folds.sliding_windows import (
-    PaddingPairs,
-    Pairs,
-    Window,
-    Windowed,
-    dilated_size,
-    resolve_window,
-)
-from minixla_ops.folds.window_programs import window_elements
+from minixla_ops.folds.fold_programs import fold_windows, spread_mask
+from minixla_ops.folds.sliding_windows import Window, dilated_size
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
+from minixla_ops.programs.computations import apply_computation
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
 
 #: General computations over windows of up to so many elements are lowered as programs: element by
@@ -35,7 +34,7 @@ _MOST_ELEMENTS = 64
 
 
 @register
-class ReduceWindow(Fold, Windowed):
+class ReduceWindow(Fold, sliding_windows.Windowed):
     """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow.
 
     result[o] = f(...f(init, base[o s + k_0 wd])..., base[o s + k_n wd]) over the window's elements
@@ -69,7 +68,7 @@ class ReduceWindow(Fold, Windowed):
     stablehlo_name = "reduce_window"
     window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    padding: sliding_windows.Pairs = attribute(sliding_windows.PaddingPairs(), hlo=None)
     base_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
 
@@ -83,7 +82,7 @@ class ReduceWindow(Fold, Windowed):
         arrays, initials = halves(operands)
         monoid = computations.monoid_of(self.computation)
         if monoid is not None:
-            return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
+            return fold_programs.fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
         return as_results(fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -97,7 +96,7 @@ class ReduceWindow(Fold, Windowed):
         window, base = self.window, array_shape(operands[0]).dimensions
         rows = zip(*[window_elements(operand, window) for operand in operands], strict=True)
         sizes, present = window.positions(base), window.present(base)
-        return fold_in_order(self.computation, rows, initials, sizes, present)
+        return fold_programs.fold_in_order(self.computation, rows, initials, sizes, present)
 
     def over_batch(self, at):
         return ReduceWindow(self.computation, *self.window.inserted(at)), at
@@ -115,9 +114,14 @@ class ReduceWindow(Fold, Windowed):
                 (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
             )
         zero, ones = splat(0, Shape(operand.element_type)), (1,) * operand.rank
-        steps, nowhere = window.base_dilations, ((0, 0),) * operand.rank
-        spread = Window(window.sizes, steps, nowhere, ones, window.window_dilations)
-        return ReduceWindow(self.computation, *spread)(ops.pad(cotangent, zero, config), zero)
+        steps, padding = window.base_dilations, ((0, 0),) * operand.rank
+        if all(low >= 0 and high >= 0 and not between for low, high, between in config):
+            # A padding of its own: XLA turns running sums into a tree, but not those of a Pad.
+            padding = tuple([(low, high) for low, high, _ in config])
+        else:
+            cotangent = ops.pad(cotangent, zero, config)
+        spread = Window(window.sizes, steps, padding, ones, window.window_dilations)
+        return ReduceWindow(self.computation, *spread)(cotangent, zero)
 
     def extreme_jvp(self, primals, tangents, result):
         of_operand, of_initial = tangents
@@ -166,7 +170,7 @@ class ReduceWindow(Fold, Windowed):
     def _scatter_to_selected(self, source: Any, operand: Any) -> Any:
         """Zeros like `operand` with `source` added where the extremes of windows are."""
         window, select = self.window, self._comparison()
-        if not window.is_dilated:
+        if {*window.base_dilations, *window.window_dilations} <= {1}:
             return ops.select_and_scatter(operand, select, *window[:3], source, 0, ops.add)
         # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
         operands = _gather_operands(zeros_like(operand), operand)
@@ -174,12 +178,27 @@ class ReduceWindow(Fold, Windowed):
         active = [False, False, True, False, False, False]
         return list(gathering.vjp((None, None, source), operands, None, active))[2]
 
+    @staticmethod
+    def build(
+        operands: Any,
+        init_values: Any,
+        computation: Graph | Callable[..., Any],
+        window_dimensions: Sequence[int],
+        window_strides: Sequence[int],
+        padding: str | Sequence[Sequence[int]],
+        base_dilations: Sequence[int] | None = None,
+        window_dilations: Sequence[int] | None = None,
+    ) -> Any:
+        shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
+        given = window_dimensions, window_strides, padding, base_dilations, window_dilations
+        window = sliding_windows.resolve_window(shapes[0].dimensions, *given)
+        return ReduceWindow(graph, *window)(*values)
+
 
 def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
     """For each position of the window the element of `values` where `select` picks `operand`'s.
 
-    The transpose of SelectAndScatter. Both are arrays of one shape; `select` goes from two scalars
-    to pred, and True keeps the first. Zero where the window meets no element at all.
+    The transpose of SelectAndScatter; zero where the window meets no element at all.
     """
     gathering = _gathering(select, array_shape(operand), window)
     return gathering(*_gather_operands(values, operand))[2]
@@ -206,20 +225,109 @@ def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
     return ReduceWindow(computation, *window)
 
 
-def _reduce_window(
-    operands: Any,
-    init_values: Any,
-    computation: Graph | Callable[..., Any],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: str | Sequence[Sequence[int]],
-    base_dilations: Sequence[int] | None = None,
-    window_dilations: Sequence[int] | None = None,
+def window_elements(operand: Any, window: Window) -> list[Any]:
+    """For each offset in the window, in row-major order, the elements there at all positions.
+
+    Where there are none, they are others of the operand: computations meet no foreign values.
+    """
+    base = array_shape(operand)
+    positions = window.positions(base.dimensions)
+    if base.size == 0 or math.prod(positions) == 0:
+        return [zeros(base.with_dimensions(positions))] * math.prod(window.sizes)
+    padded = _padded(operand, window)
+    spans = [*map(dilated_size, positions, window.strides)]
+    return [
+        ops.slice(padded, offset, list(map(sum, zip(offset, spans, strict=True))), window.strides)
+        for offset in window.offsets()
+    ]
+
+
+def _padded(operand: Any, window: Window) -> Any:
+    config = window.padding_config
+    if not any(map(any, config)):
+        return operand
+    if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
+        return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), config)
+    first = ops.slice(operand, [0] * len(config), [1] * len(config))
+    return ops.pad(operand, ops.reshape(first, ()), config)
+
+
+def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
+    """For each position of the window the number of the selected element, s32; -1 for none."""
+    elements = window_elements(operand, window)
+    shape = array_shape(elements[0])
+    numbers, sizes = shape.with_element_type(S32), shape.dimensions
+    there, *others = window.present(array_shape(operand).dimensions)
+    best, chosen = elements[0], splat(0, numbers)
+    if not there.all():
+        chosen = ops.select(spread_mask(there, sizes), chosen, splat(-1, numbers))
+    for number, (element, here) in enumerate(zip(elements[1:], others, strict=True), 1):
+        (stays,) = apply_computation(select, [best, element])
+        if not (there & here).all():
+            # Where one of the two is missing, the other is taken.
+            missing = spread_mask(~here, sizes)
+            stays = ops.select(spread_mask(there & here, sizes), stays, missing)
+        best = ops.select(stays, best, element)
+        chosen = ops.select(stays, chosen, splat(number, numbers))
+        there = there | here
+    return chosen
+
+
+def scatter_to_selected(
+    select: Graph, scatter: Graph, window: Window, operand: Any, source: Any, initial: Any
 ) -> Any:
-    shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
-    given = window_dimensions, window_strides, padding, base_dilations, window_dilations
-    window = resolve_window(shapes[0].dimensions, *given)
-    return ReduceWindow(graph, *window)(*values)
+    """What SelectAndScatter computes, with every `scatter` in the same order."""
+    base = array_shape(operand)
+    result = ops.broadcast_in_dim(initial, base.dimensions, ())
+    if base.size == 0 or array_shape(source).size == 0:
+        return result
+    chosen = selected_elements(operand, select, window)
+    if not window.overlaps:
+        hits, values = _spread(chosen, source, window, base)
+        return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
+    # A place gets the values of later positions through earlier elements of the window.
+    for number, offset in reversed(list(enumerate(window.offsets()))):
+        is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
+        hits = _place(is_chosen, splat(False, Shape("pred")), offset, window, base)
+        values = _place(source, zeros(base.with_dimensions(())), offset, window, base)
+        result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
+    return result
 
 
-reduce_window = named_like(_reduce_window, ReduceWindow)
+def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
+    """Values of the window's positions where the element at `offset` is, `filling` elsewhere."""
+    config, counts = [], array_shape(values).dimensions
+    columns = zip(offset, window.strides, window.padding, counts, base.dimensions, strict=True)
+    for at, stride, (low, _), count, size in columns:
+        start = at - low
+        config.append((start, size - start - dilated_size(count, stride), stride - 1))
+    return ops.pad(values, filling, config)
+
+
+def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any, Any]:
+    """For windows that do not overlap: where the selected elements are, and their window's value.
+
+    Each position is repeated over the stride's cells, of which the first are the window's.
+    """
+    counts = array_shape(chosen).dimensions
+    rank = len(counts)
+    # Dimensions alternate: position, cell, position, cell ...
+    cells = [size for pair in zip(counts, window.strides, strict=True) for size in pair]
+    numbers = np.full(window.strides, -2, np.int32)
+    inside = tuple(slice(0, size) for size in window.sizes)
+    numbers[inside] = np.arange(math.prod(window.sizes)).reshape(window.sizes)
+    own = ops.broadcast_in_dim(numbers, cells, range(1, 2 * rank, 2))
+    hits = ops.eq(ops.broadcast_in_dim(chosen, cells, range(0, 2 * rank, 2)), own)
+    values = ops.broadcast_in_dim(source, cells, range(0, 2 * rank, 2))
+    spans = [count * stride for count, stride in zip(counts, window.strides, strict=True)]
+    config = [
+        (-low, size + low - span, 0)
+        for (low, _), size, span in zip(window.padding, base.dimensions, spans, strict=True)
+    ]
+
+    def in_base(each: Any, filling: Any) -> Any:
+        return ops.pad(ops.reshape(each, spans), filling, config)
+
+    return in_base(hits, splat(False, Shape("pred"))), in_base(
+        values, zeros(base.with_dimensions(()))
+    )

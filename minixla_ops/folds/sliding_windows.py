@@ -18,7 +18,7 @@ import numpy as np
 from minixla.core.attributes import Attribute, Integer
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla_ops.movement.pads import Pad
+from minixla_ops.movement.slicing import Pad
 from minixla_ops.vocabulary.shorthand import listed
 
 Pairs = tuple[tuple[int, int], ...]
@@ -53,10 +53,7 @@ def window_positions(extent: int, window_extent: int, stride: int) -> int:
 
 
 def same_padding(extent: int, window_extent: int, stride: int) -> tuple[int, int]:
-    """The padding that gives ceil(extent / stride) positions; the odd element goes high.
-
-    The extents are those of the dilated base and the dilated window.
-    """
+    """The padding that gives ceil(extent / stride) positions; the odd element goes high."""
     total = max((-(-extent // stride) - 1) * stride + window_extent - extent, 0)
     return total // 2, total - total // 2
 
@@ -84,11 +81,6 @@ class Window(NamedTuple):
         return tuple(map(dilated_size, self.sizes, self.window_dilations))
 
     @property
-    def is_dilated(self) -> bool:
-        """Whether the base or the window has holes."""
-        return any(each != 1 for each in (*self.base_dilations, *self.window_dilations))
-
-    @property
     def hlo(self) -> str:
         """The window in HLO's notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
         ones = (1,) * len(self.sizes)
@@ -107,9 +99,7 @@ class Window(NamedTuple):
     @property
     def overlaps(self) -> bool:
         """Whether two positions of the window can share an element."""
-        return any(
-            extent > stride for extent, stride in zip(self.extents, self.strides, strict=True)
-        )
+        return any(map(operator.gt, self.extents, self.strides))
 
     def inserted(self, at: int) -> Window:
         """The window with one more dimension, at `at`, in which it takes elements one by one."""
@@ -128,11 +118,9 @@ class Window(NamedTuple):
         return itertools.product(*[range(0, size * gap, gap) for size, gap in steps])
 
     def present(self, base: Sequence[int]) -> np.ndarray:
-        """For each element of the window and each position, whether it is one of the base.
+        """For each element of the window and each position, whether it is no padding and no hole.
 
-        It is not where it falls on padding or on a hole of the dilated base. The dimensions are
-        (number of elements, *positions), of size 1 for positions where nothing is padded and there
-        are no holes.
+        The dimensions are (number of elements, *positions), of size 1 where all are alike.
         """
         rank = len(self.sizes)
         result = np.ones((), np.bool_)
@@ -163,10 +151,7 @@ class Window(NamedTuple):
         return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
 
 
-_FIELD_NAMES = (
-    *("window_dimensions", "window_strides", "padding"),
-    *("base_dilations", "window_dilations"),
-)
+_FIELD_NAMES = ["window_dimensions", "window_strides", *Window._fields[2:]]
 
 
 class Windowed(Operation):
@@ -215,11 +200,7 @@ def resolve_window(
     base_dilations: Sequence[int] | None = None,
     window_dilations: Sequence[int] | None = None,
 ) -> Window:
-    """A builder's arguments as a Window over `base`; dilations default to 1.
-
-    `"SAME"` and `"VALID"` (in any case) become pairs; SAME takes the sizes of the dilated base and
-    the dilated window. What is wrong stays as it is: that is for the operation to refuse.
-    """
+    """A builder's arguments as a Window; what is wrong is for the operation to refuse."""
     sizes, strides = listed(window_dimensions), listed(window_strides)
     ones, pairs = (1,) * len(base), padding
     steps = [ones if each is None else listed(each) for each in (base_dilations, window_dilations)]
@@ -234,10 +215,7 @@ def resolve_window(
 
 
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
-    """The base after dilation and padding, in NumPy; holes and padding hold `fill`.
-
-    The window describes the array's last dimensions; those before are kept.
-    """
+    """The base, an array's last dimensions, dilated and padded; holes and padding hold `fill`."""
     config = window.padding_config
     if not any(map(any, config)):
         return array

@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import (
-    Attribute,
-    Boolean,
-    Integer,
-    Integers,
-    ShapeAttribute,
-    Text,
-    attribute,
-)
-from minixla.core.attributes import Sequence as SequenceOf
-from minixla.core.builders import named_like, operand_list
+from minixla.core import attributes as kinds
+from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
+from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TupleShape
@@ -30,24 +22,27 @@ from minixla_ops.vocabulary.shorthand import listed
 #: The Python functions that stand for targets.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
+#: How users give a target its meaning.
+REGISTERING = "minixla_ops.register_custom_call(target_name, function)"
+
 #: XLA's targets that call a Python function by its number.
 _CALLBACK = re.compile(r"xla_\w*python_\w*callback")
 
 Layouts = Sequence[Sequence[int]]
 
 
-class _Options(Attribute):
+class _Options(kinds.Attribute):
     """Attributes for the target by name, as a tuple of pairs."""
 
     description = "attributes: names of bool, int, float, str or NumPy scalars and vectors"
 
     def canonical(self, value: Any) -> tuple[tuple[str, Any], ...]:
-        """Pairs in order of their names; arrays as (dtype name, values)."""
         pairs = value.items() if isinstance(value, Mapping) else value
         return tuple(sorted((str(name), _option(name, each)) for name, each in pairs))
 
 
 def _option(name: str, value: Any) -> Any:
+    """The value of an option; an array as its dtype's name and its values."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
         raise ValueError(f"{name!r} cannot name an attribute")
     # A tuple is canonical already; some of NumPy's scalars are Python's, too.
@@ -59,11 +54,8 @@ def _option(name: str, value: Any) -> Any:
     return array.dtype.name, tuple(array.tolist()) if array.ndim else array.item()
 
 
-class _ShapeOf(ShapeAttribute):
-    description = "a Shape"
-
+class _ShapeOf(kinds.ShapeAttribute):
     def canonical(self, value: Any) -> AnyShape:
-        """The shape itself."""
         if isinstance(value, TupleShape):
             raise TypeError(f"must be the Shape of an array, not {value!r}")
         return super().canonical(value)
@@ -100,13 +92,13 @@ class CustomCall(Operation):
     no_derivative = "nothing is known of user code: give the calling function a custom rule"
     operands = ("args...",)
     telling_attributes = ("target_name",)
-    target_name: str = attribute(Text())
-    shapes: tuple[AnyShape, ...] = attribute(SequenceOf(_ShapeOf()))
+    target_name: str = attribute(Text(), stablehlo="call_target_name")
+    shapes: tuple[AnyShape, ...] = attribute(kinds.Sequence(_ShapeOf()))
     options: tuple[tuple[str, Any], ...] = attribute(_Options(), default=())
     has_side_effect: bool = attribute(Boolean(), default=False)  # type: ignore[assignment]  # of a call
     api_version: int = attribute(Integer(1, 4), default=4)
-    operand_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
-    result_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
+    operand_layouts: Layouts | None = attribute(kinds.Sequence(Integers()), default=None)
+    result_layouts: Layouts | None = attribute(kinds.Sequence(Integers()), default=None)
 
     def shape(self, *args):
         if not self.target_name:
@@ -119,9 +111,7 @@ class CustomCall(Operation):
         if function is None:
             problem = f"the target {self.target_name!r} has no meaning in Python"
             shown = [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"]
-            advice = (
-                "Say what it computes: minixla_ops.register_custom_call(target_name, function)."
-            )
+            advice = f"Say what it computes: {REGISTERING}."
             raise explain(TransformError, "custom_call", problem, shown, advice)
         options = {
             name: np.asarray(given[1], given[0])[()] if isinstance(given, tuple) else given
@@ -145,10 +135,8 @@ class CustomCall(Operation):
         target = self.target_name
         if _CALLBACK.fullmatch(target) and not is_registered(target):
             problem = f"the target {target!r} calls a Python function of the program's maker"
-            advice = (
-                "It means nothing in another process: leave pure_callback, io_callback and debug "
-                "prints out of the program."
-            )
+            advice = "leave pure_callback, io_callback and debug prints out of the program."
+            advice = f"It means nothing in another process: {advice}"
             raise explain(TransformError, "custom_call", problem, advice=advice)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -211,14 +199,15 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
 def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:
     """Layouts in StableHLO; row-major ones, which user code expects, where none are given."""
     if given is None:
-        if not all(isinstance(shape, Shape) for shape in shapes):
+        arrays = [shape for shape in shapes if isinstance(shape, Shape)]
+        if len(arrays) < len(shapes):
             return None
-        ranks = [shape.rank for shape in shapes if isinstance(shape, Shape)]
-        given = [range(rank - 1, -1, -1) for rank in ranks]
+        given = [range(shape.rank - 1, -1, -1) for shape in arrays]
     return layouts_text(given)
 
 
-def _custom_call(
+@builds(CustomCall)
+def custom_call(
     target_name: str,
     args: Sequence[Any],
     shape: Shape | TupleShape | Sequence[Shape],
@@ -234,6 +223,3 @@ def _custom_call(
     if isinstance(shape, TupleShape):
         return ops.tuple(results)
     return results[0] if is_single else results
-
-
-custom_call = named_like(_custom_call, CustomCall)

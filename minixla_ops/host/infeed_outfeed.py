@@ -8,13 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minixla.core.attributes import ShapeAttribute, Text, attribute
-from minixla.core.builders import builder, named_like
+from minixla.core.builders import builder, builds
 from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, shape_of_data
+from minixla.core.shapes import (
+    TOKEN,
+    AnyShape,
+    Shape,
+    ShapeList,
+    TupleShape,
+    TupleValue,
+    shape_of_data,
+)
 from minixla.core.stablehlo_text import quoted
 from minixla.core.tracing import shape_of
-from minixla.core.tuples import TupleValue
 from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 
@@ -23,11 +30,9 @@ class _Config(Text):
     """A string for the backend."""
 
     def stablehlo(self, value: str) -> str:
-        """The string in quotes."""
         return quoted(value)
 
     def hlo(self, value: str) -> str | None:
-        """The string in quotes, or nothing if it is empty."""
         return quoted(value) if value else None
 
 
@@ -78,7 +83,7 @@ class Transfer(Operation):
     #: How many operands stand before the token; None: any number.
     data_count: ClassVar[int | None] = 0
 
-    def split(self, label: str, operands: Sequence[AnyShape]) -> tuple[list[Shape], bool]:
+    def split(self, label: str, operands: ShapeList) -> tuple[list[Shape], bool]:
         """The shapes of the data, and whether a token follows; refuses others for check `label`."""
         has_token = bool(operands) and operands[-1] is TOKEN
         data = list(operands[:-1] if has_token else operands)
@@ -96,9 +101,7 @@ class Transfer(Operation):
         """What the host does where the program runs in its process: the data that comes in."""
         raise self.lacks("at_host")
 
-    def emit_transfer(
-        self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape]
-    ) -> tuple[list[str], str]:
+    def emit_transfer(self, emit: Any, operands: Any, shapes: ShapeList) -> tuple[list[str], str]:
         """Writes the operation; returns the data and the token."""
         has_token = bool(shapes) and shapes[-1] is TOKEN
         # A token of its own leaves the order of the others as it is.
@@ -110,10 +113,9 @@ class Transfer(Operation):
             data = emit.host_call(self.at_host, given, types, received, True)
             token = emit.take_token()
         else:
-            name, outcome = f"stablehlo.{self.stablehlo_name}", [*received, TOKEN]
-            *data, token = emit.operation(
-                name, [*given, token], [*types, TOKEN], outcome, **self._written(0)
-            )
+            outer = [*given, token], [*types, TOKEN], [*received, TOKEN]
+            name = f"stablehlo.{self.stablehlo_name}"
+            *data, token = emit.operation(name, *outer, **self._written(0))
         if before is not None:
             emit.give_token([before if has_token else token])
         return data, token
@@ -204,9 +206,8 @@ class Infeed(Transfer):
             problem = f"the item has another shape, ({', '.join(map(str, shapes))})"
             advice = "Items must be of the shapes and element types that the program reads."
             self.refuse("C3", problem, advice)
-        arrays = tuple(
-            [np.asarray(each).astype(s.dtype) for each, s in zip(values, leaves, strict=True)]
-        )
+        pairs = zip(values, leaves, strict=True)
+        arrays = tuple([np.asarray(value).astype(leaf.dtype) for value, leaf in pairs])
         data = arrays if is_tuple else arrays[0]
         return (data, None) if token else data
 
@@ -234,11 +235,9 @@ def optional(token: Any) -> Sequence[Any]:
     return () if token is None else (token,)
 
 
-def _infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
+@builds(Infeed)
+def infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
     return Infeed(shape, config)(*optional(token))
-
-
-infeed = named_like(_infeed, Infeed)
 
 
 @register
@@ -278,7 +277,7 @@ class Outfeed(Outgoing):
 
     def reference(self, *operands):
         count = len(_leaf_shapes(self.shape_with_layout))
-        arrays = tuple([np.array(each) for each in operands[:count]])
+        arrays = tuple(map(np.array, operands[:count]))
         is_tuple = isinstance(self.shape_with_layout, TupleShape)
         current_process().put_outfeed(arrays if is_tuple else arrays[0])
         return None if len(operands) > count else ()
@@ -291,19 +290,14 @@ class Outfeed(Outgoing):
         return super().hlo(emit, operands, shapes, TOKEN)
 
 
-def _outfeed(
+@builds(Outfeed)
+def outfeed(
     operand: Any,
     shape_with_layout: AnyShape | None = None,
     outfeed_config: str = "",
     token: Any = None,
 ) -> Any:
-    if isinstance(operand, (list, tuple)):
-        operand = TupleValue(operand)
-    shape = shape_of(operand)
-    leaves = tuple_leaves(operand)
-    operation = Outfeed(shape if shape_with_layout is None else shape_with_layout, outfeed_config)
-    result = operation(*leaves, *optional(token))
+    operand = TupleValue(operand) if isinstance(operand, (list, tuple)) else operand
+    shape = shape_of(operand) if shape_with_layout is None else shape_with_layout
+    result = Outfeed(shape, outfeed_config)(*tuple_leaves(operand), *optional(token))
     return None if token is None else result
-
-
-outfeed = named_like(_outfeed, Outfeed)

@@ -13,7 +13,7 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
-from minixla_ops.host.custom_call import CustomCall, is_registered
+from minixla_ops.host.custom_call import REGISTERING, CustomCall, is_registered
 from minixla_ops.host.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
 from minixla_ops.vocabulary.batch_dimensions import to_front
@@ -43,10 +43,7 @@ _SIGNATURES = {name: text for text, names in _BY_SIGNATURE.items() for name in n
 
 
 def lapack_routine(target: str) -> tuple[str, str] | None:
-    """The letter of the element type and the name in a target; None where it is no LAPACK call.
-
-    Portable targets have no letter.
-    """
+    """The letter of the element type (of portable ones none) and the name; None: no LAPACK call."""
     if target in PORTABLE:
         return "", PORTABLE[target]
     match = _TARGET.fullmatch(target)
@@ -69,9 +66,8 @@ def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
     batch = operands[0].rank - len(signature[0][0]) + 1
     if batch < 0:
         return None
-    return tuple(
-        [tuple([lapack_layout(len(each) - 1, batch) for each in side]) for side in signature]
-    )
+    sides = [[lapack_layout(len(each) - 1, batch) for each in side] for side in signature]
+    return tuple(map(tuple, sides))
 
 
 def _signature(target: str) -> tuple[list[str], list[str]] | None:
@@ -125,16 +121,11 @@ class LapackCall(CustomCall):
         function = ROUTINES.get(routine[1])
         if function is None:
             problem = f"LAPACK's routine {routine[1]} has no meaning in NumPy"
-            advice = (
-                "Run it by XLA (mx.jit), or say what it computes: "
-                "minixla_ops.register_custom_call(target_name, function)."
-            )
+            advice = f"Run it by XLA (mx.jit), or say what it computes: {REGISTERING}."
             shown = [f"target_name = {target_name!r}"]
             raise explain(TransformError, self.builder_name, problem, shown, advice)
-        given = {
-            name: value if isinstance(value, bool) else letters(dict(self.options), name)
-            for name, value in self.options
-        }
+        options = dict(self.options)
+        given = {n: v if isinstance(v, bool) else letters(options, n) for n, v in self.options}
         try:
             inspect.signature(function).bind(*args, **given)
             _check_letters(function, given)
@@ -194,11 +185,10 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         rank = len(letters_) - 1
         if not isinstance(shape, Shape) or shape.rank < rank or shape.is_dynamic:
             return False
-        if shape.element_type is not kinds[letters_[0]]:
-            return False
         own = shape.dimensions[shape.rank - rank :]
         pairs = zip(letters_[1:], own, strict=True)
-        if any(sizes.setdefault(name, size) != size for name, size in pairs):
+        is_wrong = shape.element_type is not kinds[letters_[0]]
+        if is_wrong or any(sizes.setdefault(name, size) != size for name, size in pairs):
             return False
         batches.add(shape.dimensions[: shape.rank - rank])
     m, n = sizes.get("m", 0), sizes.get("n", 0)

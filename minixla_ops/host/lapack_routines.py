@@ -20,10 +20,7 @@ def _adjoint(matrix: np.ndarray) -> np.ndarray:
 
 
 def _in_each(function: Callable[[np.ndarray], Arrays], a: np.ndarray) -> Arrays:
-    """The results of a function for stacks of matrices, and `info`.
-
-    NumPy raises an error where one matrix of many has no result: that one's results are NaN.
-    """
+    """The results of a function for stacks of matrices, NaN where a matrix has none, and `info`."""
     batch = a.shape[:-2]
     try:
         return *function(a), np.zeros(batch, np.int32)

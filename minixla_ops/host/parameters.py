@@ -60,10 +60,8 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
     if type(trace) is not GraphTrace:
         problem = f"no program is being traced here, but {trace.transformation} is at work"
         shown = [f"parameter {number} {name}: {shape}".replace(" :", ":")]
-        advice = (
-            "Call it in a function given to mx.make_graph, mx.jit, or an operation that takes a "
-            "computation; elsewhere use the function's argument."
-        )
+        given = "mx.make_graph, mx.jit, or an operation that takes a computation"
+        advice = f"Call it in a function given to {given}; elsewhere use the function's argument."
         raise explain(TransformError, "parameter", problem, shown, advice)
     shapes = [value.shape for value in trace.inputs]
     listed = [f"parameter {number}: {shape}", f"inputs ({', '.join(map(str, shapes))})"]
@@ -71,10 +69,8 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
         return trace.add_input(shape)
     if number >= len(shapes):
         problem = f"(C2) there is no input {number}"
-        advice = (
-            "The function's arguments are the inputs; only under mx.make_graph the next number "
-            "is a new one."
-        )
+        advice = "only under mx.make_graph the next number is a new one."
+        advice = f"The function's arguments are the inputs; {advice}"
         raise explain(AttributeValueError, "parameter", problem, listed, advice)
     if shapes[number] is not shape:
         problem = f"(C1) input {number} is {shapes[number]}"

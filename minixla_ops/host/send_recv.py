@@ -34,10 +34,7 @@ class _OnChannel(Operation):
 
 
 class _Start(_OnChannel, Transfer):
-    """Base class of the two that start a transfer; they give a context for the one that ends it.
-
-    The context is the tuple of the data, the number of the request and a token.
-    """
+    """Base class of the two that start a transfer: they give data, request and token in a tuple."""
 
     no_derivative = (
         "values go one way between programs: a transpose would need a transfer the other way"
@@ -54,10 +51,8 @@ class _Start(_OnChannel, Transfer):
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host and not self.is_host_transfer:
             problem = "JAX runs one program on all devices, and it has nobody to meet on a channel"
-            advice = (
-                "Run the programs of all processes together with mx.simulate; between the devices "
-                "of one program use collective_permute, or mx.ppermute."
-            )
+            advice = "between the devices of one program use collective_permute, or mx.ppermute."
+            advice = f"Run the programs of all processes together with mx.simulate; {advice}"
             raise explain(TransformError, self.builder_name, problem, advice=advice)
         data, token = self.emit_transfer(emit, operands, shapes)
         # Nobody reads the number of the request.
@@ -118,11 +113,9 @@ class _Done(_OnChannel):
         return as_results([elements[index] for index in self.given])
 
     def stablehlo(self, emit, operands, shapes, results):
-        name = f"stablehlo.{self.stablehlo_name}"
-        names = []
-        for index, result in zip(self.given, results, strict=True):
-            names += emit.operation(name, operands, shapes, [result], index=f"{index} : i32")
-        return names
+        given = "stablehlo.get_tuple_element", operands, shapes
+        pairs = zip([f"{index} : i32" for index in self.given], results, strict=True)
+        return [emit.operation(*given, [result], index=index)[0] for index, result in pairs]
 
 
 @register
@@ -163,9 +156,7 @@ class Recv(_Start):
     stablehlo_name = "recv"
     operands = ("token...",)
     host_type = 3
-    output_shape: Shape = attribute(  # type: ignore[misc]  # is given by name
-        ShapeAttribute(), stablehlo=None, hlo=None
-    )
+    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)  # type: ignore[misc]  # by name
     missing_rules = {"batch": "every member of a batch gets the one value: no operand is batched"}
 
     def shape(self, *token):
@@ -209,15 +200,14 @@ class RecvDone(_Done):
         return value, None
 
 
-def _send(operand: Any, handle: int, token: Any, is_host_transfer: bool = False) -> Any:
-    context = Send(handle, is_host_transfer)(operand, *optional(token))
-    done = SendDone(handle, is_host_transfer)(context)
+def _send(operand: Any, handle: int, token: Any, to_host: bool = False) -> Any:
+    done = SendDone(handle, to_host)(Send(handle, to_host)(operand, *optional(token)))
     return None if token is None else done
 
 
-def _recv(shape: Shape, handle: int, token: Any, is_host_transfer: bool = False) -> Any:
-    context = Recv(handle, is_host_transfer, output_shape=shape)(*optional(token))
-    done = RecvDone(handle, is_host_transfer)(context)
+def _recv(shape: Shape, handle: int, token: Any, from_host: bool = False) -> Any:
+    context = Recv(handle, from_host, output_shape=shape)(*optional(token))
+    done = RecvDone(handle, from_host)(context)
     return done[0] if token is None else done
 
 
@@ -304,9 +294,8 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
 
 
 def _refusal(name: str, start: str) -> TransformError:
-    advice = (
-        f"Call ops.{start}, to which its context belongs and which waits: XLA splits it in two."
-    )
+    advice = f"Call ops.{start}, to which its context belongs and which waits"
+    advice = f"{advice}: XLA splits it in two."
     return explain(TransformError, name, "it is not built by itself", advice=advice)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.indexing.bounded_windows import clamped_starts
 from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.indexing.indexed_windows import clamped_starts
 from minixla_ops.indexing.scatter import Scatter
 from minixla_ops.indexing.scatter_computations import overwrite
 from minixla_ops.movement.slicing import box, inserted
@@ -26,15 +26,9 @@ from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand
 
 
 class AtStartIndices(Operation):
-    """Base class of the two: start indices are the last operands, and are clamped.
+    """Base class: start indices come last, each clamped to [0, operand size - box size]."""
 
-    Each start index is clamped to [0, operand size - box size] first, so that the box is always
-    inside the operand.
-
-    Attributes:
-        first_start: the index of the first operand that is a start index.
-    """
-
+    #: The index of the first operand that is a start index.
     first_start: ClassVar[int]
 
     def check_starts(self, label: str, operand: Shape, starts: Sequence[Shape]) -> None:
@@ -70,13 +64,11 @@ class AtStartIndices(Operation):
         return super().stablehlo(emit, converted, types, results)
 
 
-def _clamped_box(
-    operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Sequence[int]
-) -> tuple[Any, ...]:
+def _clamped_box(operand: np.ndarray, starts: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
     """The box, clamped, as an index of `operand`."""
-    limits = [whole - size for whole, size in zip(operand.shape, sizes, strict=True)]
-    firsts = [min(max(int(start), 0), limit) for start, limit in zip(starts, limits, strict=True)]
-    return box([(first, first + size) for first, size in zip(firsts, sizes, strict=True)])
+    rows = zip(operand.shape, starts, sizes, strict=True)
+    pairs = [(min(max(int(start), 0), whole - size), size) for whole, start, size in rows]
+    return box([(first, first + size) for first, size in pairs])
 
 
 @register
@@ -130,12 +122,10 @@ class DynamicSlice(AtStartIndices):
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
 
 
-def _dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
+@builds(DynamicSlice)
+def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     starts = _of_one_type(operand_list(start_indices, "dynamic_slice", "start_indices"))
     return DynamicSlice(listed(slice_sizes))(operand, *starts)
-
-
-dynamic_slice = named_like(_dynamic_slice, DynamicSlice)
 
 
 @register
@@ -201,12 +191,10 @@ class DynamicUpdateSlice(AtStartIndices):
         return dynamic_update_slice(operand, update, [0, *starts]), 0
 
 
-def _dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
+@builds(DynamicUpdateSlice)
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     starts = _of_one_type(operand_list(start_indices, "dynamic_update_slice", "start_indices"))
     return DynamicUpdateSlice()(operand, update, *starts)
-
-
-dynamic_update_slice = named_like(_dynamic_update_slice, DynamicUpdateSlice)
 
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:
@@ -218,10 +206,8 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     if not isinstance(shape, Shape) or not shape.element_type.is_integer:
         return list(starts)
     kind = shape.element_type
-    return [
-        splat(start, Shape(kind)) if type(start) is int and holds(kind, start) else start
-        for start in starts
-    ]
+    fitting = [type(start) is int and holds(kind, start) for start in starts]
+    return [splat(s, Shape(kind)) if fits else s for s, fits in zip(starts, fitting, strict=True)]
 
 
 def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:

@@ -9,24 +9,18 @@ from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla_ops.indexing import bounded_windows as gather_scatter
+from minixla_ops.indexing import index_numbers, indexed_windows
 from minixla_ops.indexing.index_numbers import (
     GatherDimensionNumbers,
     NumbersAttribute,
     ScatterDimensionNumbers,
-    batched_numbers,
-    interleaved,
-    outer_place,
-    window_dimensions,
-    without_vectors,
 )
-from minixla_ops.indexing.indexed_windows import IndexedWindows, element_places, window_starts
 from minixla_ops.vocabulary.batch_dimensions import batch_size
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 
 @register
-class Gather(IndexedWindows):
+class Gather(indexed_windows.IndexedWindows):
     """Copies slices of an array, from starts that an array of index vectors gives. XLA: Gather.
 
     out[g..., o...] = operand[start(g) + offset(o)]: g, the result's dimensions that are not in
@@ -67,13 +61,20 @@ class Gather(IndexedWindows):
         operand, start_indices = self.array_shapes([operand, start_indices])
         numbers = self.dimension_numbers
         self.check_numbers(operand, start_indices)
-        self._check_slice(operand)
-        window = [self.slice_sizes[d] for d in window_dimensions(operand.rank, numbers)]
-        at, offset_dims = numbers.index_vector_dim, numbers.offset_dims
-        parts = (start_indices.dimensions, window), (start_indices.dynamic, [False] * len(window))
-        sizes, dynamic = (
-            interleaved(without_vectors(outer, at), inner, offset_dims) for outer, inner in parts
-        )
+        if len(self.slice_sizes) != operand.rank:
+            problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
+            advice = "Give one size for each dimension of the operand, collapsed ones too."
+            self.refuse_attribute("C11", problem, advice)
+        for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
+            if not 0 <= part <= size:
+                problem = f"a slice of size {part} is not within dimension {at} of size {size}"
+                self.refuse_attribute("C12", problem, "0 <= slice size <= operand size must hold.")
+        inner = index_numbers.window_dimensions(operand.rank, numbers)
+        window = [self.slice_sizes[d] for d in inner]
+        at, parts = numbers.index_vector_dim, (start_indices.dimensions, start_indices.dynamic)
+        outer, flags = (index_numbers.without_vectors(each, at) for each in parts)
+        sizes = index_numbers.interleaved(outer, window, numbers.offset_dims)
+        dynamic = index_numbers.interleaved(flags, [False] * len(window), numbers.offset_dims)
         result = Shape(operand.element_type, sizes, dynamic)
         for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
             size = self.slice_sizes[at]
@@ -83,24 +84,14 @@ class Gather(IndexedWindows):
                 self.refuse_attribute("C13", problem, advice)
         return result
 
-    def _check_slice(self, operand: Shape) -> None:
-        if len(self.slice_sizes) != operand.rank:
-            problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
-            advice = "Give one size for each dimension of the operand, collapsed ones too."
-            self.refuse_attribute("C11", problem, advice)
-        for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
-            if not 0 <= part <= size:
-                problem = f"a slice of size {part} is not within dimension {at} of size {size}"
-                self.refuse_attribute("C12", problem, "0 <= slice size <= operand size must hold.")
-
     def reference(self, operand, start_indices):
         numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
-        windows = window_dimensions(operand.ndim, numbers)
+        windows = index_numbers.window_dimensions(operand.ndim, numbers)
         # Dimensions in which no start moves are cut first and then copied in whole rows.
         fixed = [d for d in windows if d not in numbers.start_index_map]
         moving = [d for d in range(operand.ndim) if d not in fixed]
         spread = [d for d in windows if d in moving]
-        outer, starts = window_starts(start_indices, operand.shape, numbers)
+        outer, starts = indexed_windows.window_starts(start_indices, operand.shape, numbers)
         sizes = (*outer, *(slice_sizes[d] for d in spread))
         rows = operand.transpose([*moving, *fixed])
         rows = rows[(..., *(slice(slice_sizes[d]) for d in fixed))]
@@ -110,17 +101,18 @@ class Gather(IndexedWindows):
             gathered = np.broadcast_to(rows, [*sizes, *rows.shape])
         else:
             clamped = {d: np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d]) for d in moving}
-            places = element_places(clamped, spread, slice_sizes)
+            places = indexed_windows.element_places(clamped, spread, slice_sizes)
             gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
-        window_axes = [len(outer) + [*spread, *fixed].index(d) for d in windows]
-        return gathered.transpose(interleaved(range(len(outer)), window_axes, numbers.offset_dims))
+        axes = range(len(outer)), [len(outer) + [*spread, *fixed].index(d) for d in windows]
+        return gathered.transpose(index_numbers.interleaved(*axes, numbers.offset_dims))
 
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands
         shape, numbers = array_shape(operand), self.dimension_numbers
         if not array_shape(cotangents).size:
             return None, None
-        starts = gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes)
+        given = indices, numbers, shape.dimensions, self.slice_sizes
+        starts = indexed_windows.clamped_starts(*given)
         # Clamping keeps the order of single components, but not that of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
         scattered = zeros(shape), starts, cotangents, ops.add, ScatterDimensionNumbers(*numbers)
@@ -134,11 +126,10 @@ class Gather(IndexedWindows):
             size = batch_size(operands, dimensions)
             sizes.insert(operand_at, size if indices_at is None else min(size, 1))
         rank = array_shape(operands[1]).rank - (indices_at is not None)
-        outer = without_vectors(range(rank), numbers.index_vector_dim)
+        outer = index_numbers.without_vectors(range(rank), numbers.index_vector_dim)
         ranks = len(self.slice_sizes), len(numbers.offset_dims) + len(outer)
         wanted = operand_at if indices_at is None else indices_at
-        out = outer_place(numbers, ranks, operand_at, indices_at, wanted or 0)
-        whole = batched_numbers(numbers, operand_at, indices_at, out)
+        whole, out = index_numbers.batched_numbers(numbers, ranks, dimensions, wanted or 0)
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from minixla.core.attributes import Attribute, Integer, Integers, written_fields
 
-
-def _is_equal(self: tuple[Any, ...], other: object) -> bool:
-    return type(self) is type(other) and tuple.__eq__(self, other)
-
-
-def _differs(self: tuple[Any, ...], other: object) -> bool:
-    return not _is_equal(self, other)
+Sizes = Sequence[int]
+Kind = TypeVar("Kind", bound=type)
 
 
+def _told_apart(kind: Kind) -> Kind:
+    """The class, whose objects equal none of another class."""
+    made: Any = kind
+    made.__eq__ = lambda self, other: type(self) is type(other) and tuple.__eq__(self, other)
+    made.__ne__ = lambda self, other: type(self) is not type(other) or tuple.__ne__(self, other)
+    return kind
+
+
+@_told_apart
 class GatherDimensionNumbers(NamedTuple):
     """How Gather's start indices, slices and result belong together.
 
@@ -41,12 +45,8 @@ class GatherDimensionNumbers(NamedTuple):
     operand_batching_dims: Sequence[int] = ()
     start_indices_batching_dims: Sequence[int] = ()
 
-    # Those of the other kind are no equals.
-    __eq__ = _is_equal
-    __ne__ = _differs
-    __hash__ = tuple.__hash__
 
-
+@_told_apart
 class ScatterDimensionNumbers(NamedTuple):
     """How Scatter's operands, indices and updates belong together.
 
@@ -72,11 +72,6 @@ class ScatterDimensionNumbers(NamedTuple):
     operand_batching_dims: Sequence[int] = ()
     scatter_indices_batching_dims: Sequence[int] = ()
 
-    # Those of the other kind are no equals.
-    __eq__ = _is_equal
-    __ne__ = _differs
-    __hash__ = tuple.__hash__
-
 
 IndexNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 
@@ -94,11 +89,8 @@ class NumbersAttribute(Attribute):
     def canonical(self, value: Any) -> IndexNumbers:
         if not isinstance(value, self.kind):
             raise TypeError(f"must be a {self.kind.__name__}, not {value!r}")
-        fields: list[Any] = []
-        for name, given in zip(value._fields, value, strict=True):
-            declared = Integer() if name == "index_vector_dim" else Integers()
-            fields.append(declared.canonical(given))
-        return self.kind(*fields)
+        kinds: Any = {**dict.fromkeys(value._fields, Integers()), "index_vector_dim": Integer()}
+        return self.kind(*[kinds[n].canonical(each) for n, each in value._asdict().items()])
 
     def stablehlo(self, value: IndexNumbers) -> str:
         kind = "gather" if isinstance(value, GatherDimensionNumbers) else "scatter"
@@ -135,9 +127,7 @@ def window_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
     return tuple([dimension for dimension in range(rank) if dimension not in absent])
 
 
-def window_sizes(
-    operand: Sequence[int], updates: Sequence[int], numbers: IndexNumbers
-) -> tuple[int, ...]:
+def window_sizes(operand: Sizes, updates: Sizes, numbers: IndexNumbers) -> tuple[int, ...]:
     """The windows' size in each dimension of an operand, from the sizes of operand and updates."""
     sizes = [1] * len(operand)
     inner = window_dimensions(len(operand), numbers)
@@ -151,25 +141,34 @@ def outer_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
     return tuple([dimension for dimension in range(rank) if dimension not in numbers[0]])
 
 
-def interleaved(
-    outer: Iterable[Any], window: Iterable[Any], window_dims: Sequence[int]
-) -> tuple[Any, ...]:
+def interleaved(outer: Iterable[Any], window: Iterable[Any], window_dims: Sizes) -> tuple[Any, ...]:
     """Something for each dimension: `window`'s at the places `window_dims`, `outer`'s elsewhere."""
-    outer, window = list(outer), list(window)
-    rank = len(outer) + len(window)
-    sources = {True: iter(window), False: iter(outer)}
-    return tuple([next(sources[dimension in window_dims]) for dimension in range(rank)])
+    merged = list(outer)
+    for dimension, each in zip(window_dims, window, strict=True):  # they ascend
+        merged.insert(dimension, each)
+    return tuple(merged)
 
 
 def batched_numbers(
-    numbers: IndexNumbers, operand_at: int | None, indices_at: int | None, outer_at: int
-) -> Any:
-    """The numbers of an operation over a batch, of the same kind, from those of one member.
+    numbers: IndexNumbers, ranks: tuple[int, int], dimensions: Sequence[int | None], wanted: int
+) -> tuple[Any, int]:
+    """The numbers over a batch, and where the result or the updates have it, close to `wanted`.
 
-    The operand and the indices have the batch at `operand_at` and `indices_at`, or None, the result
-    or the updates where `outer_place` says. If only the operand has it, it becomes part of the
+    `ranks` are those of one member's operand, and of its result or updates; the operand and the
+    indices have the batch at `dimensions`. If only the operand has it, it becomes part of the
     windows; if both have it, a pair of batching dimensions.
     """
+    (operand_rank, outer_rank), (operand_at, indices_at) = ranks, dimensions
+    if indices_at is None:
+        assert operand_at is not None
+        places: Sequence[int] = numbers[0]
+        before = sum(each < operand_at for each in window_dimensions(operand_rank, numbers))
+    else:
+        places = outer_dimensions(outer_rank, numbers)
+        before = indices_at - (numbers.index_vector_dim < indices_at)
+    lowest = places[before - 1] + 1 if before else 0
+    highest = places[before] if before < len(places) else outer_rank
+    outer_at = min(max(wanted, lowest), highest)
     window_dims = shifted(numbers[0], outer_at)
     if indices_at is None:
         window_dims = tuple(sorted((*window_dims, outer_at)))
@@ -180,7 +179,8 @@ def batched_numbers(
     (index_vector_dim,) = shifted((numbers.index_vector_dim,), indices_at)
     absent, mapped = (shifted(each, operand_at) for each in numbers[1:3])
     batching = [tuple([pair[side] for pair in pairs]) for side in (0, 1)]
-    return type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching)
+    whole = type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching)
+    return whole, outer_at
 
 
 def shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
@@ -188,31 +188,6 @@ def shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
     if inserted is None:
         return tuple(dimensions)
     return tuple([each + (each >= inserted) for each in dimensions])
-
-
-def outer_place(
-    numbers: IndexNumbers,
-    ranks: tuple[int, int],
-    operand_at: int | None,
-    indices_at: int | None,
-    wanted: int,
-) -> int:
-    """Where the result or the updates may have the batch dimension; as close to `wanted` as can be.
-
-    `numbers` and `ranks` are those of one member: of its operand, and of its result or updates. The
-    operand and the indices have the batch at `operand_at` and `indices_at`, if at all.
-    """
-    operand_rank, outer_rank = ranks
-    if indices_at is None:
-        assert operand_at is not None
-        places: Sequence[int] = numbers[0]
-        before = sum(each < operand_at for each in window_dimensions(operand_rank, numbers))
-    else:
-        places = outer_dimensions(outer_rank, numbers)
-        before = indices_at - (numbers.index_vector_dim < indices_at)
-    lowest = places[before - 1] + 1 if before else 0
-    highest = places[before] if before < len(places) else outer_rank
-    return min(max(wanted, lowest), highest)
 
 
 def _xla_field(name: str, kind: type[IndexNumbers]) -> str:

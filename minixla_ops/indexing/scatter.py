@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Flag, Instance, attribute
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
-from minixla_ops.indexing import bounded_windows
-from minixla_ops.indexing.index_numbers import (
-    NumbersAttribute,
-    ScatterDimensionNumbers,
-    batched_numbers,
-    outer_dimensions,
-    outer_place,
-    window_sizes,
-    without_vectors,
-)
-from minixla_ops.indexing.indexed_windows import IndexedWindows, target_places
+from minixla_ops.indexing import index_numbers, indexed_windows
+from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter_computations import apply_updates, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
-from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
+from minixla_ops.programs.runs_programs import moved_batches
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
 
 
 @register
-class Scatter(IndexedWindows):
+class Scatter(indexed_windows.IndexedWindows):
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter.
 
     results = operands; then, for each index u of the updates, results[start(g) + window(u)] =
@@ -118,19 +110,21 @@ class Scatter(IndexedWindows):
 
     def _check_updates(self, operand: Shape, indices: Shape, updates: Shape) -> None:
         numbers = self.dimension_numbers
-        outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
+        outer = index_numbers.without_vectors(indices.dimensions, numbers.index_vector_dim)
         window_dims = numbers.update_window_dims
         if updates.rank != len(outer) + len(window_dims):
             problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
             advice = "They have a dimension for each one of the indices but index_vector_dim"
             self.refuse("C14", problem, f"{advice}, and for each one in update_window_dims.")
-        for at, size in enumerate(window_sizes(operand.dimensions, updates.dimensions, numbers)):
+        sizes = operand.dimensions, updates.dimensions
+        for at, size in enumerate(index_numbers.window_sizes(*sizes, numbers)):
             inserted = at in numbers.inserted_window_dims or at in numbers.operand_batching_dims
             whole = operand.dimensions[at]
             if size > whole and not inserted:
                 problem = f"windows have size {size} in dimension {at} of size {whole}"
                 self.refuse("C15", problem, "Windows must be no larger than the operand.")
-        for at, size in zip(outer_dimensions(updates.rank, numbers), outer, strict=True):
+        places = index_numbers.outer_dimensions(updates.rank, numbers)
+        for at, size in zip(places, outer, strict=True):
             given = updates.dimensions[at]
             if given != size:
                 problem = f"dimension {at} of the updates has size {given}, not {size}"
@@ -139,9 +133,10 @@ class Scatter(IndexedWindows):
     def reference(self, *arrays):
         operands, indices, updates = split(arrays)
         numbers, sizes = self.dimension_numbers, operands[0].shape
-        windows = window_sizes(sizes, updates[0].shape, numbers)
-        places, inside = target_places(indices, sizes, numbers, windows)
-        order = [*outer_dimensions(updates[0].ndim, numbers), *numbers.update_window_dims]
+        windows = index_numbers.window_sizes(sizes, updates[0].shape, numbers)
+        places, inside = indexed_windows.target_places(indices, sizes, numbers, windows)
+        outer = index_numbers.outer_dimensions(updates[0].ndim, numbers)
+        order = [*outer, *numbers.update_window_dims]
         results = [operand.flatten() for operand in operands]
         values = [update.transpose(order)[inside] for update in updates]
         apply_updates(self.update_computation, results, places[inside], values)
@@ -150,45 +145,40 @@ class Scatter(IndexedWindows):
     def stablehlo(self, emit, operands, shapes, results):
         operand, *_, updates = self.array_shapes(shapes)
         numbers = self.dimension_numbers
-        windows = window_sizes(operand.dimensions, updates.dimensions, numbers)
-        if not self.indices_in_bounds and bounded_windows.may_lie_partly_outside(numbers, windows):
+        windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
+        if not self.indices_in_bounds and indexed_windows.may_lie_partly_outside(numbers, windows):
             function = self._by_elements
         elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
             function = self._with_index_component
         else:
             return super().stablehlo(emit, operands, shapes, results)
-        program = computations.program_of(
-            self, self.update_computation, tuple(shapes), function, "scatter"
-        )
+        given = self.update_computation, tuple(shapes), function, "scatter"
+        program = computations.program_of(self, *given)
         return Call(program).stablehlo(emit, operands, shapes, results)
 
     def _by_elements(self, *values: Any) -> Sequence[Any]:
         """XLA skips windows that lie partly outside: here a frame catches what is outside."""
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
-        windows = window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
-        config, moved = bounded_windows.into_padding(indices, numbers, sizes, windows)
+        windows = index_numbers.window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
+        config, moved = indexed_windows.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
-        results = inside(
-            *[bounded_windows.framed(each, config) for each in operands], moved, *updates
-        )
-        return [bounded_windows.unframed(each, config) for each in as_tuple(results)]
+        framed = [indexed_windows.framed(each, config) for each in operands]
+        results = inside(*framed, moved, *updates)
+        return [indexed_windows.unframed(each, config) for each in as_tuple(results)]
 
     def _with_index_component(self, *values: Any) -> Sequence[Any]:
         """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""
         operands, indices, updates = split(values)
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
-        outer = without_vectors(array_shape(indices).dimensions, at)
-        indexed = ScatterDimensionNumbers(
-            numbers.update_window_dims,
-            (0, *(d + 1 for d in numbers.inserted_window_dims)),
-            (0,),
-            len(outer),
-            tuple([d + 1 for d in numbers.operand_batching_dims]),
-            tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims]),
-        )
+        outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
+        inserted = index_numbers.shifted(numbers.inserted_window_dims, 0)
+        batching = index_numbers.shifted(numbers.operand_batching_dims, 0)
+        along = tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims])
+        parts = (0, *inserted), (0,), len(outer), batching, along
+        indexed = ScatterDimensionNumbers(numbers.update_window_dims, *parts)
         raised = [ops.reshape(each, (1, *sizes)) for each in operands]
         start = zeros(Shape("s32", (*outer, 1)))
         inside = Scatter(indexed, self.update_computation, indices_in_bounds=True)
@@ -207,29 +197,26 @@ class Scatter(IndexedWindows):
         numbers, size = self.dimension_numbers, batch_size(operands, dimensions)
         arrays, indices, updates = split(operands)
         of_arrays, indices_at, of_updates = split(dimensions)
-        operand_at, updates_at = (
-            next((at for at in part if at is not None), 0) for part in (of_arrays, of_updates)
-        )
+        operand_at = next((at for at in of_arrays if at is not None), 0)
+        updates_at = next((at for at in of_updates if at is not None), 0)
         members = member_shapes(operands, dimensions)
         ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
-        updates_at = outer_place(numbers, ranks, operand_at, indices_at, updates_at)
-        rows = (arrays, of_arrays, operand_at), (updates, of_updates, updates_at)
-        arrays, updates = (
-            [move_batch(*each, to, size) for each in zip(part, places, strict=True)]
-            for part, places, to in rows
-        )
-        whole = batched_numbers(numbers, operand_at, indices_at, updates_at)
+        places = operand_at, indices_at
+        whole, updates_at = index_numbers.batched_numbers(numbers, ranks, places, updates_at)
+        arrays = moved_batches(arrays, of_arrays, [operand_at] * len(arrays), size)
+        updates = moved_batches(updates, of_updates, [updates_at] * len(arrays), size)
         is_sorted = self.indices_are_sorted and indices_at is None
         operation = self.replace(dimension_numbers=whole, indices_are_sorted=is_sorted)
         results = operation(*arrays, indices, *updates)
         return results, as_results([operand_at] * len(arrays))
 
 
-def _scatter(
+@builds(Scatter)
+def scatter(
     operands: Any,
     scatter_indices: Any,
     updates: Any,
-    update_computation: Graph | Callable[..., Any],
+    update_computation: computations.Computation,
     dimension_numbers: ScatterDimensionNumbers,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -245,6 +232,3 @@ def _scatter(
     graph = computations.computation_of(update_computation, [*scalars, *scalars], "scatter")
     promises = indices_are_sorted, unique_indices, indices_in_bounds
     return Scatter(dimension_numbers, graph, *promises)(*values)
-
-
-scatter = named_like(_scatter, Scatter)

@@ -11,6 +11,8 @@ from minixla.core.graph import Graph, remembered
 from minixla_ops.programs.computations import MONOIDS, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 
+Arrays = Sequence[np.ndarray]
+
 
 def overwrite(old: Any, update: Any) -> Any:
     """The update computation with which updates replace what was there."""
@@ -19,11 +21,7 @@ def overwrite(old: Any, update: Any) -> Any:
 
 @remembered
 def combination_of(computation: Graph) -> str | None:
-    """What a computation of one old value and one update does.
-
-    What `monoid_of` says, `sub` for old - update, `set` for the update itself, `keep` for the old
-    value, and None for everything else.
-    """
+    """What `monoid_of` says; `sub` for old - update, `set` for the update, `keep` for the old."""
     monoid = monoid_of(computation)
     if monoid is not None:
         return monoid
@@ -39,10 +37,7 @@ def combination_of(computation: Graph) -> str | None:
 
 @remembered
 def separate(computation: Graph) -> tuple[Graph, ...] | None:
-    """A computation of N old values and N updates as N of one each, where the N are independent.
-
-    None where a result reads another's old value or update.
-    """
+    """A computation of N old values and N updates as N of one each, where these are independent."""
     count = len(computation.outputs)
     if count == 1:
         return (computation,)
@@ -63,16 +58,8 @@ def split(values: Sequence[Any]) -> tuple[Sequence[Any], Any, Sequence[Any]]:
     return values[:count], values[count], values[count + 1 :]
 
 
-def apply_updates(
-    computation: Graph,
-    operands: Sequence[np.ndarray],
-    targets: np.ndarray,
-    updates: Sequence[np.ndarray],
-) -> None:
-    """Combines one update for each target with what N flat operands hold there, in place, in order.
-
-    The computation goes from N old values and N updates to N new values.
-    """
+def apply_updates(computation: Graph, operands: Arrays, targets: Any, updates: Arrays) -> None:
+    """Combines an update for each target, in order, with what N flat operands hold, in place."""
     if not len(targets):
         return
     parts = separate(computation)
@@ -84,13 +71,13 @@ def apply_updates(
             _apply_one(part, operand, targets, update)
 
 
-def _apply_one(
-    computation: Graph, operand: np.ndarray, targets: np.ndarray, update: np.ndarray
-) -> None:
-    combination = combination_of(computation)
+def _apply_one(computation: Graph, operand: Any, targets: Any, update: Any) -> None:
+    combination, dtype = combination_of(computation), operand.dtype
+    # NumPy's function is not the operation for types of ml_dtypes and for signs of zeros.
+    is_numpys = dtype.isbuiltin == 1 and (combination not in ("max", "min") or dtype.kind in "biu")
     if combination == "set":
         operand[targets] = update  # of repeated targets NumPy keeps the last
-    elif combination is None or not _is_numpys(combination, operand.dtype):
+    elif combination is None or not is_numpys:
         _apply_in_rounds(computation, [operand], targets, [update])
     elif combination == "sub":
         np.subtract.at(operand, targets, update)
@@ -98,17 +85,7 @@ def _apply_one(
         MONOIDS[combination].ufunc.at(operand, targets, update)
 
 
-def _is_numpys(combination: str, dtype: np.dtype) -> bool:
-    """Whether NumPy's function is the operation: not for types of ml_dtypes and signs of zeros."""
-    return dtype.isbuiltin == 1 and (combination not in ("max", "min") or dtype.kind in "biu")
-
-
-def _apply_in_rounds(
-    computation: Graph,
-    operands: Sequence[np.ndarray],
-    targets: np.ndarray,
-    updates: Sequence[np.ndarray],
-) -> None:
+def _apply_in_rounds(computation: Graph, operands: Arrays, targets: Any, updates: Arrays) -> None:
     """Any computation: first the first update of every target, then the second, and so on."""
     by_target = np.argsort(targets, kind="stable")
     ordered = targets[by_target]
@@ -120,6 +97,6 @@ def _apply_in_rounds(
     for chosen in rounds:
         places = targets[chosen]
         old = [operand[places] for operand in operands]
-        new = apply_elementwise(computation, [*old, *(update[chosen] for update in updates)])
+        new = apply_elementwise(computation, [*old, *[update[chosen] for update in updates]])
         for operand, value in zip(operands, new, strict=True):
             operand[places] = value.astype(operand.dtype, copy=False)

@@ -20,31 +20,15 @@ import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.linear import not_linear, spread
+from minixla.core.linear import instantiate, spread, zeros_like
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.folds.fold_programs import tangents_of_fold
-from minixla_ops.indexing import index_numbers
-from minixla_ops.indexing.bounded_windows import (
-    framed,
-    gather_or_fill,
-    into_padding,
-    may_lie_partly_outside,
-    starts_in_bounds,
-    unframed,
-)
+from minixla_ops.indexing import index_numbers, indexed_windows
 from minixla_ops.indexing.scatter_computations import combination_of, overwrite, separate, split
 from minixla_ops.programs.computations import apply_computation, pulled_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import (
-    array_shape,
-    as_tuple,
-    instantiate,
-    ones_like,
-    splat,
-    zeros,
-    zeros_like,
-)
+from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, ones_like, splat, zeros
 
 if TYPE_CHECKING:
     from minixla_ops.indexing.scatter import Scatter
@@ -65,9 +49,8 @@ class _Places:
         self.outer = index_numbers.outer_dimensions(len(self.update_dimensions), self.numbers)
         has_one_window = math.prod([self.update_dimensions[d] for d in self.outer]) == 1
         self.is_unique = operation.unique_indices or has_one_window
-        self.windows = index_numbers.window_sizes(
-            self.dimensions, self.update_dimensions, self.numbers
-        )
+        sizes = self.dimensions, self.update_dimensions
+        self.windows = index_numbers.window_sizes(*sizes, self.numbers)
 
     def write(self, operands: Any, updates: Any, computation: Graph | Callable[..., Any]) -> Any:
         """A scatter to these places."""
@@ -85,15 +68,18 @@ class _Places:
         numbers = index_numbers.GatherDimensionNumbers(*self.numbers)
         if self.in_bounds:
             return ops.gather(value, self.indices, numbers, self.windows, self.is_sorted)
-        return gather_or_fill(value, self.indices, numbers, self.windows, 0, self.is_sorted)
+        given = numbers, self.windows, 0, self.is_sorted
+        return indexed_windows.gather_or_fill(value, self.indices, *given)
 
     def inside(self) -> Any:
         """Which updates go somewhere: a mask like the updates; None where all do."""
         if self.in_bounds:
             return None
-        if 0 in self.dimensions or may_lie_partly_outside(self.numbers, self.windows):
+        is_split = indexed_windows.may_lie_partly_outside(self.numbers, self.windows)
+        if 0 in self.dimensions or is_split:
             return self.read(splat(True, Shape("pred", self.dimensions)))
-        mask = starts_in_bounds(self.indices, self.numbers, self.dimensions, self.windows)
+        given = self.numbers, self.dimensions, self.windows
+        mask = indexed_windows.starts_in_bounds(self.indices, *given)
         return None if mask is None else self._spread(mask)
 
     def last(self) -> Any:
@@ -216,19 +202,9 @@ def scatter_jvp(operation: Scatter, primals: Values, tangents: Values, results: 
 
 
 def scatter_pull(
-    operation: Scatter,
-    cotangents: Values,
-    operands: Values,
-    results: Values | None,
-    wanted: Sequence[bool],
+    operation: Scatter, cotangents: Values, operands: Values, results: Values | None, wanted: Values
 ) -> list[Any]:
-    """The wanted ones of the cotangents of all 2 N + 1 operands.
-
-    Where `results` is None, the scatter is transposed: it must be linear in what is wanted.
-
-    Raises:
-        DerivativeError: it is not.
-    """
+    """The wanted ones of the cotangents of all 2 N + 1 operands; transposed without `results`."""
     places = _Places(operation, operands)
     computation, parts = places.computation, _parts_of(places, operands, results)
     (arrays, _, updates), (of_arrays, _, of_updates) = split(operands), split(wanted)
@@ -238,7 +214,7 @@ def scatter_pull(
             part.is_linear_in(pair[1]) for part, pair in zip(parts, pairs, strict=True) if any(pair)
         )
         if not is_linear:
-            raise not_linear(operation, f"update_computation {computation.name}")
+            raise operation.not_linear(f"update_computation {computation.name}")
     if parts is None:
         found = _general_pull(places, computation, cotangents, arrays, updates)
     else:
@@ -249,12 +225,10 @@ def scatter_pull(
 
 def _general_pull(
     places: _Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
-) -> list[tuple[Any, Any]]:
-    """The cotangents of N operands and N updates, for any update computation."""
-    given = [
-        instantiate(cotangent, operand) if has_tangent(operand) else None
-        for cotangent, operand in zip(cotangents, operands, strict=True)
-    ]
+) -> list[Any]:
+    """The cotangents of N operands and N updates, in pairs, for any update computation."""
+    pairs = zip(cotangents, operands, strict=True)
+    given = [instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs]
     if not places.is_unique:
         return _pull_in_sequence(places, computation, given, operands, updates)
     old = [places.read(operand) for operand in operands]
@@ -275,10 +249,7 @@ def _general_pull(
 
 
 def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> list[Any]:
-    """The pullback of a computation of 2 N scalars, applied to 2 N arrays element by element.
-
-    None stands for zero among the N cotangents, and among the 2 N that are returned.
-    """
+    """The pullback of a computation of 2 N scalars, applied to 2 N arrays element by element."""
     shapes = tuple(map(array_shape, arguments))
 
     def elementwise(*values: Any) -> list[Any]:
@@ -291,7 +262,7 @@ def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> l
 
 def _pull_in_sequence(
     places: _Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
-) -> list[tuple[Any, Any]]:
+) -> list[Any]:
     """`_general_pull` where an element may be updated twice: one window at a time."""
     if 0 in places.update_dimensions or 0 in places.dimensions:
         return [(cotangent, None) for cotangent in cotangents]
@@ -300,7 +271,8 @@ def _pull_in_sequence(
     sizes = [places.update_dimensions[each] for each in order]
     config, indices = None, places.indices
     if not places.in_bounds:
-        config, indices = into_padding(indices, places.numbers, places.dimensions, windows)
+        given = places.numbers, places.dimensions, windows
+        config, indices = indexed_windows.into_padding(indices, *given)
     columns = _start_columns(places, indices, sizes[: len(outer)])
     rank, count = len(columns), len(operands)
     is_pulled = tuple([cotangent is not None for cotangent in cotangents])
@@ -325,7 +297,7 @@ def _pull_in_sequence(
         return [*pulled[count:], *written(running, compress(pulled[:count], is_pulled), starts)]
 
     def loop(step: Callable[..., Any], inputs: Values, arrays: Iterable[Any]) -> Values:
-        carries = [framed(each, config) for each in arrays]
+        carries = [indexed_windows.framed(each, config) for each in arrays]
         rows = [array_shape(each).without_dimension(0) for each in inputs]
         shapes, name = (*rows, *map(array_shape, carries)), step.__name__
         given = step, shapes, "scatter", name
@@ -336,7 +308,8 @@ def _pull_in_sequence(
     rows = [ops.reshape(each, (math.prod(sizes[: len(outer)]), *windows)) for each in rows]
     old = loop(forwards, [*columns, *rows], operands)[:count]
     found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
-    of_operands = spread(is_pulled, [unframed(each, config) for each in found[count:]])
+    pulled = [indexed_windows.unframed(each, config) for each in found[count:]]
+    of_operands = spread(is_pulled, pulled)
     back, inside = [order.index(each) for each in sorted(order)], places.inside()
     return [
         (None, None)

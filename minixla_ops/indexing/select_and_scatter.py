@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-import minixla_ops as ops
 from minixla.core.attributes import Instance, Integers, attribute
-from minixla.core.builders import named_like
-from minixla.core.derived import batched_graph, jvp_graph
+from minixla.core.builders import builds
 from minixla.core.graph import Graph
-from minixla.core.linear import linear_jvp, not_linear
-from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
-from minixla_ops.folds.reduce_window import select_and_gather
-from minixla_ops.folds.window_programs import scatter_to_selected
+from minixla_ops.folds.reduce_window import scatter_to_selected, select_and_gather
 from minixla_ops.indexing.scatter_computations import apply_updates
-from minixla_ops.programs.call import Call
-from minixla_ops.programs.computations import (
-    check_computation,
-    computation_of,
-    monoid_of,
-    program_of,
-    pulled_program,
-    sum_over,
-)
+from minixla_ops.programs import computations
+from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, member_shapes
+from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
@@ -44,7 +32,7 @@ _MOST_ELEMENTS = 25
 
 
 @register
-class SelectAndScatter(sliding_windows.Windowed):
+class SelectAndScatter(Composed, sliding_windows.Windowed):
     """Combines values into an array where a sliding window's selected elements are.
 
     For each position of the window one element of `operand` is selected: the first stays while
@@ -105,8 +93,9 @@ class SelectAndScatter(sliding_windows.Windowed):
         scalar = Shape(operand.element_type)
         if init_value is not scalar:
             self.refuse("C5", f"init_value is {init_value}", f"It must be {scalar}.")
-        check_computation(self, "C6", "select", self.select, (scalar, scalar), (Shape("pred"),))
-        check_computation(self, "C7", "scatter", self.scatter, (scalar, scalar), (scalar,))
+        check, both = computations.check_computation, (scalar, scalar)
+        check(self, "C6", "select", self.select, both, [Shape("pred")])
+        check(self, "C7", "scatter", self.scatter, both, [scalar])
         return operand
 
     def reference(self, operand, source, init_value):
@@ -124,57 +113,43 @@ class SelectAndScatter(sliding_windows.Windowed):
     def stablehlo(self, emit, operands, shapes, results):
         is_native = self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS
         if emit.platform == "tpu":
-            is_native = self._fits_tpus(shapes[0])
-        if is_native:
-            return super().stablehlo(emit, operands, shapes, results)
-        program = self.program(tuple(shapes))
-        return Call(program).stablehlo(emit, operands, shapes, results)
+            # XLA has code there for numbers of 16 and 32 bits, and windows along all but two.
+            sizes = zip(self.window_dimensions, self.window_strides, strict=True)
+            is_native = sum(each == (1, 1) for each in sizes) > 1
+            is_native &= shapes[0].element_type.bits in (16, 32)
+        rule = Operation if is_native else Composed
+        return rule.stablehlo(self, emit, operands, shapes, results)
 
-    def _fits_tpus(self, operand: Any) -> bool:
-        """Whether XLA:TPU has code: for numbers of 16 or 32 bits, and windows along all but two."""
-        sizes = zip(self.window_dimensions, self.window_strides, strict=True)
-        return sum(each == (1, 1) for each in sizes) > 1 and operand.element_type.bits in (16, 32)
-
-    def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
-        """The operation as a program of others, kept with its computation `scatter`."""
-        function = partial(scatter_to_selected, self.select, self.scatter, self.window)
-        return program_of(self, self.scatter, shapes, function, self.builder_name)
+    def composition(self, *operands):
+        return scatter_to_selected(self.select, self.scatter, self.window, *operands)
 
     def jvp(self, primals, tangents, results):
-        if monoid_of(self.scatter) == "add":
-            # Which elements are selected is piecewise constant in the operand.
-            if tangents[1] is None and tangents[2] is None:
-                return None
-            return linear_jvp(self, primals, [None, *tangents[1:]])
-        program = self.program(tuple(map(shape_of, primals)))
-        derived = jvp_graph(program, tuple([tangent is not None for tangent in tangents]))
-        given = [tangent for tangent in tangents if tangent is not None]
-        outcome = ops.call(derived.graph, *primals, *given)
-        return outcome[1] if derived.active_outputs[0] else None
+        if computations.monoid_of(self.scatter) != "add":
+            return super().jvp(primals, tangents, results)
+        # Which elements are selected is piecewise constant in the operand.
+        if tangents[1] is None and tangents[2] is None:
+            return None
+        return Operation.jvp(self, primals, [None, *tangents[1:]], results)
 
     def transpose(self, cotangents, operands, linear):
-        if monoid_of(self.scatter) != "add":
-            raise not_linear(self, f"{self.scatter.name}: it is linear only where it sums")
+        if computations.monoid_of(self.scatter) != "add":
+            raise self.not_linear(f"{self.scatter.name}: it is linear only where it sums")
         of_source = of_initial = None
         if linear[1]:
             of_source = select_and_gather(cotangents, operands[0], self.select, self.window)
         if linear[2]:
-            of_initial = sum_over(cotangents, range(array_shape(cotangents).rank))
+            of_initial = computations.sum_over(cotangents, range(array_shape(cotangents).rank))
         return None, of_source, of_initial
 
     def vjp(self, cotangents, operands, results, active):
-        if monoid_of(self.scatter) == "add":
+        if computations.monoid_of(self.scatter) == "add":
             return self.transpose(cotangents, operands, active)
-        program = self.program(tuple(map(shape_of, operands)))
-        return pulled_program(program, operands, [cotangents], active)
+        program = composed_program(self, tuple(map(shape_of, operands)))
+        return computations.pulled_program(program, operands, [cotangents], active)
 
     def batch(self, operands, dimensions):
         if dimensions[2] is not None:
-            program = self.program(member_shapes(operands, dimensions))
-            size = batch_size(operands, dimensions)
-            batched = batched_graph(program, tuple(dimensions), size)
-            (result,) = ops.call(batched.graph, *operands)
-            return result, batched.dimensions[0]
+            return super().batch(operands, dimensions)
         (operand, source), at = align_batches(operands[:2], dimensions[:2])
         window = self.window.inserted(at)
         record = SelectAndScatter(self.select, *window[:3], self.scatter)
@@ -184,43 +159,35 @@ class SelectAndScatter(sliding_windows.Windowed):
 def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window) -> np.ndarray:
     """For each position the number of the window's selected element; -1 where there is none."""
     present = window.present(operand.shape)
-    view = sliding_windows.window_view(
-        sliding_windows.padded_base(operand, np.zeros((), operand.dtype), window), window
-    )
-    best: Any = None
+    base = sliding_windows.padded_base(operand, np.zeros((), operand.dtype), window)
+    view = sliding_windows.window_view(base, window)
+    best = view[(..., *[0] * operand.ndim)]
     chosen = np.full(window.positions(operand.shape), -1)
     for number, (here, index) in enumerate(zip(present, np.ndindex(*window.sizes), strict=True)):
         element = view[(..., *index)]
-        taken = here
-        if best is not None:
-            stays = apply_elementwise(select, [best, element])[0]
-            taken = here & ~(stays & (chosen >= 0))
-        best = element if best is None else np.where(taken, element, best)
+        stays = apply_elementwise(select, [best, element])[0]
+        taken = here & ~(stays & (chosen >= 0))
+        best = np.where(taken, element, best)
         chosen = np.where(taken, number, chosen)
     return chosen
 
 
-def _select_and_scatter(
+@builds(SelectAndScatter)
+def select_and_scatter(
     operand: Any,
-    select: Graph | Callable[..., Any],
+    select: computations.Computation,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Sequence[Sequence[int]],
     source: Any,
     init_value: Any,
-    scatter: Graph | Callable[..., Any],
+    scatter: computations.Computation,
 ) -> Any:
     name = "select_and_scatter"
     (shape,) = SelectAndScatter.array_shapes([shape_of(operand, name)])
     scalars = [Shape(shape.element_type)] * 2
     (initial,) = initial_values([shape], [init_value])
-    window = sliding_windows.resolve_window(
-        shape.dimensions, window_dimensions, window_strides, padding
-    )
-    record = SelectAndScatter(
-        computation_of(select, scalars, name), *window[:3], computation_of(scatter, scalars, name)
-    )
-    return record(operand, source, initial)
-
-
-select_and_scatter = named_like(_select_and_scatter, SelectAndScatter)
+    given = window_dimensions, window_strides, padding
+    window = sliding_windows.resolve_window(shape.dimensions, *given)
+    graphs = [computations.computation_of(each, scalars, name) for each in (select, scatter)]
+    return SelectAndScatter(graphs[0], *window[:3], graphs[1])(operand, source, initial)

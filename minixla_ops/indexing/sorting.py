@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
-from minixla.core.builders import builder, named_like
+from minixla.core.builders import builder, builds
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
@@ -22,12 +22,11 @@ from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.movement.slicing import slice_in_dim
 from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.computations import Computation
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
-
-_PRED, _S32 = Shape("pred"), Shape("s32")
 
 
 @register
@@ -79,14 +78,13 @@ class Sort(Operation):
             problem = f"there is no dimension {self.dimension}"
             advice = f"dimension must be in [0, {shapes[0].rank}), or -1 for the last."
             self.refuse_attribute("C2", problem, advice)
-        computations.check_computation(
-            self, "C3", "comparator", self.comparator, _parameters(shapes), [_PRED]
-        )
+        given = "comparator", self.comparator, _parameters(shapes), [Shape("pred")]
+        computations.check_computation(self, "C3", *given)
         return as_results(shapes)
 
     def reference(self, *operands):
         rows = [np.moveaxis(operand, self.dimension, -1) for operand in operands]
-        order = order_by_key(rows, self.comparator)
+        order = _order_by_key(rows, self.comparator)
         if order is None:
             order = order_by_merging(rows, self.comparator)
         taken = [np.take_along_axis(row, order, -1) for row in rows]
@@ -98,9 +96,7 @@ class Sort(Operation):
         # XLA:CPU sorts by std::sort, which reads outside of its array where the comparator is no
         # strict weak order; std::stable_sort does not.
         key = key_of(self.comparator)
-        is_safe = key is not None and (
-            key.in_total_order or not shapes[key.operand].element_type.is_inexact
-        )
+        is_safe = key and (key.in_total_order or not shapes[key.operand].element_type.is_inexact)
         record = self if is_safe else self.replace(is_stable=True)
         return Operation.stablehlo(record, emit, operands, shapes, results)
 
@@ -118,11 +114,9 @@ class Sort(Operation):
         return results, as_results([at] * len(operands))
 
 
-def _sort(
-    operands: Any,
-    comparator: Graph | Callable[..., Any],
-    dimension: int = -1,
-    is_stable: bool = False,
+@builds(Sort)
+def sort(
+    operands: Any, comparator: Computation, dimension: int = -1, is_stable: bool = False
 ) -> Any:
     values = as_sequence(operands)
     shapes = Sort.array_shapes([shape_of(value, "sort") for value in values])
@@ -132,22 +126,19 @@ def _sort(
     return Sort(graph, dimension, is_stable)(*values)
 
 
-sort = named_like(_sort, Sort)
-
-
 def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     return tuple([scalar for shape in shapes for scalar in [Shape(shape.element_type)] * 2])
 
 
+@remembered
 def _with_positions(comparator: Graph) -> Graph:
     """The comparator where one more operand, of s32, is sorted along."""
-    shapes = (*comparator.input_shapes, _S32, _S32)
 
     def compare(*scalars: Any) -> Any:
         return evaluate_graph(comparator, scalars[:-2])
 
-    given = compare, shapes, "sort", comparator.name
-    return comparator.remembered("with_positions", closed_graph, *given)
+    shapes = (*comparator.input_shapes, *[Shape("s32")] * 2)
+    return closed_graph(compare, shapes, "sort", comparator.name)
 
 
 def _taken(operand: Any, indices: Any, dimension: int) -> Any:
@@ -195,10 +186,9 @@ def _converted(value: Any, kind: ElementType) -> Any:
     own = array_shape(value).element_type
     if own is kind:
         return value
-    convert = (
-        ops.convert_element_type if own.is_integer and kind.is_integer else ops.bitcast_convert_type
-    )
-    return convert(value, kind)
+    if own.is_integer and kind.is_integer:
+        return ops.convert_element_type(value, kind)
+    return ops.bitcast_convert_type(value, kind)
 
 
 class Key(NamedTuple):
@@ -225,7 +215,7 @@ def key_of(comparator: Graph) -> Key | None:
     return Key(left // 2, (only.op.direction == "GT") != (left > right), only.op.total_order)
 
 
-def order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray | None:
+def _order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray | None:
     """The stable order of each row, where NumPy knows it; else None."""
     key = key_of(comparator)
     if key is None:
@@ -244,12 +234,9 @@ def order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray | 
 
 
 def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray:
-    """The stable order of each row, by merging runs of growing width, all runs at once.
-
-    The elements of every second run find their places in the run before it by binary search: in
-    front of the first element that they come before. Whatever the comparator, this ends, and gives
-    a permutation.
-    """
+    """The stable order of each row by merging runs; some permutation whatever the comparator is."""
+    # Elements of every second run, all at once, find their places in the run before it by binary
+    # search: in front of the first element that they come before.
     size = rows[0].shape[-1]
     count = math.prod(rows[0].shape[:-1])  # -1 cannot be told where size is 0
     flat = [row.reshape(count, size) for row in rows]
@@ -264,9 +251,7 @@ def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarra
         high = np.full_like(low, width)
         for _ in range(width.bit_length()):
             middle = np.minimum((low + high) // 2, width - 1)
-            pairs = [
-                (row[:, late], np.take_along_axis(row, starts + middle, -1)) for row in ordered
-            ]
+            pairs = [[r[:, late], np.take_along_axis(r, starts + middle, -1)] for r in ordered]
             (is_before,) = apply_elementwise(comparator, [each for pair in pairs for each in pair])
             is_open = low < high
             high = np.where(is_open & is_before, middle, high)

@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Enumeration, Integers, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
@@ -108,8 +107,8 @@ class Fft(Operation):
             return (zeros(shape),)
         if self.fft_type == "RFFT":
             weights = _multiplicities(array_shape(cotangents), lengths[-1])
-            return (fft(conjugate(cotangents) / weights, "IRFFT", lengths) * prod(lengths),)
-        found = fft(cotangents, "RFFT", lengths)
+            return (ops.fft(conjugate(cotangents) / weights, "IRFFT", lengths) * prod(lengths),)
+        found = ops.fft(cotangents, "RFFT", lengths)
         return (conjugate(found) * _multiplicities(shape, lengths[-1]) / prod(lengths),)
 
     def batch(self, operands, dimensions):
@@ -135,10 +134,7 @@ def _one_after_the_other(shape: Shape, fft_length: tuple[int, ...]) -> Graph:
     first = shape.rank - len(fft_length)
 
     def function(operand: Any) -> Any:
-        moved = fft(move_dimension(operand, last, first), "IFFT", fft_length[:-1])
-        return fft(move_dimension(moved, first, last), "IRFFT", fft_length[-1:])
+        moved = ops.fft(move_dimension(operand, last, first), "IFFT", fft_length[:-1])
+        return ops.fft(move_dimension(moved, first, last), "IRFFT", fft_length[-1:])
 
     return kept_program(function, [shape], "fft")
-
-
-fft = builder(Fft)

@@ -14,12 +14,8 @@ LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 
 
 def lapack_layout(rank: int, batch: int) -> tuple[int, ...]:
-    """The layout of a stack of arrays of a rank <= 2, each column-major, fastest dimension first.
-
-    The `batch` dimensions in front are row-major.
-    """
-    arrays = tuple(range(batch, batch + rank))
-    return (*arrays, *reversed(range(batch)))
+    """The layout of a row-major stack of column-major arrays, fastest dimension first."""
+    return (*range(batch, batch + rank), *reversed(range(batch)))
 
 
 def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]) -> str:
@@ -51,10 +47,7 @@ def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]
 def lapack_call(
     emit: Any, routine: str, operands: Sequence[str], shapes: Any, results: Any, **options: str
 ) -> Sequence[str]:
-    """Writes a call, of stacks of matrices, and returns the names of its results.
-
-    `routine` is without the letter of the element type, `options` are letters.
-    """
+    """Writes a call, of stacks of matrices; `routine` is without the letter of the element type."""
     target = f"lapack_{LETTERS[shapes[0].element_type.name]}{routine}_ffi"
     emit.foreign_call(target)
     given = ", ".join([f"{name} = {ord(letter)} : ui8" for name, letter in options.items()])

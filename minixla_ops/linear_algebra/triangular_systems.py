@@ -10,8 +10,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Enumeration, attribute
-from minixla.core.builders import builder
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -20,11 +19,9 @@ from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.lapack_calls import lapack_call
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.programs.compositions import kept_program
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, move_dimension
+from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.casting import cast, emit_converted, widened
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, full_like, zeros
-
-_F32 = ELEMENT_TYPES["f32"]
 
 
 class MatrixOperation(Operation):
@@ -34,10 +31,12 @@ class MatrixOperation(Operation):
 
     Attributes:
         lapack_name: the routine of LAPACK that computes it.
+        lapack_options(): the attributes as the routine's letters.
         has_info: whether that says for each matrix if there is no result.
     """
 
     lapack_name: ClassVar[str]
+    lapack_options = GIVEN
     has_info: ClassVar[bool] = False
 
     def check_matrix(self, a: Shape) -> None:
@@ -51,7 +50,7 @@ class MatrixOperation(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         (result,) = self.array_shapes(results)
-        wide = _F32 if result.element_type.bits < 32 else result.element_type
+        wide = F32 if result.element_type.bits < 32 else result.element_type
         wides = [shape.with_element_type(wide) for shape in self.array_shapes(shapes)]
         names = emit_converted(emit, operands, shapes, wides)
         found = [result.with_element_type(wide)]
@@ -63,10 +62,6 @@ class MatrixOperation(Operation):
         else:
             names = super().stablehlo(emit, names, wides, found)
         return emit.expand(_finished(self, result.element_type, tuple(found)), names)
-
-    def lapack_options(self) -> dict[str, str]:
-        """The attributes as the routine's letters."""
-        raise self.lacks("lapack_options")
 
     def finish(self, result: Any) -> Any:
         """The result, of what StableHLO's operation gives."""
@@ -152,12 +147,9 @@ class Cholesky(MatrixOperation):
     def reference(self, a):
         kind = element_type(a.dtype)
         wide = cast(a, widened(kind, in_double=True))
-        if not self.lower:
-            wide = wide.swapaxes(-1, -2).conj()
-        factor = _cholesky(wide)
-        if not self.lower:
-            factor = factor.swapaxes(-1, -2).conj()
-        return cast(factor, kind)
+        if self.lower:
+            return cast(_cholesky(wide), kind)
+        return cast(_cholesky(wide.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj(), kind)
 
     def finish(self, result):
         return _triangle(result, self.lower)
@@ -170,12 +162,12 @@ class Cholesky(MatrixOperation):
         # "Differentiation of the Cholesky decomposition", 2016).
         turned = "NO_TRANSPOSE" if self.lower else "ADJOINT"
         factor, half = _applied(results, turned), _half(_applied(tangents[0], turned))
-        inner = triangular_solve(factor, half + _applied(half, "ADJOINT"), True, True)
-        inner = triangular_solve(factor, inner, False, True, False, "ADJOINT")
+        inner = ops.triangular_solve(factor, half + _applied(half, "ADJOINT"), True, True)
+        inner = ops.triangular_solve(factor, inner, False, True, False, "ADJOINT")
         return _applied(_product(factor, _half(inner)), turned)
 
     def batch(self, operands, dimensions):
-        return self(move_dimension(operands[0], dimensions[0], 0)), 0
+        return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
 
 
 def _half(value: Any) -> Any:
@@ -294,17 +286,11 @@ class TriangularSolve(MatrixOperation):
         return of_a, of_b if active[1] else None
 
     def batch(self, operands, dimensions):
-        (a, b), (a_at, b_at), size = operands, dimensions, batch_size(operands, dimensions)
+        (a, b), (a_at, b_at) = operands, dimensions
         if a_at is not None:
-            return self(move_dimension(a, a_at, 0), move_batch(b, b_at, 0, size)), 0
+            return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
         # More columns, or rows, for the same matrix.
-        at = array_shape(a).rank - (0 if self.left_side else 2)
-        b = move_dimension(b, b_at, at)
-        sizes = array_shape(b).dimensions
-        first = len(sizes) - (2 if self.left_side else 3)
-        merged = sizes[first] * sizes[first + 1]
-        joined = ops.reshape(b, (*sizes[:first], merged, *sizes[first + 2 :]))
-        return ops.reshape(self(a, joined), sizes), at
-
-
-cholesky, triangular_solve = map(builder, (Cholesky, TriangularSolve))
+        at = array_shape(a).rank - (1 if self.left_side else 2)
+        merged = batch_dimensions.merge_dimension(b, b_at, at)
+        size = array_shape(b).dimensions[b_at]
+        return batch_dimensions.split_dimension(self(a, merged), at, size), at

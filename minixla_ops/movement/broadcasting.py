@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Field, Integers, attribute
-from minixla.core.builders import builder, named_like
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -29,8 +28,7 @@ def broadcast_operands(
     """The operands of a binary builder, broadcast to a common shape as XLA does (rule B).
 
     Equal shapes and scalars need nothing; equal ranks stretch dimensions of size 1; other ranks
-    need `broadcast_dimensions`, which says for each dimension of the lower-rank operand which
-    dimension of the other it is. Else there is a ShapeError (B1, E1 ... E9 of the rules).
+    need `broadcast_dimensions`. Else there is a ShapeError (B1, E1 ... E9 of the rules).
     """
     left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
     if broadcast_dimensions is not None:
@@ -66,14 +64,12 @@ def broadcast_operands(
             raise reject(label, problem, "Sizes must be equal or one of them 1.")
         # Not the larger: against size 0 the degenerate side gives way.
         sizes[at] = other if one == 1 else one
-    every = range(higher.rank)
-    both = [
-        value if shape.dimensions == tuple(sizes) else broadcast_in_dim(value, sizes, dimensions)
-        for value, shape, dimensions in (
-            (lhs, left, mapping if lower is left else every),
-            (rhs, right, mapping if lower is right else every),
-        )
-    ]
+    both = []
+    for value, shape in ((lhs, left), (rhs, right)):
+        if shape.dimensions != tuple(sizes):
+            places = mapping if shape is lower else range(higher.rank)
+            value = ops.broadcast_in_dim(value, sizes, places)
+        both.append(value)
     return tuple(common_sizes(*both))
 
 
@@ -164,11 +160,8 @@ class BroadcastInDim(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         dims = ", ".join(map(str, self.broadcast_dimensions))
-        return written(
-            emit,
-            f"stablehlo.broadcast_in_dim {operands[0]}, dims = [{dims}]"
-            f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}",
-        )
+        text = f"stablehlo.broadcast_in_dim {operands[0]}, dims = [{dims}]"
+        return written(emit, text, shapes, results[0])
 
     def hlo(self, emit, operands, shapes, result):
         # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.
@@ -198,33 +191,25 @@ class BroadcastInDim(Operation):
         size = batch_size(operands, dimensions)
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
         mapping = (0, *[dimension + 1 for dimension in self.broadcast_dimensions])
-        return broadcast_in_dim(operand, (size, *self.out_dim_size), mapping), 0
+        return ops.broadcast_in_dim(operand, (size, *self.out_dim_size), mapping), 0
 
-
-def broadcast_in_dim(
-    operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
-) -> Any:
-    """BroadcastInDim; a constant stays one, and dynamic sizes are kept."""
-    operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
-    is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
-    if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
-        return _broadcast_constant(operation, operand)
-    if not shape_of(operand, operation.builder_name).is_dynamic:
-        return operation(operand)
-    # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
-    return on_bounds(operation, operand, operation.broadcast_dimensions)
-
-
-broadcast_in_dim = named_like(broadcast_in_dim, BroadcastInDim)
-
-
-def _broadcast_constant(operation: BroadcastInDim, operand: Any) -> Any:
-    # One repeated value stays one repeated value: no instruction but a constant is needed.
-    given = array_shape(operand)
-    shape: Any = operation.infer((given,))
-    array = host_array(operand, given, operation.builder_name)
-    value = array[(0,) * array.ndim] if array.size else 0
-    return current_trace().lift(splat(value, shape))
+    @staticmethod
+    def build(
+        operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
+    ) -> Any:
+        operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
+        is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
+        if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
+            # One repeated value stays one repeated value: no instruction but a constant is needed.
+            given = array_shape(operand)
+            shape: Any = operation.infer((given,))
+            array = host_array(operand, given, operation.builder_name)
+            value = array[(0,) * array.ndim] if array.size else 0
+            return current_trace().lift(splat(value, shape))
+        if not shape_of(operand, operation.builder_name).is_dynamic:
+            return operation(operand)
+        # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
+        return on_bounds(operation, operand, operation.broadcast_dimensions)
 
 
 @register
@@ -268,6 +253,3 @@ class Broadcast(Operation):
 
     def batch(self, operands, dimensions):
         return self(*operands), dimensions[0] + len(self.broadcast_sizes)
-
-
-broadcast = builder(Broadcast)

@@ -10,10 +10,9 @@ from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import current_trace
-from minixla_ops.vocabulary.shorthand import written
 
 
 @register
@@ -93,11 +92,6 @@ class Iota(Operation):
             counted = np.arange(sizes[at]).astype(self.output_shape.dtype)
         return np.broadcast_to(counted.reshape(-1, *[1] * (len(sizes) - 1 - at)), sizes)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        text = f"stablehlo.iota dim = {self.iota_dimension} : {results[0].stablehlo}"
-        return written(emit, text)
 
-
-constant = builder(Constant)
 iota = builder(Iota, output_shape="shape")
 fill_role("constant", Constant)

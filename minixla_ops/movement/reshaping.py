@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Field, Integers, attribute
-from minixla.core.builders import builder, named_like
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -58,16 +58,31 @@ class Reshape(Operation):
         return operand.reshape(self.dimensions)
 
     def stablehlo(self, emit, operands, shapes, results):
-        types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
-        return written(emit, f"stablehlo.reshape {operands[0]} : {types}")
+        return written(emit, f"stablehlo.reshape {operands[0]}", shapes, results[0])
 
     def transpose(self, cotangents, operands, linear):
-        return (reshape(cotangents, array_shape(operands[0]).dimensions),)
+        return (ops.reshape(cotangents, array_shape(operands[0]).dimensions),)
 
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
-        return reshape(operand, (size, *self.dimensions)), 0
+        return ops.reshape(operand, (size, *self.dimensions)), 0
+
+    @staticmethod
+    def build(operand: Any, dimensions: Sequence[int]) -> Any:
+        operation = Reshape(listed(dimensions))
+        shape: Any = shape_of(operand, operation.builder_name)
+        if not shape.is_dynamic:
+            return operation(operand)
+        kept = _kept_dimensions(shape, operation.dimensions)
+        if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
+            operation.refuse(
+                "D1",
+                f"a dynamic dimension is split or merged, of operand {shape}",
+                "Keep dynamic dimensions whole, with the same sizes before or after them, or say "
+                "what their sizes are with dynamic_reshape.",
+            )
+        return on_bounds(operation, operand, kept)
 
 
 def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | None]:
@@ -81,26 +96,6 @@ def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | No
                 break
             kept[source] = target
     return kept
-
-
-def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
-    """Reshape; dynamic sizes are kept."""
-    operation = Reshape(listed(dimensions))
-    shape: Any = shape_of(operand, operation.builder_name)
-    if not shape.is_dynamic:
-        return operation(operand)
-    kept = _kept_dimensions(shape, operation.dimensions)
-    if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
-        operation.refuse(
-            "D1",
-            f"a dynamic dimension is split or merged, of operand {shape}",
-            "Keep dynamic dimensions whole, with the same sizes before or after them, or say what "
-            "their sizes are with dynamic_reshape.",
-        )
-    return on_bounds(operation, operand, kept)
-
-
-reshape = named_like(reshape, Reshape)
 
 
 @register
@@ -140,15 +135,15 @@ class Transpose(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         text = f"stablehlo.transpose {operands[0]}, dims = {list(self.permutation)}"
-        return written(emit, f"{text} : ({shapes[0].stablehlo}) -> {results[0].stablehlo}")
+        return written(emit, text, shapes, results[0])
 
     def transpose(self, cotangents, operands, linear):
         order = sorted(range(len(self.permutation)), key=self.permutation.__getitem__)
-        return (transpose(cotangents, order),)
+        return (ops.transpose(cotangents, order),)
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
+        return ops.transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
 
 
 def _shifted(dimensions: Sequence[int], at: int) -> tuple[int, ...]:
@@ -194,7 +189,7 @@ class Rev(Operation):
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return rev(operands[0], _shifted(self.dimensions, at)), at
+        return ops.rev(operands[0], _shifted(self.dimensions, at)), at
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:
@@ -210,7 +205,7 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
         problem = "(C1) the shape does not hold the elements of the operand"
         advice = "The number of elements and their type must stay the same."
     else:
-        result = reshape(operand, shape.dimensions)
+        result = ops.reshape(operand, shape.dimensions)
         if array_shape(result) is shape:
             return result
         problem = f"(C2) the result is {shape_of(result)}"
@@ -239,8 +234,4 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
         raise explain(AttributeValueError, "collapse", problem, shown, advice)
     sizes = shape.dimensions
     merged = (*sizes[:first], math.prod(sizes[first:last]), *sizes[last:])
-    return reshape(operand, merged if run else sizes)
-
-
-transpose = builder(Transpose)
-rev = builder(Rev)
+    return ops.reshape(operand, merged if run else sizes)

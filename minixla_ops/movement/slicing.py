@@ -1,21 +1,28 @@
-"""Slice: boxes cut out of arrays."""
+"""Parts of arrays: Slice cuts boxes out, Pad puts a value around and between, ConcatInDim joins."""
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import attributes as kinds
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import builder
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.operation import Operation, register
+from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.vocabulary.shorthand import array_shape, splat, written
+from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
+from minixla_ops.programs.computations import sum_over
+from minixla_ops.vocabulary.batch_dimensions import align_batches, move_batch
+from minixla_ops.vocabulary.casting import emit_widened
+from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros_like
+
+Triples = tuple[tuple[int, int, int], ...]
 
 
 @register
@@ -90,8 +97,7 @@ class Slice(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         ranges = ", ".join([f"{start}:{limit}:{stride}" for start, limit, stride in self._ranges()])
-        types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
-        return written(emit, f"stablehlo.slice {operands[0]} [{ranges}] : {types}")
+        return written(emit, f"stablehlo.slice {operands[0]} [{ranges}]", shapes, results[0])
 
     def hlo_attributes(self, shapes):
         return {"slice": tuple([f"[{one}:{other}:{by}]" for one, other, by in self._ranges()])}
@@ -110,7 +116,7 @@ class Slice(Operation):
         at = dimensions[0] or 0
         size = array_shape(operands[0]).dimensions[at]
         pairs = zip(self.values.values(), (0, size, 1), strict=True)
-        return slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
+        return ops.slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
 
 
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = 1) -> Any:
@@ -128,12 +134,12 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
         advice = f"dimension must be in [0, {len(sizes)}); a scalar has no dimension."
         raise explain(AttributeValueError, "slice_in_dim", problem, [f"operand {shape}"], advice)
     starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
-    return slice(operand, tuple(starts), tuple(limits), tuple(strides))
+    return ops.slice(operand, tuple(starts), tuple(limits), tuple(strides))
 
 
 def box(ranges: Iterable[Sequence[int]]) -> tuple[Any, ...]:
     """The index of a NumPy array for a box: (start, limit[, stride]) of each dimension."""
-    return (..., *[builtins.slice(*each) for each in ranges])
+    return (..., *[slice(*each) for each in ranges])
 
 
 def inserted(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
@@ -141,4 +147,181 @@ def inserted(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...
     return (*values[:position], value, *values[position:])
 
 
-slice = builder(Slice)
+@register
+class Pad(Operation):
+    """Puts a value around and between the elements, or takes edges away. XLA: Pad.
+
+    In each dimension `interior` values are put between neighbours, then `low` before the first and
+    `high` after the last element; a negative `low` or `high` removes that many instead.
+
+    Args:
+        operand: an array.
+        padding_value: a scalar of the same element type.
+        padding_config: for each dimension (low, high, interior).
+
+    Returns:
+        An array of the operand's element type.
+
+    Checks:
+        (C1) padding_value is a scalar of the operand's element type.
+        (C2) one triple for each dimension.
+        (C3) interior paddings are >= 0.
+        (C4) no size of the result is negative.
+    """
+
+    stablehlo_name = "pad"
+    operands = "operand", "padding_value"
+    padding_config: Triples = attribute(kinds.Sequence(Integers()))
+    linear_operands = (0, 1)
+    dynamic_operands = (0,)
+
+    def shape(self, operand, padding_value):
+        operand, padding_value = self.array_shapes([operand, padding_value])
+        config = self.padding_config
+        if padding_value is not Shape(operand.element_type):
+            problem = f"padding_value is not a scalar of type {operand.element_type}"
+            self.refuse("C1", problem, "Give a scalar of the operand's element type.")
+        if len(config) != operand.rank or any(len(each) != 3 for each in config):
+            problem = f"padding_config is not {operand.rank} triples"
+            self.refuse_attribute("C2", problem, "Give (low, high, interior) for each dimension.")
+        sizes = []
+        for at, (size, (low, high, interior)) in enumerate(
+            zip(operand.dimensions, config, strict=True)
+        ):
+            if interior < 0:
+                problem = f"the interior padding of dimension {at} is negative"
+                advice = "Only edges can be removed; take every n-th element with slice."
+                self.refuse_attribute("C3", problem, advice)
+            sizes.append(low + size + max(size - 1, 0) * interior + high)
+            if sizes[-1] < 0:
+                problem = f"dimension {at} would have size {sizes[-1]}"
+                self.refuse_attribute("C4", problem, "No more can be removed than there is.")
+        return Shape(operand.element_type, sizes, operand.dynamic)
+
+    def reference(self, operand, padding_value):
+        spread, inside, kept = [], [], []
+        for size, (low, high, interior) in zip(operand.shape, self.padding_config, strict=True):
+            first, dilated = max(low, 0), size + max(size - 1, 0) * interior
+            spread.append(first + dilated + max(high, 0))
+            inside.append((first, first + dilated, interior + 1))
+            kept.append((max(-low, 0), spread[-1] - max(-high, 0)))
+        result = np.full(spread, padding_value, operand.dtype)
+        result[box(inside)] = operand
+        return result[box(kept)]
+
+    def stablehlo(self, emit, operands, shapes, results):
+        low, high, interior = ([each[k] for each in self.padding_config] for k in range(3))
+        config = f"low = {low}, high = {high}, interior = {interior}"
+        return written(emit, f"stablehlo.pad {', '.join(operands)}, {config}", shapes, results[0])
+
+    def hlo(self, emit, operands, shapes, result):
+        if not self.padding_config:  # HLO's notation has no pad of a scalar
+            return emit.instruction("copy", operands[:1], result)
+        padding = "x".join(["_".join(map(str, each)) for each in self.padding_config])
+        return emit.instruction("pad", operands, result, padding=padding)
+
+    def transpose(self, cotangents, operands, linear):
+        whole, config = array_shape(operands[0]), self.padding_config
+        of_operand = None
+        if linear[0]:  # zero where an edge was removed
+            edges = tuple([(-low, -high, 0) for low, high, _ in config])
+            inside = ops.pad(cotangents, splat(0, Shape(whole.element_type)), edges)
+            sizes, strides = array_shape(inside).dimensions, [each[2] + 1 for each in config]
+            of_operand = ops.slice(inside, (0,) * whole.rank, sizes, strides)
+        if not linear[1]:
+            return of_operand, None
+        # Not two sums' difference, as elsewhere: it cancels, and is NaN where both are infinite.
+        padding = ops.select(_is_padding(whole, config), cotangents, zeros_like(cotangents))
+        return of_operand, sum_over(padding, range(whole.rank))
+
+    def batch(self, operands, dimensions):
+        (operand, padding_value), (at, value_at) = operands, dimensions
+        if value_at is None:
+            return ops.pad(operand, padding_value, inserted(self.padding_config, at, (0, 0, 0))), at
+        (size,) = array_shape(padding_value).dimensions
+        operand, config = move_batch(operand, at, 0, size), ((0, 0, 0), *self.padding_config)
+        whole = array_shape(operand)
+        padded = ops.pad(operand, splat(0, Shape(whole.element_type)), config)
+        values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
+        return ops.select(_is_padding(whole, config), values, padded), 0
+
+
+def _is_padding(operand: Shape, padding_config: Triples) -> Any:
+    """A mask, where a result of `pad` has the padding value."""
+    inside = splat(False, Shape("pred", operand.dimensions))
+    return ops.pad(inside, splat(True, Shape("pred")), padding_config)
+
+
+@register
+class ConcatInDim(Operation):
+    """Joins arrays along one dimension, in the given order. XLA: ConcatInDim.
+
+    Args:
+        operands: one array or more, of equal element type and of equal sizes but for `dimension`.
+        dimension: the dimension to join along.
+
+    Returns:
+        An array whose size in that dimension is the sum of theirs.
+
+    Checks:
+        (C1) at least one operand.
+        (C2) dimension is one of the operands' dimensions; scalars have none.
+        (C3) operands have equal element types, ranks and, but for `dimension`, sizes.
+    """
+
+    hlo_name = "concatenate"
+    stablehlo_name = "concatenate"
+    operands = ("operands...",)
+    dimension: int = attribute(kinds.Dimension(), hlo="dimensions")
+    linear_operands = dynamic_operands = EVERY_OPERAND
+
+    def shape(self, *operands):
+        shapes, at = self.array_shapes(operands), self.dimension
+        if not shapes:
+            self.refuse("C1", "no operand was given", "Give one array or more.")
+        first = shapes[0]
+        if not 0 <= at < first.rank:
+            problem = f"dimension {at} is no dimension of operands of rank {first.rank}"
+            scalars = "Scalars cannot be joined: give each a dimension of size 1 with reshape."
+            advice = f"It must be in [0, {first.rank})." if first.rank else scalars
+            self.refuse_attribute("C2", problem, advice)
+
+        def rest(shape: Shape) -> tuple[Any, ...]:
+            sizes = shape.dimensions
+            return shape.element_type, shape.rank, sizes[:at], sizes[at + 1 :]
+
+        for index, shape in enumerate(shapes):
+            if rest(shape) != rest(first):
+                advice = "Element types, ranks and all sizes but the joined one must be equal."
+                self.refuse("C3", f"operand {index} does not fit operand 0", advice)
+        sizes = list(first.dimensions)
+        sizes[at] = sum(shape.dimensions[at] for shape in shapes)
+        dynamic = map(any, zip(*[shape.dynamic for shape in shapes], strict=True))
+        return Shape(first.element_type, sizes, dynamic)
+
+    def reference(self, *operands):
+        # Where one is dynamic, the others may be longer in a dimension that is not joined.
+        least = np.min([each.shape for each in operands], axis=0)
+        kept = [np.s_[:size] for size in least]
+        kept[self.dimension] = np.s_[:]
+        return np.concatenate([each[tuple(kept)] for each in operands], self.dimension)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        # XLA:CPU ends the process where it joins arrays of 2-bit integers.
+        if emit.platform == "cpu" and results[0].element_type.bits == 2:  # type: ignore[union-attr]  # an array
+            return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def transpose(self, cotangents, operands, linear):
+        at = self.dimension
+        if array_shape(cotangents).dynamic[at]:
+            return dynamic_parts(cotangents, operands, linear, at)
+        ends = [0, *accumulate([array_shape(each).dimensions[at] for each in operands])]
+        return [
+            ops.slice_in_dim(cotangents, start, limit, at) if wanted else None
+            for (start, limit), wanted in zip(pairwise(ends), linear, strict=True)
+        ]
+
+    def batch(self, operands, dimensions):
+        aligned, at = align_batches(operands, dimensions)
+        return ops.concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at

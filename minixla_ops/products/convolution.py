@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Integer, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
-from minixla.core.builders import named_like
-from minixla.core.element_types import ElementType, element_type
+from minixla.core.builders import builds
+from minixla.core.element_types import element_type
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import api_boundary
@@ -32,24 +32,11 @@ from minixla_ops.products.convolution_dimensions import (
 from minixla_ops.products.convolution_lowering import cpu_program, product_of_parts
 from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
-from minixla_ops.products.product import (
-    PRECISION,
-    PREFERRED_TYPE,
-    Precision,
-    Precisions,
-    Product,
-    in_common_type,
-    is_too_narrow,
-)
+from minixla_ops.products.product import PRECISION, PREFERRED_TYPE, Product, in_common_type
 from minixla_ops.programs.call import Call
-from minixla_ops.vocabulary.batch_dimensions import (
-    batch_by_loop,
-    batch_size,
-    merge_dimension,
-    split_dimension,
-)
-from minixla_ops.vocabulary.casting import emit_converted, emit_widened
-from minixla_ops.vocabulary.shorthand import array_shape, listed
+from minixla_ops.vocabulary.batch_dimensions import batch_size, merge_dimension, split_dimension
+from minixla_ops.vocabulary.casting import emit_converted
+from minixla_ops.vocabulary.shorthand import array_shape, listed, written
 
 # The reference copies windows out in blocks of about this many elements.
 _BLOCK = 1 << 24
@@ -126,8 +113,8 @@ class ConvGeneralDilated(Product):
     )
     feature_group_count: int = attribute(GroupCount(1), default=1)
     batch_group_count: int = attribute(GroupCount(1), default=1)
-    precision_config: Precision | None = PRECISION
-    preferred_element_type: ElementType | None = PREFERRED_TYPE
+    precision_config: Any = PRECISION
+    preferred_element_type: Any = PREFERRED_TYPE
 
     def window(self, kernel: Sequence[int]) -> sliding_windows.Window:
         """The window, which the kernel's sizes complete."""
@@ -147,17 +134,10 @@ class ConvGeneralDilated(Product):
         kind = self.result_type(lhs, rhs)
         self._check_roles(lhs, rhs)
         window = self.window(rhs.dimensions)
-        named = {
-            "window_strides": window.strides,
-            "lhs_dilation": window.base_dilations,
-            "rhs_dilation": window.window_dilations,
-            "padding": window.padding,
-            "window_reversal": self.window_reversal,
-            "the kernel's size": window.sizes,
-        }
-        sliding_windows.check_entries(
-            self, named, len(window.sizes), "spatial dimensions", ("C5", "C6")
-        )
+        lists = "window_strides", "lhs_dilation", "rhs_dilation", "padding", "window_reversal"
+        named = {**{name: self.values[name] for name in lists}, "the kernel's size": window.sizes}
+        given = named, len(window.sizes), "spatial dimensions", ("C5", "C6")
+        sliding_windows.check_entries(self, *given)
         self._check_groups(lhs, rhs)
         base = sliding_windows.sizes_at(lhs, numbers.input_spatial_dimensions)
         batch = lhs.dimensions[numbers.input_batch_dimension] // self.batch_group_count
@@ -173,9 +153,8 @@ class ConvGeneralDilated(Product):
         for name in ("lhs", "rhs", "output"):
             given = getattr(self.dimension_numbers, name)
             if sorted(given) != list(range(lhs.rank)):
-                problem = (
-                    f"dimension_numbers must give each dimension of {name} one role, not {given}"
-                )
+                problem = f"dimension_numbers must give each dimension of {name} one role"
+                problem = f"{problem}, not {given}"
                 advice = f"Name each of the dimensions 0 to {lhs.rank - 1} once."
                 self.refuse_attribute("C4", problem, advice)
 
@@ -212,11 +191,8 @@ class ConvGeneralDilated(Product):
         product = _grouped_product(windows, kernel, *groups, result_type)
         return product.transpose(np.argsort(numbers.output))
 
-    def stablehlo(self, emit, operands, shapes, results):
-        if emit.platform == "cpu" and is_too_narrow(shapes):
-            return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
-        lhs, rhs = self.array_shapes(shapes)
-        (result,) = self.array_shapes(results)
+    def write(self, emit, operands, shapes, results):
+        lhs, rhs, result = *self.array_shapes(shapes), *self.array_shapes(results)
         if emit.platform == "cpu":
             program = cpu_program(self, lhs, rhs, result)
             if program is not None:
@@ -227,12 +203,9 @@ class ConvGeneralDilated(Product):
         own = result
         if result.element_type.is_complex:
             own = result.with_element_type(result.element_type.real)
-        name = emit.name()
-        emit.line(
-            f"{name} = stablehlo.convolution({', '.join(operands)}) {self._attributes_text} : "
-            f"({lhs.stablehlo}, {rhs.stablehlo}) -> {own.stablehlo}"
-        )
-        return emit_converted(emit, [name], [own], [result])
+        text = f"stablehlo.convolution({', '.join(operands)}) {self._attributes_text}"
+        names = written(emit, text, shapes, own)
+        return emit_converted(emit, names, [own], [result])
 
     @cached_property
     def _attributes_text(self) -> str:
@@ -246,10 +219,10 @@ class ConvGeneralDilated(Product):
                 f"rhs_dilate = {list(self.rhs_dilation)}, "
                 f"reverse = {list(self.window_reversal)}".lower()
             )
-        precision = self.precision_config
-        others = f", precision_config = {Precisions().stablehlo(precision)}" if precision else ""
+        precision, told = self.precision_config, self._written(0)
+        others = f", precision_config = {told['precision_config']}" if precision else ""
         return (
-            f"dim_numbers = {ConvolutionDimensions().stablehlo(self.dimension_numbers)}, "
+            f"dim_numbers = {told['dimension_numbers']}, "
             f"window = {{{window}}} {{batch_group_count = {self.batch_group_count} : i64, "
             f"feature_group_count = {self.feature_group_count} : i64{others}}}"
         )
@@ -268,16 +241,11 @@ class ConvGeneralDilated(Product):
         own, numbers = shapes[index], self.dimension_numbers
         if own.size == 0 or shapes[2].size == 0:
             return None
-        spatial = (
-            numbers.input_spatial_dimensions,
-            numbers.kernel_spatial_dimensions,
-            numbers.output_spatial_dimensions,
-        )
+        spatial = [roles[2:] for roles in (numbers.lhs, numbers.rhs, numbers.output)]
         steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
-        dilated = [
-            map(sliding_windows.dilated_size, sliding_windows.sizes_at(shape, at), step)
-            for shape, at, step in zip(shapes, spatial, steps, strict=True)
-        ]
+        sizes = map(sliding_windows.sizes_at, shapes, spatial)
+        pairs = zip(sizes, steps, strict=True)
+        dilated = [map(sliding_windows.dilated_size, *pair) for pair in pairs]
         extents: Any = zip(*dilated, self.padding, strict=True)
         rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
         return convert(rule(cotangent, operands[1 - index], extents), own.element_type)
@@ -285,23 +253,15 @@ class ConvGeneralDilated(Product):
     def _cotangent_of_lhs(self, cotangent: Any, kernel: Any, extents: _Extents) -> Any:
         numbers, groups = self.dimension_numbers, self.group_count
         outputs, batches = numbers.kernel_output_feature_dimension, self.batch_group_count
-        padding = tuple(
-            [(window - low - 1, base + low - out) for base, window, out, (low, _) in extents]
-        )
+        padding = [(window - low - 1, base + low - out) for base, window, out, (low, _) in extents]
         if groups > 1:  # the kernel's groups of output features become groups of input features
             kernel = split_dimension(kernel, outputs, groups)
             kernel = merge_dimension(kernel, outputs, numbers.kernel_input_feature_dimension)
         kernel = self._reversed(kernel, [not flag for flag in self.window_reversal])
         roles = numbers.output, _swapped(numbers.rhs), numbers.lhs
-        result = self(
-            *in_common_type(cotangent, kernel),
-            **self._unreversed(roles),
-            window_strides=self.lhs_dilation,
-            padding=padding,
-            lhs_dilation=self.window_strides,
-            feature_group_count=groups,
-            batch_group_count=1,
-        )
+        steps = {"window_strides": self.lhs_dilation, "lhs_dilation": self.window_strides}
+        counts = {"feature_group_count": groups, "batch_group_count": 1}
+        result = self._of_roles(cotangent, kernel, roles, padding, **steps, **counts)
         if batches > 1:
             features = numbers.input_feature_dimension
             result = split_dimension(result, features, batches)
@@ -310,27 +270,20 @@ class ConvGeneralDilated(Product):
 
     def _cotangent_of_rhs(self, cotangent: Any, lhs: Any, extents: _Extents) -> Any:
         numbers = self.dimension_numbers
-        padding = tuple(
-            [(low, out + window - 1 - base - low) for base, window, out, (low, _) in extents]
-        )
+        padding = [(low, out + window - 1 - base - low) for base, window, out, (low, _) in extents]
         roles = map(_swapped, (numbers.lhs, numbers.output, numbers.rhs))
-        result = self(
-            *in_common_type(lhs, cotangent),
-            **self._unreversed(roles),
-            window_strides=self.rhs_dilation,
-            padding=padding,
-            rhs_dilation=self.window_strides,
-            feature_group_count=self.batch_group_count,
-            batch_group_count=self.feature_group_count,
-        )
+        steps = {"window_strides": self.rhs_dilation, "rhs_dilation": self.window_strides}
+        groups, batch_groups = self.feature_group_count, self.batch_group_count
+        counts = {"feature_group_count": batch_groups, "batch_group_count": groups}
+        result = self._of_roles(lhs, cotangent, roles, padding, **steps, **counts)
         return self._reversed(result, self.window_reversal)
 
-    def _unreversed(self, roles: Iterable[Sequence[int]]) -> dict[str, Any]:
-        return {
-            "dimension_numbers": ConvolutionDimensionNumbers.of(*roles),
-            "preferred_element_type": None,
-            "window_reversal": (False,) * len(self.padding),
-        }
+    def _of_roles(self, lhs: Any, rhs: Any, roles: Any, padding: Any, **changed: Any) -> Any:
+        """The operation, of other roles and not reversed, on operands of types that may differ."""
+        numbers, reversal = ConvolutionDimensionNumbers.of(*roles), (False,) * len(padding)
+        changed |= {"dimension_numbers": numbers, "window_reversal": reversal}
+        changed |= {"padding": tuple(padding), "preferred_element_type": None}
+        return self(*in_common_type(lhs, rhs), **changed)
 
     def _reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
         marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)
@@ -340,7 +293,7 @@ class ConvGeneralDilated(Product):
     def batch(self, operands, dimensions):
         size, numbers = batch_size(operands, dimensions), self.dimension_numbers
         if size == 0:
-            return batch_by_loop(self, operands, dimensions)
+            return super().batch(operands, dimensions)
         (lhs, rhs), (lhs_at, rhs_at) = operands, dimensions
         feature, outputs = numbers.output_feature_dimension, numbers.kernel_output_feature_dimension
         if rhs_at is None:
@@ -369,10 +322,7 @@ def _swapped(dimensions: Sequence[int]) -> tuple[int, ...]:
 
 
 def _merge_below_groups(value: Any, source: int, destination: int, groups: int) -> Any:
-    """Merges the batch dimension `source` into `destination`, whose groups stay outermost.
-
-    `destination` is counted without the batch dimension.
-    """
+    """`merge_dimension` into a dimension of groups, which stay outermost."""
     if groups == 1:
         return merge_dimension(value, source, destination)
     value = split_dimension(value, destination + (source <= destination), groups)
@@ -381,11 +331,7 @@ def _merge_below_groups(value: Any, source: int, destination: int, groups: int) 
 
 
 def _grouped_product(
-    windows: np.ndarray,
-    kernel: np.ndarray,
-    feature_groups: int,
-    batch_groups: int,
-    result_type: ElementType,
+    windows: np.ndarray, kernel: np.ndarray, feature_groups: int, batch_groups: int, result: Any
 ) -> np.ndarray:
     """Products of windows with a kernel, group by group; one of the two counts of groups is 1.
 
@@ -399,7 +345,7 @@ def _grouped_product(
     cut = windows.reshape(batch_groups, batch, feature_groups, features, *windows.shape[2:])
     weights = kernel.reshape(batch_groups, feature_groups, outputs, features, *kernel.shape[2:])
     inner = (*range(4 + count, 4 + 2 * count), 3), (*range(4, 4 + count), 3)
-    product = DotGeneral(DotDimensionNumbers(*inner, (0, 2), (0, 1)), None, result_type)
+    product = DotGeneral(DotDimensionNumbers(*inner, (0, 2), (0, 1)), None, result)
     # In blocks along the batch or the first positions, whichever there are more of.
     axis = 4 if count and cut.shape[4] > batch else 1
     blocks = np.array_split(cut, max(1, min(cut.shape[axis], cut.size // _BLOCK)), axis)
@@ -409,9 +355,7 @@ def _grouped_product(
     return moved.reshape(batch, kernel.shape[0], *windows.shape[2 : 2 + count])
 
 
-# The builders: the most general, and four without some of its parameters.
-
-
+@builds(ConvGeneralDilated)
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -426,7 +370,6 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     window_reversal: Sequence[bool] | None = None,
 ) -> Any:
-    """See ConvGeneralDilated, whose documentation this function gets."""
     strides = listed(window_strides)
     count = len(strides) if isinstance(strides, tuple) else 0
     if dimension_numbers is None:
@@ -434,21 +377,15 @@ def conv_general_dilated(
         rank = shape.rank if isinstance(shape, Shape) else 2
         dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
     is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
-    attributes: tuple[Any, ...] = (
-        strides,
-        ((0, 0),) * count if is_named else padding,
-        *[(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)],
-        (False,) * count if window_reversal is None else window_reversal,
-        *(dimension_numbers, feature_group_count, batch_group_count),
-        *(precision_config, preferred_element_type),
-    )
-    operation = ConvGeneralDilated(*attributes)
+    pairs = ((0, 0),) * count if is_named else padding
+    steps = [(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)]
+    reversal = (False,) * count if window_reversal is None else window_reversal
+    others = feature_group_count, batch_group_count, precision_config, preferred_element_type
+    given: Any = (strides, pairs, *steps, reversal, dimension_numbers, *others)
+    operation = ConvGeneralDilated(*given)
     if is_named:
         operation = _padded(operation, padding, shape_of(lhs), shape_of(rhs))
     return operation(lhs, rhs)
-
-
-named_like(conv_general_dilated, ConvGeneralDilated)
 
 
 @api_boundary

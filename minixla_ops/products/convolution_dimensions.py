@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from minixla.core.attributes import Attribute, Integer, Integers
 from minixla.core.errors import AttributeValueError, explain
 
 _LIST, _NUMBER = Integers(), Integer()
+Dimensions = Sequence[int]
+Letters = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,8 @@ class ConvolutionDimensionNumbers:
                 raise explain(AttributeValueError, type(self).__name__, problem, given) from None
 
     @classmethod
-    def of(
-        cls, lhs: Sequence[int], rhs: Sequence[int], output: Sequence[int]
-    ) -> ConvolutionDimensionNumbers:
-        """The numbers from JAX's three lists.
-
-        They are batch, feature and spatial dimensions of lhs and of the result, and output feature,
-        input feature and spatial dimensions of rhs.
-        """
+    def of(cls, lhs: Dimensions, rhs: Dimensions, output: Dimensions) -> Self:
+        """The numbers from JAX's three lists, which `lhs`, `rhs` and `output` give again."""
         lists: Any = (lhs, rhs, output)
         data, (outputs, inputs, spatial), result = (
             (first, second, tuple(others)) for first, second, *others in lists
@@ -58,15 +54,13 @@ class ConvolutionDimensionNumbers:
         return cls(*data, inputs, outputs, spatial, *result)
 
     @classmethod
-    def default(cls, rank: int) -> ConvolutionDimensionNumbers:
+    def default(cls, rank: int) -> Self:
         """Batch, feature, spatial; output features, input features, spatial; as lhs."""
         order = tuple(range(rank))
         return cls.of(order, order, order)
 
     @classmethod
-    def from_letters(
-        cls, lhs: Sequence[str], rhs: Sequence[str], output: Sequence[str]
-    ) -> ConvolutionDimensionNumbers:
+    def from_letters(cls, lhs: Letters, rhs: Letters, output: Letters) -> Self:
         """The numbers from JAX's `NHWC`, `HWIO`, `NHWC`, or HLO's `b01f`, `01io`, `b01f`.
 
         Raises:
@@ -82,50 +76,38 @@ class ConvolutionDimensionNumbers:
     @property
     def lhs(self) -> tuple[int, ...]:
         """Batch, feature and spatial dimensions of lhs."""
-        return (
-            self.input_batch_dimension,
-            self.input_feature_dimension,
-            *self.input_spatial_dimensions,
-        )
+        spatial = self.input_spatial_dimensions
+        return self.input_batch_dimension, self.input_feature_dimension, *spatial
 
     @property
     def rhs(self) -> tuple[int, ...]:
         """Output feature, input feature and spatial dimensions of rhs."""
-        return (
-            self.kernel_output_feature_dimension,
-            self.kernel_input_feature_dimension,
-            *self.kernel_spatial_dimensions,
-        )
+        spatial = self.kernel_spatial_dimensions
+        return self.kernel_output_feature_dimension, self.kernel_input_feature_dimension, *spatial
 
     @property
     def output(self) -> tuple[int, ...]:
         """Batch, feature and spatial dimensions of the result."""
-        return (
-            self.output_batch_dimension,
-            self.output_feature_dimension,
-            *self.output_spatial_dimensions,
-        )
+        spatial = self.output_spatial_dimensions
+        return self.output_batch_dimension, self.output_feature_dimension, *spatial
 
     @property
     def labels(self) -> tuple[list[str], list[str], list[str]]:
-        """For each dimension of lhs, rhs and the result its role: b, f, i, o or a spatial index.
-
-        What has none is `?`.
-        """
-        return (_labels(self.lhs, "bf"), _labels(self.rhs, "oi"), _labels(self.output, "bf"))
+        """The role of each dimension of lhs, rhs and output: b, f, i, o, a spatial index, or ?."""
+        return _labels(self.lhs, "bf"), _labels(self.rhs, "oi"), _labels(self.output, "bf")
 
     def __str__(self) -> str:
         lhs, rhs, output = map("".join, self.labels)
         return f"{lhs}_{rhs}->{output}"
 
 
-def _labels(dimensions: Sequence[int], letters: str) -> list[str]:
+def _labels(dimensions: Dimensions, letters: str) -> list[str]:
     roles = [*letters, *map(str, range(len(dimensions) - 2))]
     by_dimension = dict(zip(dimensions, roles, strict=True))
     return [by_dimension.get(dimension, "?") for dimension in range(len(dimensions))]
 
 
-def _positions(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _positions(letters: Letters, wanted: Letters) -> list[int]:
     """Where each of the wanted letters is; they are all there are."""
     if sorted(letters) != sorted(wanted) or len(set(letters)) != len(letters):
         raise ValueError(f"{letters!r} must have each of the letters {', '.join(wanted)} once")
@@ -136,7 +118,6 @@ class ConvolutionDimensions(Attribute):
     """ConvolutionDimensionNumbers, JAX's triple of strings or of lists, or HLO's labels."""
 
     is_ambiguous = False
-
     description = (
         "ConvolutionDimensionNumbers, three strings such as ('NHWC', 'HWIO', 'NHWC'), "
         "or HLO's labels such as 'b01f_01io->b01f'"
@@ -166,5 +147,4 @@ class ConvolutionDimensions(Attribute):
         return ConvolutionDimensionNumbers.from_letters(*texts)
 
     def hlo(self, value: ConvolutionDimensionNumbers) -> str:
-        """`b01f_01io->b01f`."""
         return str(value)

@@ -35,6 +35,7 @@ _MOST_GROUPS = 32
 _FEWEST_FEATURES = 8
 
 Form = Callable[[Any, Any, Any, Shape], Any]
+Places = dict[int, int]
 
 
 @lru_cache(maxsize=1024)
@@ -117,32 +118,24 @@ def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> A
     sizes += result.dimensions[feature + 1 :]
     spatial = [each + (each > feature) for each in numbers.output_spatial_dimensions]
     kept = [each for each in range(len(sizes)) if each != feature + 1]
+    steps = {feature + 1: 1, **dict(zip(spatial, it.window_strides, strict=True))}
     total = None
     for element, at, offsets in _elements(kernel, it):
         places = dict(zip([feature + 1, *spatial], [at, *offsets], strict=True))
-        steps = dict(zip(spatial, it.window_strides, strict=True))
-        part = _strided(
-            base, places, {feature + 1: 1, **steps}, {**dict(enumerate(sizes)), feature + 1: 1}
-        )
+        part = _strided(base, places, steps, {**dict(enumerate(sizes)), feature + 1: 1})
         part = ops.broadcast_in_dim(ops.reshape(part, [sizes[each] for each in kept]), sizes, kept)
         weight = ops.reshape(element, sizes[feature : feature + 2])
-        total = add_cotangents(
-            total, part * ops.broadcast_in_dim(weight, sizes, [feature, feature + 1])
-        )
+        weight = ops.broadcast_in_dim(weight, sizes, [feature, feature + 1])
+        total = add_cotangents(total, part * weight)
     return convert(ops.reshape(total, result.dimensions), result.element_type)
 
 
 def _elements(kernel: Any, it: ConvGeneralDilated) -> Iterator[tuple[Any, int, list[int]]]:
-    """For each element of a kernel [outputs, features, *sizes] its part in the sum.
-
-    The weights of all outputs, the input feature, and where in lhs the part begins.
-    """
+    """Of each element of a kernel the weights of all outputs, the feature, and where lhs begins."""
     outputs, *sizes = array_shape(kernel).dimensions
     for feature, *index in itertools.product(*map(range, sizes)):
-        stored = [
-            size - 1 - i if flag else i
-            for size, i, flag in zip(sizes[1:], index, it.window_reversal, strict=True)
-        ]
+        triples = zip(sizes[1:], index, it.window_reversal, strict=True)
+        stored = [size - 1 - i if flag else i for size, i, flag in triples]
         limits = [outputs, feature + 1, *[each + 1 for each in stored]]
         offsets = [i * step for i, step in zip(index, it.rhs_dilation, strict=True)]
         yield ops.slice(kernel, [0, feature, *stored], limits), feature, offsets
@@ -171,11 +164,10 @@ def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shap
         columns.append(ops.reshape(sum_over(part * kernel, summed), (1, outputs)))
     joined = ops.concat_in_dim(columns, 0)
     # [*positions, outputs] in the order of the result, whose batch has one member.
-    sizes = [*positions, outputs, 1]
-    where = [*numbers.output_spatial_dimensions, numbers.output_feature_dimension]
-    where.append(numbers.output_batch_dimension)
-    permutation = [where.index(each) for each in range(result.rank)]
-    return convert(_transposed(ops.reshape(joined, sizes), permutation), result.element_type)
+    batch, feature, *where = numbers.output
+    permutation = [[*where, feature, batch].index(each) for each in range(result.rank)]
+    whole = ops.reshape(joined, [*positions, outputs, 1])
+    return convert(_transposed(whole, permutation), result.element_type)
 
 
 def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:
@@ -185,7 +177,7 @@ def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:
 
 
 def _transposed(value: Any, permutation: Sequence[int]) -> Any:
-    is_sorted = list(permutation) == list(range(len(permutation)))
+    is_sorted = list(permutation) == sorted(permutation)
     return value if is_sorted else ops.transpose(value, permutation)
 
 
@@ -200,9 +192,7 @@ def _padded(value: Any, spatial: Sequence[int], it: ConvGeneralDilated) -> Any:
     return ops.pad(value, splat(0, Shape(shape.element_type)), config)
 
 
-def _strided(
-    base: Any, offsets: dict[int, int], steps: dict[int, int], counts: dict[int, int]
-) -> Any:
+def _strided(base: Any, offsets: Places, steps: Places, counts: Places) -> Any:
     """By dimension: from `offsets` on every `steps`-th element of `base`, `counts` of them."""
     sizes = array_shape(base).dimensions
     starts, limits, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -11,34 +11,19 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import attribute
-from minixla.core.builders import named_like
-from minixla.core.element_types import ElementType
+from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, shape_of
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.products.dot_dimensions import (
-    DotDimensionNumbers,
-    DotDimensions,
-    batched_numbers,
-    transposed_numbers,
-)
-from minixla_ops.products.product import (
-    PRECISION,
-    PREFERRED_TYPE,
-    Precision,
-    Product,
-    SumOfProducts,
-    in_common_type,
-    is_too_narrow,
-    matrix_product,
-)
-from minixla_ops.vocabulary.casting import emit_widened
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.products import dot_dimensions
+from minixla_ops.products import product as products
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
+from minixla_ops.vocabulary.shorthand import array_shape, written
 
 
-class Dot(SumOfProducts):
+class Dot(products.SumOfProducts):
     """Base class of the operations that have DotDimensionNumbers.
 
     Checks:
@@ -52,8 +37,8 @@ class Dot(SumOfProducts):
 
     lacking = {"tpu": "s64 u64"}
     dimension_numbers: Any = attribute(DotDimensions(), stablehlo="dot_dimension_numbers")
-    precision_config: Precision | None = PRECISION
-    preferred_element_type: ElementType | None = PREFERRED_TYPE
+    precision_config: Any = products.PRECISION
+    preferred_element_type: Any = products.PREFERRED_TYPE
 
     def dot_shape(self, lhs: Shape, rhs: Shape, numbers: DotDimensionNumbers) -> Shape:
         """The shape of the product: batch dimensions, those kept of lhs, those kept of rhs."""
@@ -62,11 +47,8 @@ class Dot(SumOfProducts):
         self._check_names("rhs", rhs, [*numbers[1], *numbers[3]])
         self._check_pairs("C6", "batch", lhs, rhs, numbers[2:])
         self._check_pairs("C7", "contracting", lhs, rhs, numbers[:2])
-        kept = [
-            (lhs, numbers.lhs_batch_dimensions),
-            (lhs, numbers.free(0, lhs.rank)),
-            (rhs, numbers.free(1, rhs.rank)),
-        ]
+        own = *numbers.lhs_batch_dimensions, *numbers.free(0, lhs.rank)
+        kept = (lhs, own), (rhs, numbers.free(1, rhs.rank))
         sizes = [shape.dimensions[each] for shape, named in kept for each in named]
         return Shape(kind, sizes, [shape.dynamic[each] for shape, named in kept for each in named])
 
@@ -87,16 +69,15 @@ class Dot(SumOfProducts):
             advice = f"Each {role} dimension of lhs is paired with one of rhs."
             self.refuse_attribute("C3", problem, advice)
         for one, other in zip(*named, strict=True):
-            size, other_size = lhs.dimensions[one], rhs.dimensions[other]
-            if size != other_size:
-                left = f"dimension {one} of lhs has size {size}"
-                right = f"dimension {other} of rhs has size {other_size}"
+            if lhs.dimensions[one] != rhs.dimensions[other]:
+                left = f"dimension {one} of lhs has size {lhs.dimensions[one]}"
+                right = f"dimension {other} of rhs has size {rhs.dimensions[other]}"
                 problem = f"{role} dimensions differ in size: {left}, {right}"
                 self.refuse(label, problem, "Paired dimensions must be equal in size; pair others.")
 
 
 @register
-class DotGeneral(Dot, Product):
+class DotGeneral(Dot, products.Product):
     """Sum of products over contracting dimensions, separately for each batch index.
 
     out[b..., i..., j...] = sum over k... of lhs[b, i, k] * rhs[b, j, k]: the result has the batch
@@ -135,28 +116,19 @@ class DotGeneral(Dot, Product):
             size = min(lhs.shape[one], rhs.shape[other])
             lhs = lhs[(np.s_[:],) * one + (np.s_[:size],)]
             rhs = rhs[(np.s_[:],) * other + (np.s_[:size],)]
-        batch = [lhs.shape[each] for each in lhs_batch]
-        rows = [lhs.shape[each] for each in lhs_free]
-        inner = [lhs.shape[each] for each in lhs_contracting]
+        kept = lhs_batch, lhs_free, lhs_contracting
+        batch, rows, inner = ([lhs.shape[each] for each in part] for part in kept)
         columns = [rhs.shape[each] for each in rhs_free]
         left = lhs.transpose(*lhs_batch, *lhs_free, *lhs_contracting)
         right = rhs.transpose(*rhs_batch, *rhs_contracting, *rhs_free)
-        product = matrix_product(
-            left.reshape(prod(batch), prod(rows), prod(inner)),
-            right.reshape(prod(batch), prod(inner), prod(columns)),
-            self.preferred_element_type,
-        )
+        left = left.reshape(prod(batch), prod(rows), prod(inner))
+        right = right.reshape(prod(batch), prod(inner), prod(columns))
+        product = products.matrix_product(left, right, self.preferred_element_type)
         return product.reshape([*batch, *rows, *columns])
 
-    def stablehlo(self, emit, operands, shapes, results):
-        if emit.platform == "cpu" and is_too_narrow(shapes):
-            return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
-        name = emit.name()
-        emit.line(
-            f"{name} = stablehlo.dot_general {operands[0]}, {operands[1]}, {self._attributes_text}"
-            f" : ({shapes[0].stablehlo}, {shapes[1].stablehlo}) -> {results[0].stablehlo}"
-        )
-        return [name]
+    def write(self, emit, operands, shapes, results):
+        given = f"{operands[0]}, {operands[1]}, {self._attributes_text}"
+        return written(emit, f"stablehlo.dot_general {given}", shapes, results[0])
 
     @cached_property
     def _attributes_text(self) -> str:
@@ -168,31 +140,27 @@ class DotGeneral(Dot, Product):
     def cotangent(self, index, cotangent, operands):
         own, other = array_shape(operands[index]), operands[1 - index]
         shape = array_shape(other)
-        ranks, is_larger = (own.rank, shape.rank), shape.size > array_shape(cotangent).size
-        is_reversed, numbers, permutation = transposed_numbers(
-            self.dimension_numbers, ranks, index, is_larger
-        )
-        is_converted = self.preferred_element_type is not None
-        if is_converted:
-            cotangent, other = in_common_type(cotangent, other)
+        given = self.dimension_numbers, (own.rank, shape.rank), index
+        is_larger = shape.size > array_shape(cotangent).size
+        is_reversed, numbers, permutation = dot_dimensions.transposed_numbers(*given, is_larger)
+        cotangent, other = products.in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
         pair = (other, cotangent) if is_reversed else (cotangent, other)
         precision = self.precision_config
         if precision and is_reversed != bool(index):
             precision = precision[::-1]
-        result = dot_general(*pair, numbers, precision)
-        if is_converted:
-            result = convert(result, own.element_type)
+        result = convert(dot_general(*pair, numbers, precision), own.element_type)
         return result if permutation is None else ops.transpose(result, permutation)
 
     def batch(self, operands, dimensions):
         lhs, rhs = operands
-        ranks = array_shape(lhs).rank, array_shape(rhs).rank
-        numbers, dimension = batched_numbers(self.dimension_numbers, ranks, tuple(dimensions))
+        given = (array_shape(lhs).rank, array_shape(rhs).rank), tuple(dimensions)
+        numbers, dimension = dot_dimensions.batched_numbers(self.dimension_numbers, *given)
         others = self.precision_config, self.preferred_element_type
         return dot_general(lhs, rhs, numbers, *others), dimension
 
 
+@builds(DotGeneral)
 def dot_general(
     lhs: Any,
     rhs: Any,
@@ -200,15 +168,11 @@ def dot_general(
     precision_config: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """See DotGeneral, whose documentation this function gets."""
     operation = DotGeneral(dimension_numbers, precision_config, preferred_element_type)
     numbers = operation.dimension_numbers
     if numbers.rhs_batch_dimensions and isinstance(rhs, Tracer):  # arrays have static sizes
         lhs = _with_batch_sizes(lhs, rhs, numbers)
     return operation(lhs, rhs)
-
-
-named_like(dot_general, DotGeneral)
 
 
 def _with_batch_sizes(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> Any:

@@ -33,20 +33,16 @@ class DotDimensionNumbers(NamedTuple):
         return tuple([each for each in range(rank) if each not in named])
 
     def __str__(self) -> str:
-        *contracting, lhs_batch, rhs_batch = map(list, self)
+        lhs, rhs, lhs_batch, rhs_batch = map(list, self)
         has_batch = lhs_batch or rhs_batch
         batch = f"batching_dims = {lhs_batch} x {rhs_batch}, " if has_batch else ""
-        return f"{batch}contracting_dims = {' x '.join(map(str, contracting))}"
-
-
-_KINDS = "contracting", "batching"
+        return f"{batch}contracting_dims = {lhs} x {rhs}"
 
 
 class DotDimensions(Attribute):
     """The DotDimensionNumbers; also in the form in which JAX's dot_general takes them."""
 
     is_ambiguous = False
-
     description = (
         "DotDimensionNumbers, or ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))"
     )
@@ -65,7 +61,7 @@ class DotDimensions(Attribute):
 
     def read(self, written: str) -> DotDimensionNumbers:
         given = written_fields(written)
-        names = [f"{side}_{kind}_dimensions" for kind in _KINDS for side in ("lhs", "rhs")]
+        names = [each.replace("batch", "batching") for each in DotDimensionNumbers._fields]
         return DotDimensionNumbers(*[given.get(name, ()) for name in names])
 
     def hlo(self, value: DotDimensionNumbers) -> dict[str, Any]:
@@ -80,13 +76,10 @@ def transposed_numbers(
 ) -> tuple[bool, DotDimensionNumbers, tuple[int, ...] | None]:
     """How the cotangent of operand `index` is a product of the result's and the other operand.
 
-    `ranks` are those of the operand and of the other. XLA:CPU copies what comes first where it sums
-    over other dimensions than the last: that should be small, so `is_larger` says whether the other
-    operand is larger than the cotangent.
-
-    Returns:
-        Whether the other operand comes first, the dimension numbers, and the permutation that
-        brings the product's dimensions into the operand's order, or None where they are.
+    Whether the other operand comes first, the dimension numbers, and the permutation that brings
+    the product's dimensions into the operand's order, or None where they are. `ranks` are those of
+    the operand and of the other. XLA:CPU copies what comes first where it sums over other
+    dimensions than the last: `is_larger` says whether the other is larger than the cotangent.
     """
     contracting, batch = numbers[index::2]
     other_contracting, other_batch = numbers[1 - index :: 2]

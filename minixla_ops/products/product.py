@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 Precision = tuple[str, str]
 
-_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
+
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
@@ -28,22 +30,17 @@ class Precisions(Attribute):
     """
 
     is_ambiguous = False
-
     description = "DEFAULT, HIGH or HIGHEST, or a pair of them, one for each operand"
-    _of_one = Enumeration(*_PRECISIONS)
+    _of_one = Enumeration("DEFAULT", "HIGH", "HIGHEST", mnemonic="precision")
 
     def canonical(self, value: Any) -> Precision:
-        """The names for lhs and rhs; members of an enumeration give theirs."""
         names = value if isinstance(value, (tuple, list)) else (value, value)
-        first, second = (str(getattr(name, "name", name)).upper() for name in names)
-        for name in (first, second):
-            if name not in _PRECISIONS:
-                raise ValueError(f"must be one of {', '.join(_PRECISIONS)}, not {name!r}")
+        texts = [str(getattr(name, "name", name)).upper() for name in names]  # of an enumeration
+        first, second = map(self._of_one.canonical, texts)
         return first, second
 
     def stablehlo(self, value: Precision) -> str:
-        """`[#stablehlo<precision HIGH>, #stablehlo<precision DEFAULT>]`."""
-        return f"[{', '.join([f'#stablehlo<precision {name}>' for name in value])}]"
+        return f"[{', '.join(map(self._of_one.stablehlo, value))}]"
 
     def read(self, written: Sequence[str]) -> Any:
         """The names; None where there is not one for each operand."""
@@ -51,16 +48,12 @@ class Precisions(Attribute):
         return names if len(names) == 2 else None
 
     def hlo(self, value: Precision) -> str | None:
-        """`{high,default}`; None where both are the default."""
-        is_default = value == ("DEFAULT", "DEFAULT")
-        return None if is_default else f"{{{','.join(value).lower()}}}"
+        return None if set(value) == {"DEFAULT"} else f"{{{','.join(value).lower()}}}"
 
 
 # Attributes of all products.
-PRECISION: Precision | None = attribute(Precisions(), default=None, hlo="operand_precision")
-PREFERRED_TYPE: ElementType | None = attribute(
-    TypeAttribute(), default=None, stablehlo=None, hlo=None
-)
+PRECISION: Any = attribute(Precisions(), default=None, hlo="operand_precision")
+PREFERRED_TYPE: Any = attribute(TypeAttribute(), default=None, stablehlo=None, hlo=None)
 
 
 class SumOfProducts(Operation):
@@ -100,23 +93,27 @@ class Product(SumOfProducts):
     linear_operands = (0, 1)
     jointly_linear = False
 
+    def stablehlo(self, emit, operands, shapes, results):
+        # XLA:CPU lacks products of such elements, or accumulates them in no other type.
+        kind = shapes[0].element_type
+        if emit.platform == "cpu" and kind.bits < 8 and kind.kind != "pred":
+            return emit_widened(emit, partial(self.write, emit), operands, shapes, results)
+        return self.write(emit, operands, shapes, results)
+
+    def write(self, emit: Any, operands: Any, shapes: Any, results: Any) -> Sequence[str]:
+        """`stablehlo` where the backend has products of such elements."""
+        raise self.lacks("write")
+
     def cotangent(self, index: int, cotangent: Any, operands: Sequence[Any]) -> Any:
         """The cotangent of operand `index`, of which only the shape counts, or None for zero."""
         raise self.lacks("cotangent")
 
     def transpose(self, cotangents, operands, linear):
-        return [
-            self.cotangent(index, cotangents, operands) if wanted else None
-            for index, wanted in enumerate(linear)
-        ]
+        given = cotangents, operands
+        return [self.cotangent(i, *given) if flag else None for i, flag in enumerate(linear)]
 
     def vjp(self, cotangents, operands, results, active):
         return self.transpose(cotangents, operands, active)
-
-
-def is_too_narrow(shapes: Sequence[Any]) -> bool:
-    """Whether XLA:CPU lacks products of such elements, or accumulates them in no other type."""
-    return shapes[0].element_type.bits < 8 and shapes[0].element_type.kind != "pred"
 
 
 def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:
@@ -137,16 +134,10 @@ def summing_type(own: ElementType, result: ElementType) -> ElementType:
     return element_type(np.result_type(*(each.dtype for each in kinds)))
 
 
-def matrix_product(
-    lhs: np.ndarray, rhs: np.ndarray, preferred_element_type: ElementType | None
-) -> np.ndarray:
-    """The product of stacks of matrices [..., m, k] and [..., k, n] of one XLA type, in NumPy.
-
-    Integers are exact modulo their size; pred is an or of ands; types narrower than f32 are
-    computed in f32 and rounded once; so is what is accumulated in a wider type.
-    """
+def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | None) -> np.ndarray:
+    """The product of stacks of matrices [..., m, k] and [..., k, n], as SumOfProducts has it."""
     own = element_type(lhs.dtype)
-    result = preferred_element_type or own
+    result = preferred or own
     with np.errstate(all="ignore"):
         if result.is_inexact:
             wide = summing_type(own, result).dtype

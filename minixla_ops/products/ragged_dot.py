@@ -55,7 +55,6 @@ class RaggedDimensions(Attribute):
         return RaggedDotDimensionNumbers(DotDimensions().read(written), *lists)
 
     def hlo(self, value: RaggedDotDimensionNumbers) -> dict[str, Any]:
-        """`lhs_contracting_dims={1}, ..., lhs_ragged_dims={0}, rhs_group_dims={0}`."""
         numbers, ragged, groups = value
         own = {"lhs_ragged_dims": ragged, "rhs_group_dims": groups or None}
         return {**DotDimensions().hlo(numbers), **own}
@@ -133,10 +132,8 @@ class RaggedDot(Composed, Dot):
         places = it.places(members.ndim)
         if it.is_summed:
             numbers, _ = batched_numbers(numbers, (0, 0), (0, 0))
-            lhs, rhs = (
-                _only(members, [*[each + 1 for each in at], 0], array[None])
-                for array, at in ((lhs, places), (rhs, it.partners(places)))
-            )
+            lhs = _only(members, [*[each + 1 for each in places], 0], lhs[None])
+            rhs = _only(members, [*[each + 1 for each in it.partners(places)], 0], rhs[None])
         whole = DotGeneral(numbers, None, self.preferred_element_type).reference(lhs, rhs)
         if not it.is_kept:
             return whole
@@ -165,27 +162,18 @@ class RaggedDot(Composed, Dot):
 
 
 class _Ragged:
-    """What follows from the dimension numbers.
+    """What follows from the dimension numbers, for the one ragged dimension of lhs."""
 
-    Attributes:
-        ragged: the ragged dimension of lhs.
-        is_kept, is_summed: whether it is neither a contracting nor a batch dimension; whether it
-            is a contracting one.
-        prefix: the dimensions of lhs along which group sizes may differ.
-        group_place: where DotGeneral puts the group dimension of rhs, if there is one.
-    """
-
-    def __init__(
-        self, dimension_numbers: RaggedDotDimensionNumbers, lhs_rank: int, rhs_rank: int
-    ) -> None:
-        numbers, (self.ragged,), groups = dimension_numbers
-        self._numbers = numbers
-        lhs_contracting, _, lhs_batch, _ = numbers
-        free, others = numbers.free(0, lhs_rank), numbers.free(1, rhs_rank)
+    def __init__(self, given: RaggedDotDimensionNumbers, lhs_rank: int, rhs_rank: int) -> None:
+        self._numbers, (self.ragged,), groups = given
+        lhs_contracting, _, lhs_batch, _ = self._numbers
+        free, others = self._numbers.free(0, lhs_rank), self._numbers.free(1, rhs_rank)
         self.is_kept, self.is_summed = self.ragged in free, self.ragged in lhs_contracting
         own = free if self.is_kept else lhs_contracting if self.is_summed else lhs_batch
         before = own[: own.index(self.ragged)]
+        # The dimensions of lhs along which group sizes may differ.
         self.prefix = (*lhs_batch, *before) if self.is_kept or self.is_summed else before
+        # Where DotGeneral puts the group dimension of rhs, if there is one.
         first = lhs_rank - len(lhs_contracting)
         self.group_place = first + others.index(groups[0]) if set(groups) & set(others) else -1
 
@@ -196,9 +184,8 @@ class _Ragged:
     def partners(self, places: Sequence[int]) -> list[int]:
         """The dimensions of rhs that contracting and batch dimensions of lhs are paired with."""
         lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = self._numbers
-        pairs = zip((*lhs_contracting, *lhs_batch), (*rhs_contracting, *rhs_batch), strict=True)
-        partner = dict(pairs)
-        return [partner[each] for each in places]
+        own, others = (*lhs_contracting, *lhs_batch), (*rhs_contracting, *rhs_batch)
+        return [others[own.index(each)] for each in places]
 
     def result_places(self, places: Sequence[int]) -> Sequence[int]:
         """Where the result has those dimensions of lhs, for a ragged dimension that is kept."""

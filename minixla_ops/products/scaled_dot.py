@@ -56,10 +56,8 @@ class ScaledDot(Composed, Dot):
                 problem = f"{name} is of type {each.element_type}"
                 self.refuse("C8", problem, "It takes floating-point types.")
         for name, whole, scale in (("lhs", lhs, lhs_scale), ("rhs", rhs, rhs_scale)):
-            fits = all(
-                count == size or (count > 0 and size % count == 0)
-                for count, size in zip(scale.dimensions, whole.dimensions, strict=False)
-            )
+            pairs = zip(scale.dimensions, whole.dimensions, strict=False)
+            fits = all(count == size or (count > 0 and size % count == 0) for count, size in pairs)
             if scale.rank and not (fits and scale.rank == whole.rank):
                 problem = f"the sizes of {name}_scale do not divide those of {name}"
                 self.refuse("C9", problem, "A scale is a scalar or has one element a block.")

@@ -9,7 +9,7 @@ from minixla.core.attributes import Instance, attribute
 from minixla.core.derived import batched_graph, call_vjp_graphs, entered_graph, vjp_graphs
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -73,7 +73,7 @@ class Call(RunsPrograms):
 
     def batch_of(self, size, operands, dimensions):
         batched = batched_graph(self.computation, tuple(dimensions), size)
-        return self.of_derived(batched.graph)(*operands), batched.dimensions
+        return self.of_derived(batched.graph)(*operands), batched.known
 
     def of_derived(self, computation: Graph) -> Operation:
         """The call of a program that is made of the computation."""

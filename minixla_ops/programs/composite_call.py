@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
 from minixla.core.attributes import Int32, Text, attribute
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.graph import Graph
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.stablehlo_text import quoted, real_text
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.computations import computation_of
+from minixla_ops.programs.computations import Computation, computation_of
 from minixla_ops.programs.runs_programs import RunsPrograms, as_given, in_form_of, leaves_of
 from minixla_ops.vocabulary.shorthand import as_results
 from minixla_ops.vocabulary.tuple_operations import without_tuples
@@ -40,7 +39,7 @@ class CompositeCall(Call):
     """
 
     stablehlo_name = "composite"
-    composite_name: str = attribute(Text())
+    composite_name: str = attribute(Text(), stablehlo="name")
     composite_attributes: str = attribute(Text(), default="{}")
     version: int = attribute(Int32(0), default=0)
 
@@ -80,7 +79,7 @@ class CompositeCall(Call):
 
 
 def composite_call(
-    computation: Graph | Callable[..., Any],
+    computation: Computation,
     *operands: Any,
     name: str,
     attributes: str | Mapping[str, str | int | float | bool] | None = None,
@@ -122,9 +121,8 @@ def _dictionary_text(attributes: Any) -> str:
     for value in attributes.values():
         is_integer = isinstance(value, int) and value.bit_length() < 64
         if not is_integer and not isinstance(value, (str, float)):
-            advice = (
-                "Values are str, int of 64 bits, float and bool; give others in MLIR's notation."
-            )
+            advice = "Values are str, int of 64 bits, float and bool"
+            advice = f"{advice}; give others in MLIR's notation."
             raise _not_written("an attribute has no notation", value, advice)
     return dictionary_text([(_key(key), value) for key, value in sorted(attributes.items())])
 
@@ -142,10 +140,7 @@ _TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
 
 
 def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
-    """Attributes by name in MLIR's notation, typed as XLA's typed interface decodes them.
-
-    They are str, bool, int, float; or a dtype's name with a number or a tuple of numbers.
-    """
+    """Attributes by name in MLIR's notation: str, bool, int, float, or (dtype, number(s))."""
     return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
 
 

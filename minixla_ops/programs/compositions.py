@@ -21,13 +21,10 @@ from minixla_ops.vocabulary.shorthand import as_results
 
 
 class Composed(Operation):
-    """Base class of operations that are one instruction in a graph, and a function when they run.
-
-    Members give `composition`, which is their meaning, too, unless they give `reference`.
-    """
+    """Base class of operations that are one instruction in a graph, a function when they run."""
 
     def composition(self, *operands: Any) -> Any:
-        """The result (or tuple of results), computed by builders of other operations."""
+        """The result (or tuple of results) by other operations; `reference` follows from it."""
         raise self.lacks("composition")
 
     def reference(self, *operands):
@@ -35,17 +32,16 @@ class Composed(Operation):
         return as_results(reference_graph(program, operands))
 
     def stablehlo(self, emit, operands, shapes, results):
-        return Call(composed_program(self, tuple(shapes))).stablehlo(
-            emit, operands, shapes, results
-        )
+        program = composed_program(self, tuple(shapes))
+        return Call(program).stablehlo(emit, operands, shapes, results)
 
     def jvp(self, primals, tangents, results):
         shapes = tuple(map(shape_of, primals))
         active = tuple([tangent is not None for tangent in tangents])
         graph, flags = _derivative(self, shapes, active)
         given = [*primals, *compress(tangents, active)]
-        tangents_out = tuple(spread(flags, evaluate_graph(graph, given)))
-        return tangents_out if type(results) is tuple else tangents_out[0]
+        found = tuple(spread(flags, evaluate_graph(graph, given)))
+        return found if type(results) is tuple else found[0]
 
     def batch(self, operands, dimensions):
         shapes = member_shapes(operands, dimensions)
@@ -78,9 +74,9 @@ def _derivative(
     """The graph from operands and tangents to tangents, and which results have one."""
     derived = jvp_graph(composed_program(operation, shapes), active)
     graph = derived.graph
-    tangents = graph.outputs[len(derived.active_outputs) :]
+    tangents = graph.outputs[len(derived.known) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
-    return without_lines(pruned), derived.active_outputs
+    return without_lines(pruned), derived.known
 
 
 def kept_program(function: Callable[..., Any], shapes: Sequence[AnyShape], name: str) -> Graph:

@@ -17,23 +17,19 @@ from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import REGISTRY, Operation
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
 from minixla_ops.vocabulary.shorthand import array_shape, splat
+
+#: What an operation is given: a program of scalars, or a function that is traced to one.
+Computation = Graph | Callable[..., Any]
 
 #: What the operation set's own builders become, by function and shapes: they never change.
 _TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
 
 
-def computation_of(
-    computation: Graph | Callable[..., Any], shapes: Sequence[AnyShape], subject: str
-) -> Graph:
-    """The Graph of a computation that an operation was given: one, or a function that is traced.
-
-    Raises:
-        TransformError: the function reads traced values of the enclosing function.
-        ShapeError: it is neither a Graph nor a function.
-    """
+def computation_of(computation: Computation, shapes: ShapeList, subject: str) -> Graph:
+    """The Graph of a computation that an operation was given: one, or a function that is traced."""
     if isinstance(computation, Graph):
         return computation
     key = (computation, tuple(shapes))
@@ -79,11 +75,7 @@ def _is_builder(function: Callable[..., Any]) -> bool:
 
 
 def program_of(
-    operation: Operation,
-    computation: Graph,
-    shapes: Sequence[AnyShape],
-    function: Callable[..., Any],
-    name: str,
+    operation: Operation, computation: Graph, shapes: ShapeList, function: Any, name: str
 ) -> Graph:
     """An operation on operands of `shapes` as a program of others, kept with its computation."""
 
@@ -96,26 +88,17 @@ def program_of(
 def pulled_program(
     program: Graph, operands: Sequence[Any], cotangents: Sequence[Any], active: Sequence[bool]
 ) -> Sequence[Any]:
-    """The cotangents of a program's operands marked in `active`, from those of its results.
-
-    None stands for zero on both sides.
-    """
+    """The cotangents of a program's operands marked in `active` from its results'; None is zero."""
     _, pullback = call_vjp_graphs(vjp_graphs(program, tuple(active)), operands)
     return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
 
 
 class Monoid(NamedTuple):
-    """An associative and commutative operation of two numbers that has an identity.
-
-    Attributes:
-        ufunc: NumPy's.
-        identity: from a dtype to the identity.
-        of_pred: the monoid that it is for pred.
-    """
+    """An associative and commutative operation of two numbers that has an identity."""
 
     ufunc: np.ufunc
-    identity: Callable[[Any], np.ndarray]
-    of_pred: str
+    identity: Callable[[Any], np.ndarray]  # from a dtype
+    of_pred: str  # the monoid that it is for pred
 
 
 #: Monoids by what `monoid_of` calls them: the name of the operation in small letters.
@@ -133,17 +116,13 @@ MONOIDS = {
 
 @remembered
 def monoid_of(computation: Graph) -> str | None:
-    """`add`, `mul`, `max`, `min`, `and`, `or` or `xor` where the computation is just that.
-
-    On pred, add and max are `or`, mul and min are `and`. None for every other computation.
-    """
+    """Which of `MONOIDS` the computation just is; None for every other one."""
     instructions = computation.pruned().instructions
     if len(instructions) != 1 or len(computation.inputs) != 2:
         return None
     (only,) = instructions
-    if list(computation.outputs) != list(only.results):
-        return None
-    if computation.inputs not in (only.operands, only.operands[::-1]):
+    both = only.operands, only.operands[::-1]
+    if list(computation.outputs) != list(only.results) or computation.inputs not in both:
         return None
     name, shape = only.op.name.lower(), computation.outputs[0].shape
     kind = shape.element_type.kind if isinstance(shape, Shape) else ""
@@ -181,18 +160,14 @@ def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
 
 def is_identity(monoid: str, value: Any) -> bool:
     """Whether a scalar is known to be the identity of a monoid while the program is traced."""
-    known = _known_scalar(value)
-    return known is not None and bool(known == identity_of(monoid, known.dtype))
-
-
-def _known_scalar(value: Any) -> np.ndarray | None:
     if isinstance(value, Tracer):
         literal = value._value.literal if type(value) is GraphTracer else None
-        return None if literal is None else literal.array
+        value = None if literal is None else literal.array
     try:
-        return np.asarray(value)
+        known = np.asarray(value)
     except TypeError:  # an array that is itself being traced, by JAX
-        return None
+        return False
+    return value is not None and bool(known == identity_of(monoid, known.dtype))
 
 
 def short_form(computation: Graph) -> str | None:
@@ -205,17 +180,12 @@ def short_form(computation: Graph) -> str | None:
 
 
 def check_computation(
-    operation: Operation,
-    label: str,
-    name: str,
-    computation: Graph,
-    inputs: Sequence[AnyShape],
-    outputs: Sequence[AnyShape],
+    operation: Operation, label: str, name: str, graph: Graph, inputs: ShapeList, outputs: ShapeList
 ) -> None:
     """Rejects, for check `label`, a computation whose inputs or outputs have other shapes."""
-    if computation.input_shapes == tuple(inputs) and computation.output_shapes == tuple(outputs):
+    if graph.input_shapes == tuple(inputs) and graph.output_shapes == tuple(outputs):
         return
-    given = _signature(computation.input_shapes, computation.output_shapes)
+    given = _signature(graph.input_shapes, graph.output_shapes)
     problem = f"{name} has other inputs or outputs than it must have: {given}"
     operation.refuse(label, problem, f"It must be {_signature(inputs, outputs)}.")
 
@@ -230,28 +200,25 @@ def check_equal_dimensions(
             operation.refuse(label, problem, f"All {name} must have the same dimensions.")
 
 
-def _signature(inputs: Sequence[AnyShape], outputs: Sequence[AnyShape]) -> str:
+def _signature(inputs: ShapeList, outputs: ShapeList) -> str:
     return f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
 
 
 def apply_computation(
     computation: Graph, operands: Sequence[Any], static: Sequence[Any] = ()
 ) -> list[Any]:
-    """A computation of scalars applied to whole values of equal dimensions, element by element.
-
-    Values of the current trace; static ones, of any shape, it gets whole.
-    """
-    sizes = array_shape(operands[0]).dimensions
+    """A computation of scalars applied at each position of values, to static ones as a whole."""
+    shape = array_shape(operands[0])
+    sizes, size = shape.dimensions, shape.size
     if not sizes:
         return evaluate_graph(computation, [*operands, *static])
-    size = array_shape(operands[0]).size
     places = (0,) * len(operands) + (None,) * len(static)
     batched = batched_graph(computation, places, size)
     flat = [ops.reshape(operand, (size,)) for operand in operands]
     results = evaluate_graph(batched.graph, [*flat, *static])
     return [
         ops.broadcast_in_dim(result, sizes, ()) if at is None else ops.reshape(result, sizes)
-        for result, at in zip(results, batched.dimensions, strict=True)
+        for result, at in zip(results, batched.known, strict=True)
     ]
 
 

@@ -28,10 +28,7 @@ def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 def apply_elementwise(
     computation: Graph, operands: Sequence[np.ndarray], static: Sequence[Any] = ()
 ) -> list[np.ndarray]:
-    """A computation of scalars applied to whole arrays of equal dimensions, element by element.
-
-    Static arrays, of any shape, it gets whole.
-    """
+    """A computation of scalars applied at each position of arrays, to static ones as a whole."""
     sizes = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
     if not static and all(each.op.is_elementwise for each in computation.instructions):
         results = reference_graph(computation, operands)
@@ -41,9 +38,5 @@ def apply_elementwise(
     places = (0,) * len(flat) + (None,) * len(static)
     batched = batched_graph(computation, places, size)
     results = reference_graph(batched.graph, [*flat, *static])
-    return [
-        np.broadcast_to(result, (size,)).reshape(sizes)
-        if at is None
-        else np.asarray(result).reshape(sizes)
-        for result, at in zip(results, batched.dimensions, strict=True)
-    ]
+    # A result that no operand changes is a scalar.
+    return [np.broadcast_to(result, (size,)).reshape(sizes) for result in results]

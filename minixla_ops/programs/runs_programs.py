@@ -1,4 +1,4 @@
-"""What loops, branches and maps share: their operands, their programs, and their linear rules."""
+"""What loops, branches and calls share: their operands, their programs, and their linear rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
-from minixla.core.shapes import TOKEN, AnyShape
+from minixla.core.shapes import TOKEN, ShapeList
 from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
 from minixla_ops.programs.computations import computation_of
@@ -21,23 +21,23 @@ from minixla_ops.vocabulary.shorthand import zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves
 
 Flags = tuple[bool, ...]
+Places = Sequence[int | None]
 
 
 class RunsPrograms(Operation):
-    """Base class of operations that run programs and give several results.
+    """Base class of those that run programs; members give these rules, `linearize` and `write`."""
 
-    Members give `write`, `entered`, `linearize` and `batch_of`.
-    """
-
-    def entered(
-        self, trace: Trace, known: tuple[Any, ...]
-    ) -> tuple[Operation, tuple[Any, ...], tuple[Any, ...]]:
+    def entered(self, trace: Trace, known: Any) -> tuple[Operation, Any, tuple[Any, ...]]:
         """The operation with its programs as a trace makes them, by `derived.entered_graph`.
 
         `known` is what the trace knows of each operand that the programs take. With the operation
         goes what is known of these in the end, as after many iterations, and of the results.
         """
         raise self.lacks("entered")
+
+    def batch_of(self, size: int, operands: Sequence[Any], dimensions: Places) -> tuple[Any, Any]:
+        """`batch`; programs that draw random numbers need no batched operand."""
+        raise self.lacks("batch_of")
 
     def enter(self, trace, operands):
         return self._enter(trace, (), operands)
@@ -68,12 +68,10 @@ class RunsPrograms(Operation):
         return self.entered(ForwardTrace(None), tuple(variables))[2]
 
     def stablehlo(self, emit, operands, shapes, results):
-        is_threaded = any(each.has_side_effect for each in self.computations)
-        if not is_threaded:
+        if not any(each.has_side_effect for each in self.computations):
             return self.write(emit, operands, shapes, results)
         operands = [emit.take_token(), *operands]
-        names = self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results])
-        return emit.give_token(names)
+        return emit.give_token(self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results]))
 
     def write(self, emit: Emitter, operands: Any, shapes: Any, results: Any) -> Sequence[str]:
         """`stablehlo`; where programs have side effects, first operand and result are tokens."""
@@ -95,12 +93,6 @@ class RunsPrograms(Operation):
 
     def batch_within(self, trace, operands, dimensions):
         return self.batch_of(trace.size, operands, dimensions)
-
-    def batch_of(
-        self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None]
-    ) -> tuple[Any, Any]:
-        """`batch`; programs that draw random numbers need no batched operand."""
-        raise self.lacks("batch_of")
 
 
 def members(operand: Any) -> list[Any]:
@@ -124,7 +116,7 @@ def in_form_of(operand: Any, leaves: Iterable[Any]) -> Any:
     return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
 
 
-def as_given(shapes: Sequence[AnyShape], leaves: Iterable[Any]) -> list[Any]:
+def as_given(shapes: ShapeList, leaves: Iterable[Any]) -> list[Any]:
     """Values of `shapes`, tuples made of their leaves."""
     remaining = iter(leaves)
     return [from_leaves(shape, remaining) for shape in shapes]
@@ -141,7 +133,7 @@ def parted(flags: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], lis
     return list(compress(values, flags)), list(compress(values, map(not_, flags)))
 
 
-def program(function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str) -> Graph:
+def program(function: Callable[..., Sequence[Any]], shapes: ShapeList, name: str) -> Graph:
     """The graph of a function that is known to read nothing from outside."""
     graph, captured = trace_to_graph(function, shapes, name)
     assert not captured, f"{name} reads {captured}"
@@ -154,9 +146,8 @@ def own_inputs(graph: Graph) -> tuple[list[int], Graph]:
     # Also by instructions whose results nobody reads: they are printed too.
     read = {id(value) for step in graph.instructions for value in step.operands}
     read.update(map(id, graph.outputs))
-    numbers = [index for index, value in enumerate(graph.inputs) if id(value) in read]
-    inputs = [graph.inputs[number] for number in numbers]
-    return numbers, Graph(inputs, graph.instructions, graph.outputs, graph.name)
+    own = {index: value for index, value in enumerate(graph.inputs) if id(value) in read}
+    return list(own), Graph([*own.values()], graph.instructions, graph.outputs, graph.name)
 
 
 def split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
@@ -176,9 +167,7 @@ def constants_of(step: Graph, carries: int | None = None) -> list[bool]:
     return [taken is given for taken, given in pairs]
 
 
-def entered_step(
-    step: Graph, trace: Trace, known: tuple[Any, ...], carries: int
-) -> tuple[EnteredGraph, tuple[Any, ...]]:
+def entered_step(step: Graph, trace: Trace, known: Any, carries: int) -> tuple[EnteredGraph, Any]:
     """A step as a trace makes it, and what is known of its inputs after however many."""
     count, start = len(known) - carries, len(step.outputs) - carries
     while True:
@@ -192,10 +181,7 @@ def entered_step(
 
 
 def grown(flags: Flags, carries: int, found: Callable[[Flags], Sequence[bool]]) -> Flags:
-    """The flags of a step's inputs, with those that `found` gives of its outputs sooner or later.
-
-    The last `carries` outputs are the last inputs the next time.
-    """
+    """The flags of a step's inputs, with those that `found` gives of its outputs in the end."""
     while True:
         after, count = found(flags), len(flags) - carries
         carried = zip(flags[count:], after[len(after) - carries :], strict=True)
@@ -205,28 +191,18 @@ def grown(flags: Flags, carries: int, found: Callable[[Flags], Sequence[bool]]) 
         flags = more
 
 
-# Reverse derivatives whose halves run at different places.
-
-
-def pulled_back(
-    halves: ReverseGraphs, residuals: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
+def pulled_back(halves: ReverseGraphs, residuals: Sequence[Any], cotangents: Any) -> list[Any]:
     """The cotangents of a program's inputs from those of its results; None where there is none."""
     given = compress(cotangents, halves.active_outputs)
     return spread(halves.active_inputs, evaluate_graph(halves.backward, [*residuals, *given]))
 
 
-def instantiated(
-    flags: Sequence[bool], values: Sequence[Any], shapes: Sequence[AnyShape]
-) -> list[Any]:
+def instantiated(flags: Sequence[bool], values: Sequence[Any], shapes: ShapeList) -> list[Any]:
     """The marked ones of some values, zeros in place of None."""
     return list(map(instantiate, compress(values, flags), compress(shapes, flags)))
 
 
-# Batches.
-
-
-def batched_of(dimensions: Sequence[int | None]) -> Flags:
+def batched_of(dimensions: Places) -> Flags:
     """Which values have a batch."""
     return tuple([at is not None for at in dimensions])
 
@@ -236,18 +212,14 @@ def in_front(flags: Sequence[bool]) -> tuple[int | None, ...]:
     return tuple([0 if flag else None for flag in flags])
 
 
-def moved_batches(
-    values: Sequence[Any], dimensions: Sequence[int | None], wanted: Sequence[int | None], size: int
-) -> list[Any]:
+def moved_batches(values: Any, dimensions: Places, wanted: Places, size: int) -> list[Any]:
     """Values with their batch where it is wanted; None: the value has none."""
     triples = zip(values, dimensions, wanted, strict=True)
     return [v if to is None else move_batch(v, at, to, size) for v, at, to in triples]
 
 
 @remembered
-def over_batch(
-    graph: Graph, given: tuple[int | None, ...], size: int, wanted: tuple[int | None, ...]
-) -> Graph:
+def over_batch(graph: Graph, given: Any, size: int, wanted: Places) -> Graph:
     """A graph over a batch of `size`, `given` in each input, `wanted` in each output."""
     batched, dimensions = batched_graph(graph, given, size)
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
-from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape, TupleShape
@@ -23,8 +22,6 @@ from minixla_ops.vocabulary.batch_dimensions import batch_size
 from minixla_ops.vocabulary.shorthand import array_shape
 
 _STATE_SIZES = {"rng_default": (2, 3), "rng_three_fry": (2,), "rng_philox": (2, 3)}
-_KINDS = ("signed", "unsigned", "float")
-_WIDTHS = (2, 4, 8, 16, 32, 64)
 
 _THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY = 0x1BD11BDA
@@ -80,8 +77,8 @@ class RngBitGenerator(Composed):
         if (
             not isinstance(shape, Shape)
             or shape.is_dynamic
-            or shape.element_type.kind not in _KINDS
-            or shape.element_type.bits not in _WIDTHS
+            or shape.element_type.kind not in ("signed", "unsigned", "float")
+            or shape.element_type.bits not in (2, 4, 8, 16, 32, 64)
         ):
             self.refuse_attribute(
                 "C2",
@@ -130,12 +127,9 @@ class RngBitGenerator(Composed):
             return Operation.batch(self, operands, dimensions)
         return super().batch(operands, dimensions)
 
-
-def _rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
-    return RngBitGenerator(algorithm, shape)(initial_state)
-
-
-rng_bit_generator = named_like(_rng_bit_generator, RngBitGenerator)
+    @staticmethod
+    def build(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
+        return RngBitGenerator(algorithm, shape)(initial_state)
 
 
 def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:

@@ -7,14 +7,13 @@ reorder them. `random.rng_bit_generator` is a function of a state, and what to p
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import ShapeAttribute, attribute
+from minixla.core.attributes import Literal, ShapeAttribute, attribute
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
@@ -22,9 +21,10 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import ALL, FLOATS
 from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_by_loop
 from minixla_ops.vocabulary.casting import cast, emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, ones_like, written
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
 class _Generator(threading.local):
@@ -67,7 +67,9 @@ class _Samples(Operation):
         (C2) shape is a static array's, of that type.
         (C3) the element type is one of `element_types`.
 
-    Members give `draw`, `scaled`, a jvp and the names.
+    Members give a jvp, the names and
+        draw(first, second, kind, sizes): samples in a type that they may be rounded from.
+        scaled(sample, first, second): those of the parameters from those of 0 and 1.
     """
 
     stablehlo_name = "rng"
@@ -77,6 +79,7 @@ class _Samples(Operation):
     distribution: ClassVar[str]
     #: The types that XLA draws in, widest last; it dies of others.
     drawn_types: ClassVar[tuple[str, ...]] = ("f32", "f64")
+    draw = scaled = GIVEN
 
     def shape(self, first, second):
         first, second = self.array_shapes([first, second])
@@ -92,10 +95,6 @@ class _Samples(Operation):
             self.refuse("C3", f"no samples are drawn of type {kind}", f"It takes {listed}.")
         return shape
 
-    def draw(self, first: Any, second: Any, kind: ElementType, sizes: Sequence[int]) -> np.ndarray:
-        """The samples in a type that they may be rounded from."""
-        raise self.lacks("draw")
-
     def reference(self, first, second):
         kind = element_type(first.dtype)
         return cast(self.draw(first, second, kind, self.output_shape.dimensions), kind)
@@ -107,10 +106,12 @@ class _Samples(Operation):
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]
         scalar = Shape(drawn)
         operands = emit_converted(emit, operands, shapes, [scalar, scalar])
-        sizes = list(shape.dimensions)
-        text = f"dense<{sizes if sizes else ''}> : tensor<{len(sizes)}xi64>"
-        (listed,) = written(emit, f"stablehlo.constant {text}")
-        types = [scalar, scalar, Shape("s64", (len(sizes),))], [shape.with_element_type(drawn)]
+        if emit.platform == "tpu":  # XLA:TPU moves a reshape of them behind the samples, and dies
+            pair = [scalar, scalar]
+            operands = emit.operation("stablehlo.optimization_barrier", operands, pair, pair)
+        sizes = Shape("s64", (shape.rank,))
+        listed = emit.constant(Literal(np.array(shape.dimensions, np.int64), sizes))
+        types = [scalar, scalar, sizes], [shape.with_element_type(drawn)]
         how = f"#stablehlo<rng_distribution {self.distribution.upper()}>"
         given = "stablehlo.rng", [*operands, listed], *types
         samples = emit.operation(*given, rng_distribution=how)
@@ -135,10 +136,6 @@ class _Samples(Operation):
             for each in operands
         )
         return self.scaled(self(zero, one, output_shape=whole), first, second), 0
-
-    def scaled(self, sample: Any, first: Any, second: Any) -> Any:
-        """Samples of the parameters from those of parameters 0 and 1."""
-        raise self.lacks("scaled")
 
 
 @lru_cache(maxsize=256)

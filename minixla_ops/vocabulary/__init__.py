@@ -1,1 +1,6 @@
 """What rules of every family are written in: splats, shapes, batch dimensions, casts, tuples."""
+
+from typing import Any
+
+#: A rule of a family that each of its members gives.
+GIVEN: Any = None

@@ -7,10 +7,10 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.operation import Operation
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import shape_of
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
+from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, zeros
 
 
 def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int:
@@ -39,10 +39,7 @@ def move_dimension(value: Any, source: int, destination: int) -> Any:
 
 
 def merge_dimension(value: Any, source: int, destination: int) -> Any:
-    """`value` with dimension `source` merged into another, as its slower part.
-
-    `destination` is the other's number when `source` is not counted.
-    """
+    """`value` with `source` as the slower part of what is dimension `destination` without it."""
     moved = move_dimension(value, source, destination)
     sizes = array_shape(moved).dimensions
     merged = sizes[destination] * sizes[destination + 1]
@@ -95,17 +92,15 @@ def batch_by_loop(
 
     Right for every operation; used where an operation gives no rule of its own.
     """
-    size = batch_size(operands, dimensions)
-    if size == 0:
-        return _empty_batch(operation, operands, dimensions)
-    members = []
-    for index in range(size):
-        member = [batch_member(o, d, index) for o, d in zip(operands, dimensions, strict=True)]
-        members.append(operation(*member))
-    if type(members[0]) is not tuple:
-        return _stack(members), 0
-    stacked = tuple(_stack(column) for column in zip(*members, strict=True))
-    return stacked, (0,) * len(stacked)
+    results = operation.infer(member_shapes(operands, dimensions))
+    size, pairs = batch_size(operands, dimensions), [*zip(operands, dimensions, strict=True)]
+    members = [operation(*[batch_member(*pair, index) for pair in pairs]) for index in range(size)]
+    if members:
+        columns = zip(*map(as_tuple, members), strict=True)
+        found = [ops.concat_in_dim([add_batch(x, 1, 0) for x in each], 0) for each in columns]
+    else:
+        found = [zeros(each.with_dimensions((0, *each.dimensions))) for each in as_tuple(results)]
+    return (tuple(found), (0,) * len(found)) if type(results) is tuple else (found[0], 0)
 
 
 def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
@@ -115,23 +110,6 @@ def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
     sizes = array_shape(operand).dimensions
     taken = ops.slice_in_dim(operand, index, index + 1, dimension)
     return ops.reshape(taken, sizes[:dimension] + sizes[dimension + 1 :])
-
-
-def _stack(values: Sequence[Any]) -> Any:
-    return ops.concat_in_dim([add_batch(value, 1, 0) for value in values], 0)
-
-
-def _empty_batch(
-    operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
-) -> tuple[Any, Any]:
-    results = operation.infer(member_shapes(operands, dimensions))
-    if type(results) is tuple:
-        return tuple(map(_no_members, results)), (0,) * len(results)
-    return _no_members(results), 0
-
-
-def _no_members(member: Any) -> Any:
-    return zeros(member.with_dimensions((0, *member.dimensions)))
 
 
 fill_role("batch_by_loop", batch_by_loop)

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.element_types import ELEMENT_TYPES, F32, F64, ElementType, element_type
 
-_BYTES = {"signed": ELEMENT_TYPES["s8"], "unsigned": ELEMENT_TYPES["u8"]}
-_F32, _F64, _C128 = (ELEMENT_TYPES[name] for name in ("f32", "f64", "c128"))
 _WITHOUT_NAN = frozenset(ELEMENT_TYPES[name] for name in ("f4e2m1fn", "f6e2m3fn", "f6e3m2fn"))
 
 
@@ -25,10 +23,10 @@ def widened(kind: ElementType, in_double: bool = False) -> ElementType:
     floats f64 and complex numbers c128.
     """
     if kind.is_integer and kind.bits < 8:
-        return _BYTES[kind.kind]
+        return ELEMENT_TYPES["s8" if kind.kind == "signed" else "u8"]
     if in_double and kind.is_inexact:
-        return _C128 if kind.is_complex else _F64
-    return _F32 if kind.is_float and kind.bits < 32 else kind
+        return ELEMENT_TYPES["c128"] if kind.is_complex else F64
+    return F32 if kind.is_float and kind.bits < 32 else kind
 
 
 def cast(array: np.ndarray, target: ElementType) -> np.ndarray:
@@ -48,20 +46,18 @@ def cast(array: np.ndarray, target: ElementType) -> np.ndarray:
     with np.errstate(all="ignore"):
         if target.kind == "pred":
             result = array != 0
+        elif target.is_integer and source.is_float:
+            result = _floats_as_integers(array, target)
         elif target.is_integer:
-            convert = _floats_as_integers if source.is_float else _wrapped
-            result = convert(array, target)
+            # Types of 2 and 4 bits have casts to and from whole bytes only.
+            result = array.astype(widened(source).dtype).astype(target.dtype)
         elif target.is_float and target.bits < 32:
-            result = _narrow_floats(array, target)
+            result = np.asarray(_rounded_to_odd(array).astype(target.dtype))
+            if target in _WITHOUT_NAN and source.is_float:
+                result[np.isnan(array)] = -0.0
         else:
             result = array.astype(target.dtype)
     return np.asarray(result)
-
-
-def _wrapped(array: np.ndarray, target: ElementType) -> np.ndarray:
-    # Types of 2 and 4 bits have casts to and from whole bytes only.
-    source = element_type(array.dtype)
-    return array.astype(widened(source).dtype).astype(target.dtype)
 
 
 def _floats_as_integers(array: np.ndarray, target: ElementType) -> np.ndarray:
@@ -76,13 +72,6 @@ def _floats_as_integers(array: np.ndarray, target: ElementType) -> np.ndarray:
     return np.where(above, wide(limit - 1), whole).astype(target.dtype)
 
 
-def _narrow_floats(array: np.ndarray, target: ElementType) -> np.ndarray:
-    result = np.asarray(_rounded_to_odd(array).astype(target.dtype))
-    if target in _WITHOUT_NAN and array.dtype.kind not in "biu":
-        result[np.isnan(array)] = -0.0
-    return result
-
-
 def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
     """f32 values that round to narrower types as the elements of `array` themselves do.
 
@@ -91,7 +80,10 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
     """
     kind = element_type(array.dtype)
     if kind.is_integer and kind.bits == 64:
-        array = np.where(np.abs(array) < 2**53, array, _without_low_bits(array))
+        # Large ones that are no multiple of 2**11 become the odd multiple next to them.
+        low = array & 0x7FF
+        odd = (array - low) | ((low != 0).astype(array.dtype) << 11)
+        array = np.where(np.abs(array) < 2**53, array, odd)
     if not kind.is_float:
         array = array.astype(np.float64)
     near = np.asarray(array.astype(np.float32))
@@ -102,31 +94,18 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(near == array, near, (bits | 1).astype(np.uint32).view(np.float32)))
 
 
-def _without_low_bits(array: np.ndarray) -> np.ndarray:
-    """64-bit integers, each that is no multiple of 2**11 as the odd multiple next to it."""
-    low = array & np.array(0x7FF, array.dtype)
-    return (array - low) | ((low != 0).astype(array.dtype) << np.array(11, array.dtype))
-
-
 def emit_widened(
-    emit: Any,
-    write: Callable[[Sequence[str], Sequence[Any], Sequence[Any]], Sequence[str]],
-    operands: Sequence[str],
-    shapes: Sequence[Any],
-    results: Sequence[Any],
+    emit: Any, write: Callable[..., Any], operands: Sequence[str], shapes: Any, results: Any
 ) -> Sequence[str]:
-    """Writes an operation on elements of 2 to 6 bits as one on their `widened` type.
+    """Has `write` write an operation on elements of 2 to 6 bits as one on their `widened` type."""
 
-    `write` does so, given the names and shapes of operands, and result shapes.
-    """
-    given, outcome = ([_widened_shape(each) for each in those] for those in (shapes, results))
+    def wide(shape: Any) -> Any:
+        kind = shape.element_type
+        return shape if kind.bits >= 8 else shape.with_element_type(widened(kind))
+
+    given, outcome = [*map(wide, shapes)], [*map(wide, results)]
     names = emit_converted(emit, operands, shapes, given)
     return emit_converted(emit, write(names, given, outcome), outcome, results)
-
-
-def _widened_shape(shape: Any) -> Any:
-    kind = shape.element_type
-    return shape if kind.bits >= 8 else shape.with_element_type(widened(kind))
 
 
 def emit_converted(

@@ -13,7 +13,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.linear import add_cotangents as add_cotangents
 from minixla.core.linear import instantiate as instantiate
 from minixla.core.linear import zeros_like as zeros_like
-from minixla.core.roles import fill_role
+from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 from minixla.core.tracing import shape_of
 
@@ -38,9 +38,9 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
     return found
 
 
-def array_shape(value: Any) -> Shape:
+def array_shape(value: Any, subject: str = "shape_of") -> Shape:
     """The Shape of a value that is known to be an array."""
-    shape = shape_of(value)
+    shape = shape_of(value, subject)
     assert isinstance(shape, Shape), f"{shape} is not an array"
     return shape
 
@@ -81,10 +81,10 @@ def ones_like(value: Any) -> np.ndarray:
     return splat(1, array_shape(value))
 
 
-def written(emit: Any, text: str) -> list[str]:
-    """Writes an operation of one result, of which `text` is what comes after its name."""
-    name = emit.name()
-    emit.line(f"{name} = {text}")
+def written(emit: Any, text: str, shapes: Sequence[AnyShape], result: AnyShape) -> list[str]:
+    """Writes an operation of one result: its `text`, and the types of its operands and result."""
+    name, types = emit.name(), ", ".join([shape.stablehlo for shape in shapes])
+    emit.line(f"{name} = {text} : ({types}) -> {result.stablehlo}")
     return [name]
 
 

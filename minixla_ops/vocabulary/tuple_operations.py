@@ -9,10 +9,9 @@ from typing import Any
 from minixla.core.attributes import Int32, attribute
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.roles import fill_role
-from minixla.core.shapes import AnyShape, TupleShape
+from minixla.core.registry import fill_role
+from minixla.core.shapes import AnyShape, TupleShape, TupleValue
 from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph
-from minixla.core.tuples import TupleValue
 from minixla_ops.vocabulary.shorthand import operand_list
 
 

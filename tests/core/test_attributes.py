@@ -52,7 +52,7 @@ ACCEPTED = [
     (Enumeration("LOWER", "UPPER"), "UPPER", "UPPER"),
     (Instance(Shape), VECTOR, VECTOR),
     (Function(), abs, abs),
-    (Instance(lambda: Graph), Graph([], [], []), Graph([], [], [])),
+    (Instance(Graph), Graph([], [], []), Graph([], [], [])),
     (Sequence(Boolean()), [True, np.bool_(False)], (True, False)),
     (Sequence(Sequence(Integer())), [[1, 2], np.array([3])], ((1, 2), (3,))),
     (Integers(), (), ()),

@@ -8,19 +8,19 @@ import pytest
 from minixla.core.children import Helper, HelperDied
 
 SERVE = """
-import os, socket, sys, time
-from minixla.core.children import receive, send
-connection = socket.socket(fileno=int(sys.argv[1]))
+import os, sys, time
+from minixla.core.children import receive, send, stream_to_parent
+stream = stream_to_parent()
 while True:
-    number, request, blocks = receive(connection)
+    number, request, blocks = receive(stream)
     if request == "die":
         print("last words", file=sys.stderr, flush=True)
         os._exit(3)
     if request == "sleep":
         time.sleep(60)
     if request == "late":
-        send(connection, number - 1, "the answer to the last request")
-    send(connection, number, [request, os.getpid()], [bytes(each) for each in blocks])
+        send(stream, number - 1, "the answer to the last request")
+    send(stream, number, [request, os.getpid()], [bytes(each) for each in blocks])
 """
 
 

@@ -12,7 +12,7 @@ from minixla.core.derived import batched_graph, call_vjp_graphs, jvp_graph, vjp_
 from minixla.core.errors import TransformError
 from minixla.core.shapes import Shape
 from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import Trace, current_trace, shape_of, trace_to_graph, under
+from minixla.core.tracing import Trace, current_trace, trace_to_graph, under
 from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla_ops.programs.reference_evaluation import reference_graph
 
@@ -41,7 +41,7 @@ FORWARD = [
 @pytest.mark.parametrize(("active", "moving", "inputs"), FORWARD)
 def test_forward(graph, active, moving, inputs):
     derived = jvp_graph(graph, active)
-    assert derived.active_outputs == moving
+    assert derived.known == moving
     assert len(derived.graph.inputs) == inputs
     assert len(derived.graph.outputs) == 4 + sum(moving)
     assert derived.graph.name == "jvp_program"
@@ -96,7 +96,7 @@ BATCHED = [
 @pytest.mark.parametrize(("dimensions", "found"), BATCHED)
 def test_batched(graph, dimensions, found):
     batched = batched_graph(graph, dimensions, 4)
-    assert batched.dimensions == found
+    assert batched.known == found
     assert batched_graph(graph, dimensions, 4) is batched
     assert batched_graph(graph, dimensions, 5) is not batched
     for shape, dimension in zip(batched.graph.input_shapes, dimensions, strict=True):
@@ -121,13 +121,9 @@ def test_a_rule_that_reads_an_enclosing_function():
 
 
 class Tracked(WrappingTracer):
-    """A value and the names of the arguments that it depends on."""
+    """A value of which are known the names of the arguments that it depends on."""
 
-    __slots__ = ("names",)
-
-    def __init__(self, trace, value, names):
-        self._trace, self._shape = trace, shape_of(value)
-        self.value, self.names = value, names
+    __slots__ = ()
 
 
 class Tracking(Trace):
@@ -139,8 +135,8 @@ class Tracking(Trace):
         return Tracking(parent)
 
     def taken_apart(self, value):
-        is_own = type(value) is Tracked and value._trace is self
-        return ([value.value], value.names) if is_own else ([value], frozenset())
+        values, known = super().taken_apart(value)
+        return values, known or frozenset()
 
     def put_together(self, values, known):
         return Tracked(self, values[0], known)

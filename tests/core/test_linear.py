@@ -10,8 +10,7 @@ import minixla_ops as ops
 from minixla.core.errors import DerivativeError
 from minixla.core.linear import add_cotangents, instantiate, spread, zeros_like
 from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
-from minixla.core.tuples import TupleValue
+from minixla.core.shapes import Shape, TupleValue
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 

@@ -12,7 +12,7 @@ from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph
 from minixla.core.shapes import DeclaredArray, Shape
-from minixla.core.stablehlo_text import Emitter, attribute_text, literal_text, module_text
+from minixla.core.stablehlo_text import Emitter, attribute_text, literal_text
 from minixla.core.tracing import trace_to_graph
 from tests.oracles import assert_same, edge_values, run_stablehlo, run_xla
 
@@ -215,7 +215,7 @@ def located(x):
 
 def test_locations():
     graph = mx.make_graph(located)(X)
-    text = module_text(graph, locations=True)
+    text = Emitter(locations=True).module(graph)
     first = located.__code__.co_firstlineno
     for line, operation in [(1, "stablehlo.tanh"), (2, "stablehlo.reduce"), (2, "constant")]:
         (alias,) = {
@@ -228,6 +228,6 @@ def test_locations():
 
 
 def test_locations_parse():
-    text = module_text(mx.make_graph(mx.grad(mx.jit(located)))(X), locations=True)
+    text = Emitter(locations=True).module(mx.make_graph(mx.grad(mx.jit(located)))(X))
     cotangent = run_xla(text, [X])[0]
     np.testing.assert_allclose(cotangent, 1 - np.tanh(X) ** 2, rtol=1e-5, atol=1e-6)

@@ -22,7 +22,7 @@ from minixla.core.errors import (
     TransformError,
 )
 from minixla.core.operation import operation_named
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleValue
 from minixla.core.state import at_own_lines
 from minixla.core.tracing import (
     GraphTrace,
@@ -38,7 +38,6 @@ from minixla.core.tracing import (
     under,
     weak_type_of,
 )
-from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
 from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla_ops.programs.reference_evaluation import reference_graph

@@ -24,7 +24,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.graph import Graph
-from minixla.reference_evaluator.widening import widened
+from minixla.reference_evaluator.trace import widened
 from minixla_ops.vocabulary.shorthand import array_shape
 from tests.programs.domains import COMPLEX, Domain, is_inexact
 from tests.programs.draft import Draft

@@ -343,6 +343,12 @@ def _pairs(data: bytes) -> dict[str, str]:
     return {_text(each.get(1, b"")): _text(each.get(2, b"")) for each in pairs}
 
 
+def _precisions(found: list[int]) -> list[str] | None:
+    """The names for both operands; None where they are the default."""
+    names = ("DEFAULT", "HIGH", "HIGHEST")
+    return [names[each] for each in found] if any(found) else None
+
+
 #: By the number of the field its name, that of our attribute if there is one, and how it is read.
 _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
     11: ("kind", _text),
@@ -351,7 +357,7 @@ _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
     26: ("channel_id", int),
     30: ("dot", lambda data: _lists(data, 1, 2, 3, 4)),
     47: ("is_host_transfer", bool),
-    51: ("precision", lambda data: _lists(data, 1)[0]),
+    51: ("precision_config", lambda data: _precisions(_lists(data, 1)[0][:2])),
     _FRONTEND: ("frontend_attributes", _pairs),
     79: ("async_execution_thread", _text),
     _COMPOSITE: ("is_composite", bool),

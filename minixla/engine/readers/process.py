@@ -16,7 +16,6 @@ import os
 import re
 import resource
 import signal
-import socket
 import struct
 import sys
 from pathlib import Path
@@ -29,7 +28,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.core.children import receive, send
+from minixla.core.children import receive, send, stream_to_parent
 
 sys.path.append(str(Path(__file__).parent))
 import hlo_protos  # type: ignore[import-not-found]  # of the engine, without it
@@ -145,11 +144,11 @@ def _reply(data: bytes, is_text: bool, stand_ins: Any) -> tuple[dict[str, Any], 
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def _serve(connection: socket.socket) -> None:
+def _serve(stream: Any) -> None:
     """Answers until there are no more requests."""
     while True:
         try:
-            taken = receive(connection)
+            taken = receive(stream)
         except EOFError:
             return
         # Before what the last request left is freed, of which it may die.
@@ -158,7 +157,7 @@ def _serve(connection: socket.socket) -> None:
         reply, blocks = _reply(source.tobytes(), *request)
         # Of a death from here on nobody is told: the other side would take it for what is missing.
         _number[:] = bytes(8)
-        send(connection, number, reply, blocks)
+        send(stream, number, reply, blocks)
         _number[:] = struct.pack("<Q", number)
 
 
@@ -172,11 +171,11 @@ _REASONS = {
 
 def main() -> None:
     """Forks a child that serves, and another when it has died."""
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    stream = stream_to_parent()
     while True:
         child = os.fork()
         if child == 0:
-            _serve(connection)
+            _serve(stream)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):  # there are no more requests, or they cannot be read
@@ -186,7 +185,7 @@ def main() -> None:
         number = struct.unpack("<Q", _number[:])[0]
         if number == 0:
             return
-        send(connection, number, {"problem": reason, "died": True})
+        send(stream, number, {"problem": reason, "died": True})
 
 
 if __name__ == "__main__":

@@ -26,18 +26,13 @@ _ADVICE = "Both arrays must lie in the same memory."
 
 
 class _Stage(NamedTuple):
-    """One step of the way into memory: pads, cuts dimensions in tiles, and turns them.
+    """One step of the way into memory: pads, cuts dimensions in tiles, and turns them."""
 
-    Attributes:
-        sizes: before the step.
-        padded: after padding.
-        cut: after cutting.
-        order: the permutation.
-    """
-
+    #: The sizes before the step, after padding and after cutting.
     sizes: tuple[int, ...]
     padded: tuple[int, ...]
     cut: tuple[int, ...]
+    #: The permutation.
     order: tuple[int, ...]
 
     @property
@@ -82,7 +77,7 @@ def _stages(shape: Shape, layout: _Layout | None) -> list[_Stage]:
 def bitcast(step: Step) -> Sequence[Value]:
     """The bytes of the operand as an array of another shape or layout."""
     (operand,), result = step.shapes, step.result
-    layouts = step.module.details(step)["layouts"]
+    layouts = step.module.details["layouts"]
     if not isinstance(operand, Shape):
         step.reject(f"its operand is {operand}", "It takes an array.")
     if not any(each and each[1] for each in layouts):

@@ -52,7 +52,12 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
             found and what to do.
     """
     check_shardings(SUBJECT, shardings)
-    text = HloText(_text(source))
+    source = content(source, (".hlo", ".txt"), SUBJECT, _ADVICE)
+    try:
+        text = HloText(source if isinstance(source, str) else source.decode())
+    except UnicodeDecodeError as error:
+        given = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
+        raise explain(ImportError_, SUBJECT, "the bytes are no text", given, _ADVICE) from None
     if shardings == "refuse":
         _refuse_shardings(text)
     module = HloModule(text)
@@ -104,14 +109,3 @@ def _refuse_shardings(source: HloText) -> None:
             "devices, which would be lost"
         )
         raise source.refused(match.start(1), problem, (), _LOST)
-
-
-def _text(source: Any) -> str:
-    source = content(source, (".hlo", ".txt"), SUBJECT, _ADVICE)
-    if isinstance(source, str):
-        return source
-    try:
-        return source.decode()
-    except UnicodeDecodeError as error:
-        given = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
-        raise explain(ImportError_, SUBJECT, "the bytes are no text", given, _ADVICE) from None

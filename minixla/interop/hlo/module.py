@@ -10,6 +10,7 @@ from typing import Any
 
 from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
+from minixla.core.operation import Names
 from minixla.core.shapes import TupleShape
 from minixla.core.source import Source
 from minixla.interop.hlo.operations import HLO, STAND_INS
@@ -32,6 +33,7 @@ class HloModule(Module):
     """
 
     translations = {**TRANSLATIONS, **HLO}
+    is_hlo = True
     deepest = sys.maxsize
 
     def __init__(self, text: HloText) -> None:
@@ -60,24 +62,24 @@ class HloModule(Module):
             return [self.graphs[each] for each in self._text.callees(self._at)]
         return [self.graphs[self._names[each]] for each in callees]
 
-    def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
+    def region(self, step: Step, number: int) -> Graph:
         """The computation that a region is a copy of."""
-        return self.called(step)[number], []
+        return self.called(step)[number]
 
-    def details(self, step: Step) -> dict[str, Any]:
+    @property
+    def details(self) -> dict[str, Any]:
         """What stands beside the program of an instruction."""
         return self.tables["details"].get(self._at, {})
 
-    def place(self, step: Step) -> tuple[str, int]:
-        """An instruction's name, and its line in the text."""
-        return self.tables["names"][self._at], self._line()
+    @property
+    def place(self) -> dict[str, Any]:
+        """The instruction's name, and its line in the text."""
+        return {"label": self.tables["names"][self._at], "line": self._line()}
 
-    def located(
-        self, location: Any, problem: str, given: Sequence[str], advice: str
-    ) -> ImportError_:
+    def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for an instruction."""
         problem = _OPERATION.sub("", problem)
-        return self._text.refused_instruction(_number(location), problem, given, advice)
+        return self._text.refused_at(_number(location), problem, given, advice)
 
     def _order(self) -> list[str]:
         return self._names

@@ -6,8 +6,7 @@ see `engine.readers.hlo_protos`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -19,26 +18,25 @@ from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla.engine.readers.hlo_protos import ELIDED
-from minixla.interop.building import Builder
-from minixla.interop.calls import ForeignCall
+from minixla.interop.calls import foreign_call
 from minixla.interop.chlo import CHLO, decomposition
 from minixla.interop.hlo.bitcasts import bitcast
-from minixla.interop.operations import TABLE, Translation, declared, replica_groups
+from minixla.interop.operations import TABLE, Translation, declared
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import literal_of, plain
+from minixla_ops.collectives.collective_groups import ProcessLists
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 from minixla_ops.programs.runs_programs import own_inputs
 
 
-def _by_leaf(
-    name: str, step: Step, attributes: Callable[[Step], dict[str, Any]] = lambda step: {}
-) -> Sequence[Value]:
+def _by_leaf(name: str, step: Step, **given: Any) -> Sequence[Value]:
     """An identity of the first operand, for each leaf of which there is one instruction."""
     whole, *others = step.operands
-    given, leaves = attributes(step), step.builder.leaves(whole)
+    leaves = step.builder.leaves(whole)
     return [step.apply(name, [leaf, *others], **given)[0] for leaf in leaves]
 
 
@@ -46,7 +44,7 @@ def _by_leaf(
 
 
 def _call(step: Step) -> Sequence[Value]:
-    details = step.module.details(step)
+    details = step.module.details
     fields = details.get("frontend_attributes", {}) if details.get("is_composite") else {}
     name, version = fields.get("composite.name"), fields.get("composite.version", "0")
     if name is None or not version.isdecimal():
@@ -62,7 +60,7 @@ def _while(step: Step) -> Sequence[Value]:
 
 
 def _scan(step: Step) -> dict[str, Any]:
-    details = step.module.details(step)
+    details = step.module.details
     (dimension,) = details["dimensions"]
     first = step.operands[0].shape if len(step.operands) > details.get("carries", 0) else None
     if not isinstance(first, Shape) or not 0 <= dimension < first.rank:
@@ -89,20 +87,19 @@ def _conditional(step: Step) -> Sequence[Value]:
         numbers, own = own_inputs(branch)
         given.append((own, [leaves[each] for each in numbers]))
     # Our branches take all operands; what several of them are given is there once.
-    everything = list({id(value): value for _, section in given for value in section}.values())
-    programs = [_of_all(branch, section, everything) for branch, section in given]
-    return step.apply("Conditional", [index, *everything], branches=tuple(programs))
+    everything = list(dict.fromkeys([value for _, section in given for value in section]))
+    shapes = [value.shape for value in everything]
 
+    def of_all(branch: Graph, section: Sequence[Value]) -> Graph:
+        def chosen(*values: Any) -> Sequence[Any]:
+            known = dict(zip(everything, values, strict=True))
+            return evaluate_graph(branch, [known[each] for each in section])
 
-def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]) -> Graph:
-    """A branch as a program of all operands."""
-    if list(map(id, section)) == list(map(id, everything)):
-        return branch
-    builder = Builder()
-    builder.inputs = [Value(value.shape, None, -1) for value in everything]
-    own = dict(zip(map(id, everything), builder.inputs, strict=True))
-    outputs = builder.inline(branch, [own[id(value)] for value in section])
-    return builder.graph(outputs, branch.name)
+        same = section == everything
+        return branch if same else closed_graph(chosen, shapes, step.name, branch.name)
+
+    programs = [of_all(branch, section) for branch, section in given]
+    return step.apply("Conditional", [index, *everything], branches=programs)
 
 
 # Halves of asynchronous operations.
@@ -115,7 +112,7 @@ def _start(opcode: str, step: Step) -> Sequence[Value]:
         return found
     whole = step.builder.instructions.pop()
     start = REGISTRY[f"{whole.op.name}Start"]
-    return step.builder.apply(start, whole.operands, whole.op.values)
+    return step.builder.apply(start(**whole.op.values), whole.operands)
 
 
 def _async_start(step: Step) -> Sequence[Value]:
@@ -158,7 +155,7 @@ def _dynamic(name: str, count: int, step: Step, **given: Any) -> Sequence[Value]
 
 def _broadcast(step: Step) -> Sequence[Value]:
     (shape,), sizes = step.shapes, step.result.dimensions
-    dimensions = step.integers("broadcast_dimensions")
+    dimensions = tuple(step.get("broadcast_dimensions", ()))
     if [sizes[at] for at in dimensions] != list(shape.dimensions):
         step.reject(
             f"dimensions {list(dimensions)} of {step.result} have other sizes than {shape}",
@@ -167,28 +164,14 @@ def _broadcast(step: Step) -> Sequence[Value]:
     return TABLE["stablehlo.broadcast_in_dim"](step)
 
 
-def _dynamic_reshape(step: Step) -> dict[str, Any]:
-    return {"new_size_bounds": step.result.dimensions, "dims_are_dynamic": step.result.dynamic}
-
-
-_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
-
-
 def _product(step: Step) -> dict[str, Any]:
     """The attributes of a product whose dimension numbers stand beside the program."""
-    details = step.module.details(step)
+    details = step.module.details
     dot, *ragged = details["ragged_dot"] if "ragged_dot" in details else [details["dot"]]
-    contracting, other, batch, other_batch = map(tuple, dot)
-    numbers: Any = DotDimensionNumbers(contracting, other, batch, other_batch)
+    numbers: Any = DotDimensionNumbers(*map(tuple, dot))
     if ragged:
         numbers = RaggedDotDimensionNumbers(numbers, *map(tuple, ragged))
-    kind = step.result.element_type
-    differs = step.shapes[0].element_type is not kind
-    given = {"dimension_numbers": numbers, "preferred_element_type": kind if differs else None}
-    precision = details.get("precision", ())[:2]
-    if any(precision):
-        given["precision_config"] = tuple([_PRECISIONS[each] for each in precision])
-    return given
+    return {"dimension_numbers": numbers}
 
 
 def _default(name: str, step: Step) -> Sequence[Value]:
@@ -242,45 +225,32 @@ def _all_to_all(step: Step) -> Sequence[Value]:
     """Operand i goes to member i of the group, and result i is what came from it."""
     if len({value.shape for value in step.operands}) != 1:
         step.reject("its operands are not of one shape", "Give an array for each member.")
-    channel = re.search(r"handle = ([1-9]\d*)", str(step.raw("channel_handle")))
-    given = {
-        "split_count": len(step.operands),
-        "replica_groups": replica_groups(step),
-        "channel_id": int(channel[1]) if channel else None,
-    }
-
-    def exchanged(*operands: Any) -> list[Any]:
-        return list(ops.all_to_all(mnp.stack(operands), 0, 0, **given))
-
-    return step.inlined(exchanged)
+    given = {"split_dimension": 0, "concat_dimension": 0, "split_count": len(step.operands)}
+    exchange = step.record("AllToAll", **given)
+    return step.inlined(lambda *operands: [*exchange(mnp.stack(operands))])
 
 
 def _ragged_all_to_all(step: Step) -> Sequence[Value]:
     """HLO has both arrays first, our operation the output behind what is sent."""
     rows, output, starts, sizes, places, counts = step.operands
     config = {each.name: plain(each.attr) for each in step.raw("backend_config") or ()}
-    groups = replica_groups(step, config.get("replica_groups"))
-    given = {"replica_groups": groups, "channel_id": config.get("channel_id") or None}
+    groups = ProcessLists().read(config.get("replica_groups", np.empty(0)))
+    given = {"replica_groups": groups, "channel_id": config.get("channel_id")}
     operands = [rows, starts, sizes, output, places, counts]
-    return step.builder.apply(REGISTRY["RaggedAllToAll"], operands, given)
+    return step.apply("RaggedAllToAll", operands, **given)
 
 
 def _constant(step: Step) -> Sequence[Value]:
     """A constant with all numbers, as HLO writes it: also where they are one."""
-    literal = literal_of(step.operation, "value", step.result, step.module.constants)
+    literal = literal_of(step)
     if literal.is_splat and step.result.rank:
         literal = Literal(np.array(literal.array), step.result)
     return [step.bind("Constant", literal=literal)]
 
 
-def _elided(step: Step) -> Sequence[Value]:
-    label, line = step.module.place(step)
-    return [step.bind("ElidedConstant", output_shape=step.result, label=label, line=line)]
-
-
-def _domain(step: Step) -> dict[str, Any]:
+def _domain(step: Step) -> Sequence[Value]:
     sides = {name: step.get(f"{name}_metadata") or "{}" for name in ("entry", "exit")}
-    return {"kind": step.choice("kind"), **sides}
+    return _by_leaf("Domain", step, kind=step.choice("kind"), **sides)
 
 
 # Channels and custom calls.
@@ -296,7 +266,10 @@ def _received(step: Step) -> dict[str, Any]:
 #: Custom calls that say where values shall lie, beside shardings: they give their operand.
 _MOVES = ("LayoutConstraint", "MoveToDevice", "MoveToHost", "Pin", "Unpin")
 #: Targets that XLA's translation and our own edits make.
-_TARGETS = {ELIDED: _elided, "ragged_all_to_all": _ragged_all_to_all}
+_TARGETS = {
+    ELIDED: declared("ElidedConstant", lambda step: step.module.place),
+    "ragged_all_to_all": _ragged_all_to_all,
+}
 
 
 def _custom_call(step: Step) -> Sequence[Value]:
@@ -305,17 +278,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
         return _TARGETS[target](step)
     if target.startswith((*PLACEMENTS, *_MOVES)) and step.results == step.shapes:
         return step.operands
-    call = ForeignCall(step)
-    found = call.known()
-    if found is None:
-        for name in ("operand_layouts", "result_layouts"):
-            if name not in step.attributes:
-                del call.attributes[name]
-        if call.computations:  # what it runs is lost: none may take the call for a plain one
-            names = ", ".join([f"%{each.name}" for each in call.computations])
-            call.options["called_computations"] = f"{{{names}}}"
-        found = call.kept()
-    return found
+    return foreign_call(step)
 
 
 #: Opcodes that come as another one of the same attributes, and how they become ours.
@@ -343,7 +306,7 @@ HLO: dict[str, Translation] = {
     "hlo.copy": partial(_by_leaf, "Copy"),
     "hlo.copy-done": partial(_done, "CopyDone", member=0),
     "hlo.copy-start": _copy_start,
-    "hlo.dynamic-reshape": declared("DynamicReshape", _dynamic_reshape),
+    "hlo.dynamic-reshape": declared("DynamicReshape"),
     "hlo.dynamic-slice": partial(_dynamic, "DynamicSlice", 1, slice_sizes=()),
     "hlo.dynamic-update-slice": partial(_dynamic, "DynamicUpdateSlice", 2),
     "hlo.fusion": lambda step: step.apply("Fusion", step.builder.leaves(*step.operands)),
@@ -356,7 +319,7 @@ HLO: dict[str, Translation] = {
     "hlo.send": declared("Send", channel_id=1),
     "hlo.send-done": declared("SendDone", channel_id=1),
     "mhlo.all_to_all": _all_to_all,
-    "mhlo.domain": partial(_by_leaf, "Domain", attributes=_domain),
+    "mhlo.domain": _domain,
     "mhlo.stochastic_convert": _stochastic_convert,
     "mhlo.topk": CHLO["chlo.top_k"],
     "mhlo.xla.rng_get_and_update_state": declared("RngGetAndUpdateState"),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from minixla.core.errors import ImportError_
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.interop.hlo.operations import STAND_INS
 from minixla.interop.hlo.text import ADVICE, HloText
-from minixla.interop.reading import read_module
+from minixla.interop.reading import read_module, refusal_of
 from minixla.interop.refusals import first_failing
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
@@ -87,58 +85,42 @@ def _sent(source: HloText) -> Sent:
     except Refusal as refusal:
         if _MISSING not in refusal.problem:
             raise
-        text, lines = source.callees_first()
-        if text == source.text:
-            raise
-        try:
-            return sent(text, STAND_INS)
-        except Refusal as second:
-            second.problem = _PLACE.sub(partial(_moved, lines), second.problem)
-            raise
+    text, lines = source.callees_first()
 
+    def as_given(place: re.Match[str]) -> str:
+        line = lines[min(int(place[1]), len(lines)) - 1]
+        return f"was parsing {line}:{place[2]}: error: {place[3]}"
 
-def _moved(lines: Sequence[int], place: re.Match[str]) -> str:
-    """What XLA says of a line of the text in another order, for the text as it was given."""
-    line = lines[min(int(place[1]), len(lines)) - 1]
-    return f"was parsing {line}:{place[2]}: error: {place[3]}"
+    try:
+        return sent(text, STAND_INS)
+    except Refusal as refusal:
+        refusal.problem = _PLACE.sub(as_given, refusal.problem)
+        raise
 
 
 def _refused(source: HloText, refusal: Refusal) -> ImportError_:
     """Our error for what XLA or MLIR says, or dies of."""
-    places = [each for each in _PLACE.finditer(refusal.problem) if _VAGUE not in each[3]]
-    if places:
-        place = places[0]
-        position = source.position(int(place[1]), int(place[2]))
-        if _LATE.match(place[3]):  # the parser has read on
-            position = len(source.text[:position].rstrip())
-            position = source.text.rfind("\n", 0, position) + 1
-        return _said(source, position, place[3].rstrip(" .:"))
-    said = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
-    match = _INSTRUCTION.search(refusal.place)
-    if match is not None and refusal.tables:
-        source.tables = refusal.tables
-        return source.refused_instruction(int(match[1]), _ABOUT.sub("", said), (), _RULE)
-    position = 0 if refusal.is_slow else _first(source, refusal)
+    advice, text = ADVICE, source.text
+    place = next((x for x in _PLACE.finditer(refusal.problem) if _VAGUE not in x[3]), None)
+    if place is not None:
+        position, problem = source.position(int(place[1]), int(place[2])), place[3].rstrip(" .:")
+        if _LATE.match(problem):  # the parser has read on
+            position = text.rfind("\n", 0, len(text[:position].rstrip())) + 1
+    else:
+        problem = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
+        match = _INSTRUCTION.search(refusal.place)
+        if match is not None and refusal.tables:
+            source.tables = refusal.tables
+            return source.refused_at(int(match[1]), _ABOUT.sub("", problem), (), _RULE)
+        position = 0 if refusal.is_slow else _first(source, refusal)
     if refusal.died:
-        problem = f"XLA's parser dies of this: {refusal.problem}"
-        return _about(source, position, problem, _DEADLY)
-    return _said(source, position, said)
-
-
-def _said(source: HloText, position: int, problem: str) -> ImportError_:
-    """Our error for what XLA's parser says of a position."""
-    advice = ADVICE
+        problem, advice = f"XLA's parser dies of this: {refusal.problem}", _DEADLY
     for pattern, (words, what_to_do) in _WORDS.items():
         match = re.fullmatch(pattern, problem)
         if match is not None:
             problem, advice = match.expand(words), what_to_do
-    if not source.text[position:].strip():
+    if not refusal.died and not text[position:].strip():
         problem, advice = f"found the end: {problem}", ADVICE
-    return _about(source, position, problem, advice)
-
-
-def _about(source: HloText, position: int, problem: str, advice: str) -> ImportError_:
-    """The error for a position, which names the instruction that it is in."""
     opcode = source.opcode(position)
     return source.refused(position, f"{opcode}: {problem}" if opcode else problem, (), advice)
 
@@ -149,15 +131,11 @@ def _first(source: HloText, refusal: Refusal) -> int:
     Computations are cut off behind a line, and closed.
     """
 
-    def is_same(text: str) -> bool:
-        try:
-            sent(text, STAND_INS)
-        except Refusal as found:
-            return found.died if refusal.died else found.problem == refusal.problem
-        return False
-
     def fails(text: str) -> bool:
         part = _HEADER.sub(r"\1 {", text)
-        return is_same(part) or is_same(f"{part}\n}}")
+        found = filter(None, (refusal_of(each, STAND_INS) for each in (part, f"{part}\n}}")))
+        if refusal.died:
+            return any(each.died for each in found)
+        return any(each.problem == refusal.problem for each in found)
 
     return first_failing(source.text, fails)[0]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from minixla.core.errors import ImportError_, explain
-from minixla.interop.refusals import callees_first, printable
+from minixla.core.errors import ImportError_
+from minixla.core.operation import Names
+from minixla.interop.refusals import callees_first, refused_at
 
 SUBJECT = "import_hlo"
 ADVICE = (
@@ -33,7 +34,6 @@ _CALLEE = re.compile(
     r"\b(?:body|branch_computations|called_computations|calls|condition|false_computation|scatter"
     r"|select|to_apply|true_computation)=\s*(\{[^}]*\}|%?[\w.\-]+)"
 )
-_SHOWN = 100
 # So far an opcode may be from where its instruction begins.
 _LONGEST = 1 << 16
 
@@ -44,15 +44,11 @@ def _callees_in(text: str) -> list[str]:
 
 
 class HloText:
-    """A program's text.
-
-    Attributes:
-        text: the text.
-        tables: what stands beside the program once it is read: see `hlo_protos.translated`.
-    """
+    """A program's text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
+        #: What stands beside the program once it is read: see `hlo_protos.translated`.
         self.tables: dict[str, Any] = {}
 
     @cached_property
@@ -116,14 +112,11 @@ class HloText:
 
     def opcode(self, position: int) -> str:
         """The opcode of the instruction that a position is in; nothing where it is in none."""
-        starts = [at for _, own in self.computations.values() for at, _ in own]
-        heads = [at for at, _ in self.computations.values()]
-        start = max([at for at in starts if at <= position], default=-1)
-        if start < max([at for at in heads if at <= position], default=0):
-            return ""
+        marks = [mark for head, own in self.computations.values() for mark in ((head, ""), *own)]
+        start, name = max([mark for mark in marks if mark[0] <= position], default=(0, ""))
         match = _OPCODE.search(self.text, start, start + _LONGEST)
-        ended = match is None or "\n}" in self.text[start:position]
-        return "" if match is None or ended else match[1]
+        is_inside = match and name and "\n}" not in self.text[start:position]
+        return match[1] if match and is_inside else ""
 
     def check_members(self) -> None:
         """Refuses indices beyond a tuple: XLA's parser reads what lies there in memory."""
@@ -162,20 +155,12 @@ class HloText:
         return None
 
     def refused(
-        self, position: int, problem: str, given: Iterable[str] = (), advice: str = ADVICE
+        self, position: int, problem: str, given: Names = (), advice: str = ADVICE
     ) -> ImportError_:
         """The error for a place in the text."""
-        start = self.text.rfind("\n", 0, position) + 1
-        whole = self.text[start:].partition("\n")[0]
-        left = max(0, position - start - _SHOWN // 2)
-        shown = printable(whole[left : left + _SHOWN].strip())
-        place = f"line {self.line(position)}, column {position - start + 1}"
-        lines = [*([shown] if shown else []), *given]
-        return explain(ImportError_, SUBJECT, f"{place}: {problem[:500]}", lines, advice)
+        return refused_at(self.text, position, problem, advice, given, SUBJECT)
 
-    def refused_instruction(
-        self, index: int, problem: str, given: Sequence[str], advice: str
-    ) -> ImportError_:
+    def refused_at(self, index: int, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for an instruction."""
         title = self.tables["opcodes"][index] if index >= 0 else "program"
         problem = f"{title}: {problem.rstrip('.')}"
@@ -185,10 +170,8 @@ class HloText:
         """The text with computations in front of those that call them, and whence each line is."""
         starts = [at for at, _ in self.computations.values()]
         spans = itertools.pairwise([*starts, len(self.text)])
-        bodies = {
-            name: self.text[start:end]
-            for name, (start, end) in zip(self.computations, spans, strict=True)
-        }
+        parts = [self.text[start:end] for start, end in spans]
+        bodies = dict(zip(self.computations, parts, strict=True))
 
         def recursive(name: str) -> ImportError_:
             advice = "XLA's programs do not recurse: use while."

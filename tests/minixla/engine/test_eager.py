@@ -17,8 +17,7 @@ import minixla_ops as ops
 from minixla.core.attributes import Literal
 from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
 from minixla.core.operation import operation_named
-from minixla.core.shapes import Shape
-from minixla.core.tuples import TupleValue
+from minixla.core.shapes import Shape, TupleValue
 from minixla.engine import ENGINE
 from minixla.engine import eager as eager_module
 from minixla_ops.vocabulary import shorthand as rules

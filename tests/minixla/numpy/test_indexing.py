@@ -326,6 +326,17 @@ def test_compiled_and_batched() -> None:
     assert_close(scalars[0], np.stack([many[0][0, 2], many[0][1, 0]]))
 
 
+def test_lists_in_indices_hold_numbers_and_values() -> None:
+    x = np.arange(6.0, dtype=np.float32)
+    taken = mx.jit(lambda x, i: (x[[0, -1]], x[[True, False] * 3], x[[]], x[[i, 1]]))(x, 2)
+    expected = x[[0, -1]], x[[True, False] * 3], x[:0], x[[2, 1]]
+    for pair in zip(taken, expected, strict=True):
+        np.testing.assert_array_equal(*pair)
+    for index, message in (([1.0], "is no index"), ([[1, 2], [3]], "no array can be made")):
+        with pytest.raises(mx.ShapeError, match=message):
+            mx.reference(lambda x: x[index])(x)  # noqa: B023
+
+
 def test_eager_derivatives_take_masks() -> None:
     x = np.float32([1, -2, 3])
     np.testing.assert_array_equal(mx.grad(lambda x: (x[x > 0] ** 2).sum())(x), [2, 0, 6])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
@@ -152,6 +153,14 @@ def test_forms_of_einsum() -> None:
     )
     path, _ = mnp.einsum_path("ij,jk,kl->il", x, y, b(4, 2))
     assert sorted(len(step) for step in path) == [2, 2]
+    for text, given in (("ij->i", [x]), ("ij,jk->ik", [x, y])):
+        path, _ = mnp.einsum_path(text, *given, optimize=False)
+        assert path == jnp.einsum_path(text, *given, optimize=False)[0]
+
+
+def test_a_batch_of_matrices_is_one_product() -> None:
+    graph = mx.make_graph(mnp.matmul)(a(5, 2, 3), b(5, 3, 4))
+    assert [each.op.name for each in graph.instructions] == ["DotGeneral"]
 
 
 def test_einsum_is_one_product_without_transposition() -> None:
@@ -224,6 +233,8 @@ ERRORS = [
     ("matmul", (a(2, 3), b(2, 3)), TypeError, "contracting dimensions differ"),
     ("matmul", (np.float32(2), b(2, 3)), TypeError, "an operand is a scalar"),
     ("matmul", (a(2, 2, 3), b(3, 3, 2)), TypeError, "do not broadcast"),
+    ("matmul", (a(5, 2, 1), b(5, 4, 2)), TypeError, "matmul: contracting dimensions differ"),
+    ("matmul", (a(3), b(5, 2, 3)), TypeError, "matmul: contracting dimensions differ"),
     ("einsum", ("ij,jk->ik", a(2, 3), b(2, 3)), ValueError, "subscripts do not fit"),
     ("einsum", ("ijk->i", a(2, 3)), ValueError, "subscripts do not fit"),
     ("einsum", ("ij->q", a(2, 3)), ValueError, "subscripts do not fit"),

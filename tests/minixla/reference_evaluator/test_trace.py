@@ -15,11 +15,9 @@ from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
-from minixla.core.shapes import TOKEN, Shape, TupleShape
+from minixla.core.shapes import TOKEN, Shape, TupleShape, TupleValue
 from minixla.core.tracing import current_trace, trace_to_graph
-from minixla.core.tuples import TupleValue
-from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
-from minixla.reference_evaluator.widening import wide_type, widened
+from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer, wide_type, widened
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 X = np.array([0.3, -1.2, 0.7], np.float32)

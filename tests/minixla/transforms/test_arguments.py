@@ -10,11 +10,10 @@ import pytest
 import minixla as mx
 from minixla.core.errors import TransformError
 from minixla.transforms.arguments import (
+    Arguments,
     flatten_axes,
-    is_single,
     named_after,
     positions,
-    split_static,
 )
 
 POSITIONS = [
@@ -41,10 +40,8 @@ def test_wrong_positions(argnums):
 
 
 def test_numbers_and_sequences():
-    assert is_single(3)
-    assert is_single(np.int8(3))
-    assert not is_single((3,))
-    assert not is_single([])
+    for argnums, expected in ((1, 5.0), (np.int8(1), 5.0), ((1,), (5.0,)), ([], ())):
+        assert mx.grad(lambda x, y: x * y, argnums)(5.0, 2.0) == expected
 
 
 STATIC = [
@@ -59,11 +56,11 @@ STATIC = [
 
 @pytest.mark.parametrize(("numbers", "args", "dynamic"), STATIC, ids=str)
 def test_static_arguments(numbers, args, dynamic):
-    found, rebuild = split_static(args, numbers)
-    assert found == dynamic
-    assert rebuild(found) == list(args)
-    changed = rebuild([each.upper() for each in found])
-    assert [each.lower() for each in changed] == list(args)
+    given = Arguments.besides("test", lambda *every: every, args, None, numbers)
+    assert given.given == dynamic
+    assert given.apply(given.given) == args
+    changed = given.apply([each.upper() for each in given.given])
+    assert tuple([each.lower() for each in changed]) == args
     assert sum(each.isupper() for each in changed) == len(dynamic)
 
 

@@ -315,6 +315,17 @@ def test_switch_clamps_its_index(index):
     assert_same(mx.switch(index, branches[:1], X), X * 0)
 
 
+def test_branches_of_other_types_run_once():
+    calls = []
+
+    def weak():
+        calls.append("weak")
+        return 2
+
+    assert mx.cond(X[0] < 9, weak, lambda: np.float32(3)).dtype == np.float32
+    assert calls == ["weak"]
+
+
 def test_weak_types_give_way():
     x = np.ones(2, np.float32).astype(jnp.bfloat16)
     values = {

@@ -449,3 +449,13 @@ def test_rules_run_once():
         runs.clear()
         mx.grad(function)(1.0) if transform is mx.grad else transform(mx.grad(function))(1.0)
         assert runs == ["forward", "backward"]
+
+
+def test_a_rule_around_another():
+    inner = mx.custom_jvp(lambda x: x * x)
+    inner.defjvp(lambda primals, tangents: (inner(*primals), 7 * tangents[0]))
+    outer = mx.custom_vjp(inner)
+    with pytest.raises(TransformError, match="has no derivative rule"):
+        outer(3.0)
+    outer.defvjp(lambda x: (inner(x), None), lambda _, cotangent: (5 * cotangent,))
+    assert (mx.grad(inner)(3.0), mx.grad(outer)(3.0), outer(3.0)) == (7, 5, 9)

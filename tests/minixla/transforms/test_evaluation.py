@@ -13,8 +13,7 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import ConcretizationError, LeakedTracerError, ShapeError, TransformError
-from minixla.core.shapes import Shape
-from minixla.core.tuples import TupleValue
+from minixla.core.shapes import Shape, TupleValue
 
 X = np.array([0.3, -1.2, 0.7], np.float32)
 Point = collections.namedtuple("Point", ["x", "y"])

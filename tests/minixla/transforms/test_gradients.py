@@ -286,6 +286,20 @@ def test_wrong_types(call, problem):
         assert phrase in str(caught.value)
 
 
+def test_derivatives_with_respect_to_tuples():
+    def square(pair):
+        return ops.get_tuple_element(pair, 0) ** 2
+
+    point, direction = ops.tuple([X, N]), ops.tuple([2 * X, N])
+    (found,) = mx.vjp(square, point)[1](np.ones_like(X))
+    same(found.elements, (2 * X, np.zeros(3, FLOAT0)))
+    results = mx.jvp(square, (point,), (direction,))
+    same(results, (X * X, 4 * X * X))
+    same(mx.linearize(square, point)[1](direction), results[1])
+    _, pull = mx.vjp(lambda x: ops.tuple([x * x, x]), X)
+    same(pull(ops.tuple([X, X])), (2 * X * X + X,))
+
+
 WRONG_RESULTS = [
     (lambda x: x, "[f32[3]]"),
     (lambda x: (x.sum(), x.sum()), "[f32[], f32[]]"),

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from minixla.transforms.places import argument_places, difference, parameter_names, places
+from minixla.transforms.arguments import Arguments
+from minixla.transforms.places import difference, parameter_names, places
 
 X = np.ones(3, np.float32)
 FLOAT0 = np.zeros((), jax.dtypes.float0)
@@ -312,9 +313,11 @@ def test_names_of_parameters(fun: Any, count: int, names: list[str]) -> None:
 
 
 def test_places_of_arguments_leave_static_ones_out() -> None:
-    found = argument_places(lambda flag, x, **named: x, ("on", [1, 2]), {"z": 1, "a": 2}, 0)
+    given = "test", lambda flag, x, **named: x, ("on", [1, 2]), {"z": 1, "a": 2}, 0
+    found = Arguments.besides(*given).where()
     assert found == ["argument x[0]", "argument x[1]", "argument a", "argument z"]
-    assert argument_places(lambda x, flag: x, (1, "on"), static=(-1,)) == ["argument x"]
+    given = "test", lambda x, flag: x, (1, "on"), None, (-1,)
+    assert Arguments.besides(*given).where() == ["argument x"]
 
 
 def test_differences_are_few() -> None:

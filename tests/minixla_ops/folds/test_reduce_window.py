@@ -584,3 +584,14 @@ def test_batches_under_derivatives():
     np.testing.assert_allclose(mx.vmap(mx.grad(ours))(operand), expected, rtol=1e-6)
     whole = mx.grad(lambda x: ops.reduce(mx.vmap(ours)(x), 0.0, ops.add, [0]))(operand)
     np.testing.assert_allclose(whole, expected, rtol=1e-6)
+
+
+def test_the_gradient_of_a_running_sum_pads_within_its_own_window():
+    """XLA makes a tree of it so; after a Pad each sum would take all of its terms."""
+    x, weights = np.ones(8, np.float32), np.arange(8, dtype=np.float32)
+    gradient = mx.grad(lambda x: (mx.numpy.cumsum(x) * weights).sum())
+    *_, fold = [s for s in mx.make_graph(gradient)(x).instructions if s.op.name == "ReduceWindow"]
+    assert fold.op.padding == ((0, 7),)
+    assert fold.operands[0].instruction.op.name != "Pad"
+    for way in (gradient, mx.jit(gradient), mx.reference(gradient)):
+        np.testing.assert_array_equal(way(x), weights[::-1].cumsum()[::-1])

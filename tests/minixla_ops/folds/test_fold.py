@@ -17,7 +17,7 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import AttributeValueError, DerivativeError, ShapeError
 from minixla.core.shapes import Shape
 from minixla.core.tracing import bind, trace_to_graph
-from minixla_ops.folds.reduce import Reduce
+from minixla_ops.folds.fold import Reduce
 from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.harness import (
     DerivativesTogether,
@@ -222,7 +222,7 @@ def test_sums_and_products_of_every_float_type(kind):
 @pytest.mark.parametrize("kind", ["bf16", "f16", "f32", "c64"])
 @pytest.mark.parametrize("count", [100, 10_000])
 def test_long_sums_are_correctly_rounded(kind, count):
-    """The bound that `numpy_folds` states: the reference to half a step, XLA to eps sum(|x|)."""
+    """The bound that `fold_programs` states: the reference to half a step, XLA to eps sum(|x|)."""
     dtype = ELEMENT_TYPES[kind].dtype
     operand = random_values(dtype, (count, 4), seed=3)
     graph = graph_of(lambda x: [ops.reduce(x, 0, ops.add, [0])], [operand])

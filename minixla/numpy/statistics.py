@@ -1,0 +1,372 @@
+"""Means and variances; differences, integrals and interpolation along an axis; polynomials."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.core.element_types import ElementType
+from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.promotion import inexact_type
+from minixla.core.shapes import Shape
+from minixla.numpy import operands
+from minixla.numpy.element_functions import Row, family, root
+from minixla.numpy.indexing import getitem
+from minixla.numpy.operands import Axis, axes_of, convert_all, inexact_operand, kind_of, lifted
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary import shorthand
+
+
+def _present(a: Any, where: Any, subject: str, skips_nan: bool) -> Any:
+    """Which elements count; None stands for all."""
+    mask = operands.checked_mask(where, subject)
+    if not skips_nan or not kind_of(a, subject).is_inexact:
+        return mask
+    present = ops.not_(mnp.isnan(a))
+    return present if mask is None else present & mask
+
+
+def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> Any:
+    """How many elements a mean is over: a number, or where there is a mask an array."""
+    shape = operands.operand_shape(a, "mean")
+    if mask is not None:
+        counted = mnp.broadcast_to(mask, shape.dimensions)
+        return mnp.sum(counted, axis, kind, None, keepdims)
+    return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
+
+
+@family("a", "where", dtype="the type to sum in and return; default: that of `a`, at least float.")
+def _mean(
+    row: Row,
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    name, _, filling = row
+    operands.refuse_out(name, out)
+    kind = operands.requested_type(dtype, name, inexact_type(kind_of(a, name)))
+    work = operands.widened(kind) if dtype is None else kind
+    mask = _present(a, where, name, filling is not None)
+    count = _count(a, axis, keepdims, mask, work)
+    total = mnp.sum(a, axis, work, None, keepdims, None, mask)
+    return lifted(convert(operators.divide(total, count), kind))
+
+
+mean = _mean("mean", "The mean over axes.")
+nanmean = _mean("nanmean", "The mean over axes of what is not NaN.", None, 0)
+
+
+def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[ElementType, ElementType]:
+    """The type to compute a variance in, and its own."""
+    if dtype is None:
+        kind = inexact_type(own)
+        return operands.widened(kind), kind.real
+    kind = operands.requested_type(dtype, name)
+    if own.is_complex and not kind.is_complex:
+        problem = "the dtype for complex numbers is real"
+        advice = "Leave dtype out, or give a complex one; the result is real."
+        raise explain(AttributeValueError, name, problem, [f"dtype = {dtype}"], advice)
+    return operands.widened(kind), kind
+
+
+@family(
+    "a",
+    "where",
+    "mean",
+    dtype="the type to compute in; default: that of `a`, at least float.",
+    ddof="a number to subtract from the count that the sum is divided by; where the count is not "
+    "positive the result is NaN.",
+    mean="the mean, with the axes kept, where it is known.",
+    correction="another name of `ddof`.",
+)
+def _spread(
+    row: Row,
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+    correction: int | float | None = None,
+) -> Any:
+    name, finish, filling = row
+    operands.refuse_out(name, out)
+    axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
+    mask = _present(a, where, name, filling is not None)
+    work, kind = _computation_types(kind_of(a, name), dtype, name)
+    # A number in place of NaN, so that no NaN comes back through the derivative.
+    x = lifted(convert(operands.without_nan(a, name, filling), work))
+    if mean is None:
+        mean = mnp.mean(x, axis, work, None, True, mask)
+    apart = operators.subtract(x, convert(mean, work))
+    parts = [ops.real(apart), ops.imag(apart)] if work.is_complex else [apart]
+    squares = functools.reduce(operators.add, [part * part for part in parts])
+    if correction is not None and ddof:
+        problem = "ddof and correction are both given"
+        given = [f"ddof = {ddof}", f"correction = {correction}"]
+        advice = "They are two names of one number."
+        raise explain(AttributeValueError, name, problem, given, advice)
+    less = ddof if correction is None else correction
+    count = _count(a, axis, keepdims, mask, work.real) - less
+    total = mnp.sum(squares, axis, work.real, None, keepdims, None, mask)
+    result = convert(operators.divide(total, count), kind)
+    if (is_positive := count > 0) is not True:
+        result = mnp.where(is_positive, result, shorthand.full_like(result, math.nan))
+    return finish(lifted(result))
+
+
+var = _spread("var", "The mean over axes of |a - mean|**2, a real number.", lifted)
+std = _spread("std", "The square root of `var`; its derivative at 0 is 0.", root)
+nanvar = _spread("nanvar", "The variance over axes of what is not NaN.", lifted, 0)
+nanstd = _spread("nanstd", "The square root of `nanvar`; its derivative at 0 is 0.", root, 0)
+
+
+def average(
+    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """The mean over axes, each element counted with a weight.
+
+    Args:
+        a: an array.
+        axis: an axis or several; None for all.
+        weights: of the shape of `a`, or of its axes; default: ones.
+        returned: whether to return the sum of weights too.
+        keepdims: whether the axes stay, with size 1.
+
+    Raises:
+        ShapeError: the weights have another shape.
+    """
+    if weights is None:
+        result = mean(inexact_operand(a, "average"), axis, None, None, keepdims)
+        kind = kind_of(result)
+        total = lifted(shorthand.splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
+    else:
+        both = convert_all("average", [a, weights])
+        a, weights = (inexact_operand(x, "average") for x in both)
+        weights = _aligned_weights(a, weights, axis)
+        total = mnp.sum(weights, axis, None, None, keepdims)
+        result = mnp.sum(a * weights, axis, None, None, keepdims) / total
+    if not returned:
+        return result
+    return result, mnp.broadcast_to(total, operands.operand_shape(result, "average").dimensions)
+
+
+def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
+    sizes, given = a.shape, weights.shape
+    if sizes == given:
+        return weights
+    axes = axes_of(axis, len(sizes), "average")
+    if axis is None or given != tuple([sizes[each] for each in axes]):
+        problem = "the weights do not fit the array"
+        shapes = [f"a has shape {sizes}", f"weights have shape {given}", f"axis = {axis}"]
+        advice = "Weights have the shape of a, or of the axes that are averaged."
+        raise explain(ShapeError, "average", problem, shapes, advice)
+    order = sorted(range(len(axes)), key=lambda at: axes[at])
+    kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
+    return mnp.reshape(mnp.transpose(weights, order), kept)
+
+
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+) -> Any:
+    """The covariance matrix of variables.
+
+    Args:
+        m: a matrix whose rows are variables and whose columns are observations; or a vector.
+        y: more variables, in the same form.
+        rowvar: False where variables are columns.
+        bias: whether to divide by the number of observations instead of one less.
+        ddof: the number to subtract from it, whatever `bias` says.
+
+    Raises:
+        ShapeError: an array has more than two dimensions.
+    """
+    given = [m] if y is None else [m, y]
+    kind = inexact_type(operands.common_type("cov", *given))
+    rows = []
+    for each in given:
+        shape = operands.shape_of_rank(each, range(3), "cov", "Give two dimensions or fewer.")
+        is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
+        x = mnp.atleast_2d(convert(each, kind))
+        rows.append(mnp.transpose(x) if is_turned else x)
+    data = mnp.concatenate(rows, 0)
+    correction = (0 if bias else 1) if ddof is None else ddof
+    centered = data - mean(data, 1, None, None, True)
+    product = mnp.matmul(centered, mnp.conjugate(mnp.transpose(centered)))
+    return mnp.squeeze(product / (data.shape[1] - correction))
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    """The matrix of correlation coefficients; arguments as for `cov`."""
+    covariance = cov(x, y, rowvar)
+    if covariance.ndim == 0:
+        return covariance / covariance
+    deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
+    return covariance / mnp.expand_dims(deviations, 1) / mnp.expand_dims(deviations, 0)
+
+
+def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    return getitem(a, (*[slice(None)] * axis, slice(start, stop)))
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The difference of each element and the one before, `n` times; of booleans if they differ.
+
+    Args:
+        a: an array.
+        n: how often.
+        axis: along which axis.
+        prepend: what to put before `a` first; a scalar is repeated.
+        append: what to put after it.
+
+    Raises:
+        AttributeValueError: `n` is negative.
+    """
+    shape = operands.operand_shape(a, "diff")
+    times = operands.static_size(n, "diff", "n")
+    place = operands.axis_of(axis, shape.rank, "diff")
+    edge = operands.resized(shape.dimensions, place, 1)
+    parts = [
+        mnp.broadcast_to(part, edge) if operands.operand_shape(part, "diff").rank == 0 else part
+        for part in (prepend, a, append)
+        if part is not None
+    ]
+    result = mnp.concatenate(parts, place) if len(parts) > 1 else lifted(a)
+    function = mnp.not_equal if kind_of(result).kind == "pred" else operators.subtract
+    for _ in range(min(times, result.shape[place])):  # of no elements there are no differences
+        result = function(_span(result, place, 1, None), _span(result, place, None, -1))
+    return result
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of neighbours in row-major order, between two given ends of their type."""
+    middle = diff(mnp.ravel(ary))
+    given = [mnp.ravel(part) for part in (to_begin, middle, to_end) if part is not None]
+    parts = [convert(part, kind_of(middle)) for part in given]
+    return mnp.concatenate(parts) if len(parts) > 1 else middle
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral along an axis by the trapezoidal rule.
+
+    Args:
+        y: the values.
+        x: where they are: a vector, or an array like `y`; default: `dx` apart.
+        dx: the distance.
+        axis: the axis.
+    """
+    if x is not None:
+        y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
+    values = mnp.moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
+    widths = dx if x is None else diff(mnp.moveaxis(x, axis if x.ndim > 1 else -1, -1))
+    pairs = getitem(values, (..., slice(1, None))) + getitem(values, (..., slice(None, -1)))
+    return mnp.sum(widths * pairs, -1) * 0.5
+
+
+def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Any:
+    """Central differences along axes, one-sided at the ends.
+
+    Args:
+        f: an array.
+        varargs: the distance of neighbours: none (1), one number, or one for each axis.
+        axis: an axis or several; None for all.
+        edge_order: only 1.
+
+    Returns:
+        An array like `f`, or a list of one for each axis.
+
+    Raises:
+        AttributeValueError: an axis has fewer than two elements, or the distances are not numbers.
+    """
+    values = inexact_operand(convert_all("gradient", [f, *varargs])[0], "gradient")
+    axes = axes_of(axis, values.ndim, "gradient")
+    distances = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    sizes = [values.shape[each] for each in axes]
+    is_scalar = all(operands.operand_shape(each, "gradient").rank == 0 for each in distances)
+    if edge_order != 1 or len(distances) != len(axes) or not is_scalar or min(sizes, default=2) < 2:
+        problem = "the arguments do not fit the array"
+        given = [f"axes {axes} of sizes {sizes}", f"{len(varargs)} distances"]
+        given += [f"edge_order {edge_order}"]
+        advice = "Axes need two elements or more; give one distance, or one for each axis."
+        raise explain(AttributeValueError, "gradient", problem, given, advice)
+    found = []
+    for each, distance in zip(axes, distances, strict=True):
+        steps = diff(values, axis=each)
+        first, last = _span(steps, each, 0, 1), _span(steps, each, -1, None)
+        inside = (_span(values, each, 2, None) - _span(values, each, None, -2)) * 0.5
+        found.append(mnp.concatenate([first, inside, last], each) / distance)
+    return found[0] if len(found) == 1 else found
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Linear interpolation between points.
+
+    Args:
+        x: where values are wanted.
+        xp: the points' places, an ascending vector.
+        fp: the points' values.
+        left: the value before the first point; default: the point's.
+        right: the value after the last point; default: the point's.
+        period: not supported.
+
+    Raises:
+        ShapeError: `xp` and `fp` are not vectors of one size.
+        AttributeValueError: `period` is given.
+    """
+    points = [operands.operand_shape(each, "interp") for each in (xp, fp)]
+    if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
+        problem = "xp and fp are not vectors of one size"
+        advice = "Give a value for each place."
+        raise explain(ShapeError, "interp", problem, [f"xp {points[0]}", f"fp {points[1]}"], advice)
+    if period is not None:
+        advice = "Take x modulo the period, and repeat a point at each end."
+        raise explain(AttributeValueError, "interp", "period is not supported", advice=advice)
+    x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
+    upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, points[0].size - 1)
+    x0, x1, f0, f1 = (
+        mnp.take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
+    )
+    width = x1 - x0
+    is_point = width == 0
+    slope = (f1 - f0) / mnp.where(is_point, 1, width)
+    result = mnp.where(is_point, f0, f0 + (x - x0) * slope)
+    result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
+    return mnp.where(x > xp[-1], fp[-1] if right is None else right, result)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+    """Angles with multiples of the period added so that neighbours are less than half apart.
+
+    Integers with a whole period stay integers.
+    """
+    angles, period = map(lifted, convert_all("unwrap", [p, period]))
+    place = operands.axis_of(axis, angles.ndim, "unwrap")
+    step = diff(angles, axis=place)
+    half = period / 2 if kind_of(angles).is_inexact else period // 2
+    small = mnp.mod(step + half, period) - half
+    small = mnp.where((small == -half) & (step > 0), half, small)
+    near = mnp.absolute(step) < (period / 2 if discont is None else discont)
+    change = mnp.where(near, 0, small - step)
+    first = _span(angles, place, 0, 1)
+    rest = _span(angles, place, 1, None) + mnp.cumsum(change, place)
+    return mnp.concatenate([first, rest], place)
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """The value at `x` of the polynomial with coefficients `p`, the highest power first."""
+    first, *rest = mnp.unstack(p) or [0]
+    result = first + operands.keep_weak(shorthand.zeros(operands.operand_shape(x, "polyval")), x)
+    for each in rest:
+        result = result * x + each
+    return result
