@@ -152,8 +152,8 @@ The entries and their numbers are those of XLA's operation semantics.
 - *reverse*: *vjp*: a rule of its own; *transpose*: of the linear operation; *transposed jvp*: the
   forward rule, transposed.
 - *batch*: *rule*: over the whole batch at once; *loop*: its members one by one.
-- *tpu*, *gpu*: for which element types XLA has no code there (docs/platforms.md). Programs that meet
-  on channels (Send, Recv and theirs) run as programs of several processes, not through jit.
+- *tpu*, *gpu*: for which element types XLA has no code there (docs/platforms.md). Programs that
+  meet on channels (Send, Recv and theirs) are those of several processes, not of jit.
 - *zero* and *none*: the derivative is zero, or there is no such rule, for the reason in the note.
 - *built by*: *dump-only* instructions are internal to XLA; programs with them are read, printed
   and run, and their builders refuse.
