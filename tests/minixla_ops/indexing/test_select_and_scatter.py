@@ -315,14 +315,24 @@ def test_large_windows_keep_the_operation(size):
 
 
 @pytest.mark.parametrize(
-    ("platform", "is_native"), [("cpu", False), ("cuda", False), (None, False), ("tpu", True)]
+    ("platform", "dtype", "rank", "is_native"),
+    [
+        *[(platform, np.float32, 4, False) for platform in ("cpu", "cuda", None)],
+        ("tpu", np.float32, 4, True),
+        ("tpu", np.int8, 4, False),
+        ("tpu", np.float64, 4, False),
+        ("tpu", np.float32, 2, False),
+    ],
 )
-def test_the_operation_itself_is_for_tpus(platform, is_native):
-    operands = [np.zeros((4, 6), np.float32), np.ones((2, 3), np.float32)]
+def test_the_operation_itself_is_for_tpus_that_have_code(platform, dtype, rank, is_native):
+    ones, last = (1,) * (rank // 4), (5,) * (rank // 4)
+    window = (*ones, 2, 2, *ones)
+    operands = [np.zeros((*ones, 4, 6, *last), dtype), np.ones((*ones, 2, 3, *last), dtype)]
     function = lambda x, s: ops.select_and_scatter(  # noqa: E731
-        x, ops.ge, (2, 2), (2, 2), "VALID", s, 0.0, ops.add
+        x, ops.ge, window, window, "VALID", s, dtype(0), ops.add
     )
-    text = Emitter(platform=platform).module(graph_of(function, operands))
+    with jax.enable_x64(True):
+        text = Emitter(platform=platform).module(graph_of(function, operands))
     assert ("stablehlo.select_and_scatter" in text) == is_native
 
 
