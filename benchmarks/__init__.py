@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import importing, making, running
+from benchmarks import far, importing, making, running
 from benchmarks.measure import Comparison, Effort
 
-__all__ = ["SUITES"]
+__all__ = ["ON_REQUEST", "SUITES"]
 
 #: Every suite by name: a function of the effort that yields comparisons.
 SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
@@ -23,3 +23,5 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "interpreter": running.interpreter,
     "importing": importing.importing,
 }
+#: Suites that need more than JAX, and run where they are named: see docs/platforms.md.
+ON_REQUEST: dict[str, Callable[[Effort], Iterator[Comparison]]] = {"far": far.far}

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 import minixla
-from benchmarks import SUITES
+from benchmarks import ON_REQUEST, SUITES
 from benchmarks.measure import FULL, QUICK, Comparison, other_variant
 
 
@@ -62,7 +62,7 @@ def line(found: Comparison, earlier: Comparison | None = None) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+    return f"{value:.2f}" if 0.01 <= value < 1e6 else f"{value:.3g}"
 
 
 def read(path: Path) -> dict[str, Comparison]:
@@ -75,13 +75,15 @@ def read(path: Path) -> dict[str, Comparison]:
 def main(given: Sequence[str] | None = None) -> None:
     """Runs the suites, prints a table, writes JSON."""
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    suites = ", ".join(SUITES)
-    arguments.add_argument("suites", nargs="*", metavar="suite", help=f"of {suites}; default: all")
+    known = SUITES | ON_REQUEST
+    suites = ", ".join(known)
+    text = f"of {suites}; default: all but {', '.join(ON_REQUEST)}"
+    arguments.add_argument("suites", nargs="*", metavar="suite", help=text)
     arguments.add_argument("--quick", action="store_true", help="a fifth of the rounds")
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments.add_argument("--compare", type=Path, help="print beside figures of this JSON file")
     options = arguments.parse_args(given)
-    unknown = [name for name in options.suites if name not in SUITES]
+    unknown = [name for name in options.suites if name not in known]
     if unknown:
         arguments.error(f"there is no suite {', '.join(unknown)}; there are {suites}")
     earlier = {} if options.compare is None else read(options.compare)
@@ -89,7 +91,7 @@ def main(given: Sequence[str] | None = None) -> None:
     print(header(about, bool(earlier)))
     rows = []
     for name in options.suites or SUITES:
-        for found in SUITES[name](QUICK if options.quick else FULL):
+        for found in known[name](QUICK if options.quick else FULL):
             print(line(found, earlier.get(found.name)), flush=True)
             rows.append({"suite": name, **found._asdict()})
     if options.json is not None:

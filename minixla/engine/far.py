@@ -32,7 +32,7 @@ _SUBJECT = "platform"
 _ADVICE = (
     "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
     "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
-    "nvidia-cuda-nvcc-cu12, in the versions of docs/platforms.md, and MINIXLA_FAR=FOLDER."
+    "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
 )
 _TARGET = re.compile(r"custom_call @([\w.]+)")
 _GPUS = {"h100": "h100.txtpb"}
@@ -212,11 +212,13 @@ def exported_for(
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
             return _serialized(export(*args, **(kwargs or {})))
-        except (NotImplementedError, ValueError) as error:
+        except (ImportError, NotImplementedError, ValueError) as error:
             if targets.issuperset(found := _TARGET.findall(str(error))):
                 name = getattr(jitted, "__name__", "function")
                 problem = f"the program cannot be sent to the compiler for {platform}: {error}"
                 advice = "Leave prints and other calls of Python out."
+                if isinstance(error, ImportError):
+                    advice = "Run: pip install 'minixla[export]'."
                 raise explain(TransformError, name, problem, advice=advice) from error
             targets.update(found)
 
