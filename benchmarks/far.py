@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +13,7 @@ import numpy as np
 import minixla as mx
 import minixla_ops as ops
 from benchmarks.measure import Comparison, Effort
-from benchmarks.models import FRAMEWORKS, MINIXLA, Framework, models
+from benchmarks.models import FRAMEWORKS, JAX, MINIXLA, Framework, models
 from minixla.tools.cost_reports import costs_on
 
 #: What is compared on each platform. XLA:GPU counts neither operations nor bytes. `seconds` are
@@ -47,13 +47,40 @@ def far(effort: Effort) -> Iterator[Comparison]:
     for platform, measures in PLATFORMS.items():
         for program in programs(effort.small):
             found = {each.name: _figures(each, program, platform) for each in FRAMEWORKS}
-            # XLA has no estimate of some calls.
-            for measure in [each for each in measures if all(each in x for x in found.values())]:
-                medians = {name: numbers[measure] for name, numbers in found.items()}
-                ours, theirs = medians.values()
-                ratio = ours / theirs if theirs else 1.0 if ours == theirs else math.inf
-                title = f"{platform.split()[0]} {measure}: {program.name}"
-                yield Comparison(title, "", medians, ratio, 1)
+            rows = {program.name: found}
+            if program.name in _NORMALISED and not effort.small:
+                careful = _figures(_CAREFUL, program, platform)
+                rows[f"  {program.name}, by deviations in JAX"] = {**found, "jax": careful}
+            for name, both in rows.items():
+                yield from _compared(platform, name, both, measures)
+
+
+def _compared(
+    platform: str, name: str, found: dict[str, dict[str, float]], measures: Sequence[str]
+) -> Iterator[Comparison]:
+    # XLA has no estimate of some calls.
+    for measure in [each for each in measures if all(each in x for x in found.values())]:
+        medians = {variant: numbers[measure] for variant, numbers in found.items()}
+        ours, theirs = medians.values()
+        ratio = ours / theirs if theirs else 1.0 if ours == theirs else math.inf
+        yield Comparison(f"{platform.split()[0]} {measure}: {name}", "", medians, ratio, 1)
+
+
+def _by_deviations(x: Any, axes: Any, scale: Any, offset: Any) -> tuple[Any, Any, Any]:
+    """Normalisation as `mx.nn` has it, in JAX: the variance is the mean of squared deviations."""
+    mean = x.mean(axes, keepdims=True)
+    variance = jnp.square(x - mean).mean(axes, keepdims=True)
+    return (x - mean) * (jax.lax.rsqrt(variance + 1e-5) * scale) + offset, mean, variance
+
+
+class _Careful(JAX.nn):
+    batch_norm = staticmethod(lambda x, *given: _by_deviations(x, (0, 1, 2), *given))
+    layer_norm = staticmethod(lambda x, *given: _by_deviations(x, -1, *given)[0])
+
+
+_CAREFUL = JAX._replace(nn=_Careful)
+#: Programs of which the frameworks' formulas differ.
+_NORMALISED = ("layer norm", "batch norm", "CNN, 3 blocks", "transformer block")
 
 
 def _step(model: Any) -> Program:
