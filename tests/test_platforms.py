@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -30,6 +32,7 @@ from tests.programs.table import TABLE
 
 pytestmark = pytest.mark.far
 
+ROOT = Path(__file__).parent.parent
 KINDS = ("f32", "bf16", "f64", "s32", "u8", "s64", "s4", "c64", "c128", "pred", "f8e4m3fn")
 ROWS = {**TABLE, **{f"inexact {name}": row for name, row in INEXACT.items()}}
 X = jax.ShapeDtypeStruct((8, 8), np.float32)
@@ -118,6 +121,49 @@ def test_models_and_layers(program: Program, platform):
     assert found.text.startswith("HloModule")
     assert found.memory["arguments"] > 0
     assert (found.costs.get("flops", 0) > 0) == (platform == "tpu")
+
+
+def digits(module: Any) -> tuple[Any, tuple[Any, ...]]:
+    images, labels = np.zeros((8, 8, 8, 1), np.float32), np.zeros(8, np.int32)
+    return module.train_step, (*module.initial_state(0), images, labels, np.float32(0.1))
+
+
+def characters(module: Any) -> tuple[Any, tuple[Any, ...]]:
+    parameters = module.initial_parameters(0, 64, 2, 64, 32)
+    adam = (np.float32(0), parameters, parameters)
+    window, rate = np.zeros((8, 33), np.int32), np.float32(0.1)
+
+    def step(parameters: Any, adam: Any, window: Any, rate: Any) -> Any:
+        return module.train_step(parameters, adam, window, rate, True)
+
+    return mx.jit(step), (parameters, adam, window, rate)
+
+
+def strengths(module: Any) -> tuple[Any, tuple[Any, ...]]:
+    data, other, _ = module.problem(4, 0)
+    gradient = mx.grad(lambda s: module.error(module.solve(s, data)[0], other))
+    return mx.jit(gradient), (np.zeros(4, np.float32),)
+
+
+def orbit(module: Any) -> tuple[Any, tuple[Any, ...]]:
+    gradient = mx.grad(lambda mean, e: module.anomaly(mean, e).sum(), argnums=(0, 1))
+    return mx.jit(gradient), (np.ones(3, np.float32), np.float32(0.3))
+
+
+EXAMPLES = {
+    "train_digits": digits,
+    "char_transformer": characters,
+    "meta": strengths,
+    "optax_orbit": orbit,
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(name, platform, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    jitted, arguments = EXAMPLES[name](importlib.import_module(name))
+    with jax.enable_x64(False):
+        assert compile_on(platform, jitted, *arguments).text.startswith("HloModule")
 
 
 # Of what is in no table of random programs; of one array each.
