@@ -24,6 +24,7 @@ from minixla.core.errors import TransformError
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
 from minixla.engine.far import Refused
+from minixla.tools.cost_reports import device_rows
 from tests.oracles.far import PLATFORMS, compile_on, missing, refusals
 from tests.programs import draft
 from tests.programs.domains import ANY
@@ -321,3 +322,18 @@ def test_a_lowering_for_cpus_alone_is_found(kind, where):
     with pytest.raises(Refused):
         compile_on(where, mx.jit(lambda x: kind()(x)), X)
     assert "planted" in refusals(where, {"planted": (mx.jit(lambda x: kind()(x)), [X])})
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("sizes", [(4, 4), (3, 5, 5), (2, 0, 0)], ids=str)
+def test_cholesky_factors_of_gpus_are_cusolvers_as_in_jax(sizes, lower):
+    if missing("gpu"):
+        pytest.skip(f"nothing compiles for gpu here: {missing('gpu')}")
+    matrices = jax.ShapeDtypeStruct(sizes, np.float32)
+    ours = compile_on("gpu", mx.jit(lambda x: ops.cholesky(x, lower)), matrices)
+    assert ("cusolver_potrf" in ours.text) == (0 not in sizes)
+    if lower and 0 not in sizes:
+        factor = functools.partial(jax.lax.linalg.cholesky, symmetrize_input=False)
+        theirs = compile_on("gpu", jax.jit(factor), matrices)
+        kernels = [[row.opcode for row in device_rows(each.text)] for each in (ours, theirs)]
+        assert kernels[0] == kernels[1]

@@ -1,4 +1,4 @@
-"""Calls of LAPACK and BLAS in programs for the CPU, where XLA's own loops are slow."""
+"""Calls of LAPACK and BLAS in programs for the CPU, of cuSOLVER for GPUs: XLA has slow loops."""
 
 from __future__ import annotations
 
@@ -49,8 +49,15 @@ def lapack_call(
 ) -> Sequence[str]:
     """Writes a call, of stacks of matrices; `routine` is without the letter of the element type."""
     target = f"lapack_{LETTERS[shapes[0].element_type.name]}{routine}_ffi"
-    emit.foreign_call(target)
     given = ", ".join([f"{name} = {ord(letter)} : ui8" for name, letter in options.items()])
+    return matrix_call(emit, target, operands, shapes, results, given)
+
+
+def matrix_call(
+    emit: Any, target: str, operands: Sequence[str], shapes: Any, results: Any, config: str
+) -> Sequence[str]:
+    """Writes a call of code for stacks of column-major matrices, with its attributes."""
+    emit.foreign_call(target)
     batch = shapes[0].rank - 2
     operand_layouts, result_layouts = (
         layouts_text([lapack_layout(shape.rank - batch, batch) for shape in each])
@@ -65,7 +72,7 @@ def lapack_call(
         call_target_name=quoted(target),
         has_side_effect=False,
         api_version="4 : i32",
-        backend_config=f"{{{given}}}",
+        backend_config=f"{{{config}}}",
         operand_layouts=operand_layouts,
         result_layouts=result_layouts,
     )

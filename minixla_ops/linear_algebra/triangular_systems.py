@@ -16,7 +16,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.linear_algebra.lapack_calls import lapack_call
+from minixla_ops.linear_algebra.lapack_calls import lapack_call, matrix_call
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
@@ -54,18 +54,29 @@ class MatrixOperation(Operation):
         wides = [shape.with_element_type(wide) for shape in self.array_shapes(shapes)]
         names = emit_converted(emit, operands, shapes, wides)
         found = [result.with_element_type(wide)]
-        if emit.platform == "cpu" and result.size:  # XLA:CPU's own loops take ten times as long
-            if self.has_info:
-                found.append(Shape("s32", result.dimensions[:-2]))
+        # XLA's own loops take ten times as long on the CPU, and kernels by the row on the GPU.
+        is_on_cpu = emit.platform == "cpu"
+        gpu_call = self.cusolver() if emit.platform == "cuda" else None
+        if not result.size or not (is_on_cpu or gpu_call):
+            names = super().stablehlo(emit, names, wides, found)
+            return emit.expand(_finished(self, result.element_type, tuple(found)), names)
+        if self.has_info:
+            found.append(Shape("s32", result.dimensions[:-2]))
+        if gpu_call:
+            target, config = gpu_call
+            names = matrix_call(emit, target, names, wides, found, config)
+        else:
             options = self.lapack_options()
             names = lapack_call(emit, self.lapack_name, names, wides, found, **options)
-        else:
-            names = super().stablehlo(emit, names, wides, found)
         return emit.expand(_finished(self, result.element_type, tuple(found)), names)
 
     def finish(self, result: Any) -> Any:
         """The result, of what StableHLO's operation gives."""
         return result
+
+    def cusolver(self) -> tuple[str, str] | None:
+        """The target and attributes of JAX's call of cuSOLVER, where XLA:GPU has loops alone."""
+        return None
 
 
 @lru_cache(maxsize=1024)
@@ -156,6 +167,9 @@ class Cholesky(MatrixOperation):
 
     def lapack_options(self):
         return {"uplo": "L" if self.lower else "U"}
+
+    def cusolver(self):
+        return "cusolver_potrf_ffi", f"lower = {str(self.lower).lower()}"
 
     def jvp(self, primals, tangents, results):
         # l' = l phi(l^-1 a' l^-H), where phi halves the diagonal of the lower triangle (Murray,
