@@ -265,6 +265,15 @@ def test_what_a_platform_lacks_is_refused_in_our_words(where, message, kind):
     assert "test_platforms.py" in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["c128", "s2", "u2"])
+def test_element_types_that_tpus_lack_are_refused(kind):
+    if missing("tpu"):
+        pytest.skip(f"nothing compiles for tpu here: {missing('tpu')}")
+    program = mx.jit(lambda x: ops.eq(*[ops.convert_element_type(x, kind)] * 2))
+    with pytest.raises(TransformError, match=f"of {kind} on tpu"):
+        compile_on("tpu", program, X)
+
+
 def test_calls_of_python_are_refused(platform):
     """XLA runs them where the program runs; no compiler for TPUs knows them."""
 

@@ -24,7 +24,7 @@ _TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
 
 
 #: Element types for which XLA has no code at all on a platform.
-_LACKING = {"tpu": "c128"}
+_LACKING = {"tpu": "c128 s2 u2"}
 
 
 class _Effect(effects.Effect):
