@@ -33,8 +33,11 @@ def missing(platform: str) -> str:
 
     try:
         compile_on(platform, mx.jit(lambda x: x + 1), np.ones(3, np.float32))
-    except TransformError as error:
-        return str(error)
+    except (
+        TransformError,
+        Refused,
+    ) as error:  # missing, or a compiler that this machine cannot run
+        return str(error)[:500]
     return ""
 
 
