@@ -175,7 +175,9 @@ def _sigmoid(np_: Any, x: Any) -> Any:
 
 
 def _dropout(framework: Framework, x: Any, key: Any) -> Any:
-    draw = lambda key: jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, x.shape)  # noqa: E731
+    def draw(key: Any) -> Any:
+        return jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, x.shape)
+
     kept = mx.from_jax(draw)(key) if framework is MINIXLA else draw(key)
     return framework.numpy.where(kept, x / 0.9, 0)
 

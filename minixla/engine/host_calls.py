@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, Instruction, inner_first
+from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
 from minixla.engine.foreign_code import prepare_target
@@ -96,6 +98,17 @@ def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
     function.walk(place)
 
 
+@lru_cache(maxsize=4096)
+def _lacking(
+    kind: type[Operation], platform: str, shapes: tuple[AnyShape, ...], gives_several: bool
+) -> str | None:
+    """Of what element type XLA has no code for an operation: one, `any`, or None."""
+    tables = [kind.lacking, _LACKING, *[kind.lacking_together] * gives_several]
+    lacking = {name for table in tables for name in table.get(platform, "").split()}
+    own = {str(shape.element_type) for shape in shapes if isinstance(shape, Shape)}
+    return min(lacking & (own | {"any"}), default=None)
+
+
 class HostEmitter(Emitter):
     """Writes a program for the module that JAX is lowering, which may call back into Python."""
 
@@ -117,16 +130,15 @@ class HostEmitter(Emitter):
 
     def _check(self, step: Instruction) -> None:
         """Refuses what XLA has no code for on the platform: it would use its own words, or die."""
-        name, platform = step.op.builder_name, self.platform or ""
-        given = [operand.shape for operand in step.operands]
-        kinds = {str(x.element_type) for x in (*given, *step.shapes) if isinstance(x, Shape)}
-        tables = [step.op.lacking, _LACKING, *[step.op.lacking_together] * (len(step.results) > 1)]
-        lacking = {kind for table in tables for kind in table.get(platform, "").split()}
-        for kind in sorted((kinds | {"any"}) & lacking):
-            problem = f"XLA has no code for {name} of {kind} on {platform}".replace(" of any", "")
+        given, platform = tuple([operand.shape for operand in step.operands]), self.platform or ""
+        shapes, gives_several = (*given, *step.shapes), len(step.results) > 1
+        lacking = _lacking(type(step.op), platform, shapes, gives_several)
+        if lacking is not None:
+            name, is_any = step.op.builder_name, lacking == "any"
+            what = name if is_any else f"{name} of {lacking}"
+            ways = ["Compile it for the CPU"] + ["convert to another type (astype)"] * (not is_any)
             shown = [f"operands {', '.join(map(str, given))}"]
-            advice = "" if kind == "any" else "Convert it to another element type (astype), or "
-            advice += "compile it for the CPU." if advice else "Compile it for the CPU."
+            problem, advice = f"XLA has no code for {what} on {platform}", f"{', or '.join(ways)}."
             raise explain(TransformError, name, problem, shown, advice, source=step.source)
 
     def foreign_call(self, target: str) -> None:

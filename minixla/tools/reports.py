@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -67,11 +68,11 @@ def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:
     return f"<tr{style}>{inside}</tr>"
 
 
-class Report:
+class Report(ABC):
     """What is shown as text or HTML: a title, tables, and notes below them."""
 
-    def _shown(self) -> tuple[str, list[Table], list[str]]:
-        raise NotImplementedError
+    @abstractmethod
+    def _shown(self) -> tuple[str, list[Table], list[str]]: ...
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""
