@@ -5,6 +5,14 @@ from minixla.engine import jax_rules as _jax_rules  # noqa: F401 - tells JAX the
 from minixla.engine.eager import ENGINE, EngineTrace
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.lowering import lowered
-from minixla.engine.program import run_graph, stage_for_jax
+from minixla.engine.program import forget_traces, run_graph, stage_for_jax
 
-__all__ = ["ENGINE", "EngineTrace", "lowered", "raise_ours", "run_graph", "stage_for_jax"]
+__all__ = [
+    "ENGINE",
+    "EngineTrace",
+    "forget_traces",
+    "lowered",
+    "raise_ours",
+    "run_graph",
+    "stage_for_jax",
+]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -27,7 +26,7 @@ from minixla.engine.random_keys import key_ranks
 _PLAIN = {bool, int, float, complex, np.ndarray}
 
 
-def lowered(staged: Callable[..., Any], args: Any, kwargs: Any) -> jax.stages.Lowered | None:
+def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     """What `jax.jit(staged).lower(*args, **kwargs)` gives, sooner; None where only JAX can tell.
 
     That is where arguments, surroundings or the program say something of devices, or hold keys,
@@ -45,7 +44,7 @@ def lowered(staged: Callable[..., Any], args: Any, kwargs: Any) -> jax.stages.Lo
         inputs = tuple(map(core.shaped_abstractify, leaves))
     except (OverflowError, TypeError):  # JAX says it better
         return None
-    traced = traced_for_jax(staged, list(inputs), tree)
+    traced = traced_for_jax(staged.traced, list(inputs), tree)
     graph, literals = hoist_constants(traced.graph)
     if literals or effect_of(graph) is not None or spans_devices(graph):
         return None

@@ -324,33 +324,39 @@ class Traced(NamedTuple):
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
     name = getattr(function, "__name__", "function")
+    traced = partial(_traced, function, name)
 
     def staged(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
-        found = traced_for_jax(staged, leaves, tree)
+        found = traced_for_jax(traced, leaves, tree)
         operands = [x for x in leaves if isinstance(x, JaxTracer) and not is_float0(x)]
         outputs = run_graph(found.graph, operands, found.weak)
         return jax.tree_util.tree_unflatten(found.tree, outputs)
 
     staged.__name__ = name
-    staged.traced = partial(_traced, function, name)  # type: ignore[attr-defined]  # a function has any
+    staged.traced = traced  # type: ignore[attr-defined]  # a function has any
     return staged
 
 
-def traced_for_jax(staged: Any, leaves: list[Any], tree: Any) -> Traced:
-    """What `stage_for_jax` made, traced for its arguments' leaves: JAX's tracers, or their kinds.
+def traced_for_jax(traced: Any, leaves: list[Any], tree: Any) -> Traced:
+    """What `stage_for_jax` traces by, for its arguments' leaves: JAX's tracers, or their kinds.
 
     It is remembered as long as JAX remembers what it traces.
     """
     kinds = tuple([leaf.aval if isinstance(leaf, JaxTracer) else leaf for leaf in leaves])
     if all(isinstance(kind, ShapedArray) for kind in kinds):
-        return _traced_once(staged, tree, kinds, _state.watch)
-    return staged.traced(tuple(leaves), tree)
+        return _traced_once(traced, tree, kinds, _state.watch)
+    return traced(tuple(leaves), tree)
 
 
 @weakref_lru_cache
-def _traced_once(staged: Any, tree: Any, kinds: tuple[Any, ...], _: Any) -> Traced:
-    return staged.traced(kinds, tree)
+def _traced_once(traced: Any, tree: Any, kinds: tuple[Any, ...], _: Any) -> Traced:
+    return traced(kinds, tree)
+
+
+def forget_traces(staged: Any) -> None:
+    """Has what `stage_for_jax` gave traced anew."""
+    _traced_once.evict_weakref(staged.traced)
 
 
 def _traced(function: Callable[..., Any], name: str, given: tuple[Any, ...], tree: Any) -> Traced:

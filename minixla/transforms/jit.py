@@ -13,7 +13,7 @@ from minixla.core.shapes import TupleValue
 from minixla.core.state import restore_state
 from minixla.core.tracebacks import hide_frames, hiding_frames
 from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
-from minixla.engine import lowered, raise_ours, stage_for_jax
+from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.arguments import Arguments, Function, checked_function, named_after
 from minixla.transforms.evaluation import closed
@@ -89,14 +89,22 @@ class _Compiled:
     def __reduce__(self) -> tuple[Any, ...]:
         return _Compiled, self._made_of
 
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """JAX's stage, made in a shorter way where that will do."""
+        found = None if self._made_of[1] else lowered(self._staged, args, kwargs)
+        return found or self.call.lower(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets programs, and traces."""
+        forget_traces(self._staged)
+        self.call.clear_cache()
+
     def method(self, name: str) -> Function:
-        """A method of `call`."""
+        """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            found = None
-            if name == "lower" and not self._made_of[1]:
-                found = lowered(self._staged, args, kwargs)
-            return found or getattr(self.call, name)(*args, **kwargs)
+            own = self if name in vars(_Compiled) else self.call
+            return getattr(own, name)(*args, **kwargs)
 
         method.__name__, method.__doc__ = name, getattr(self.call, name).__doc__
         return method

@@ -157,6 +157,32 @@ def test_it_is_traced_again_where_jax_would():
     assert len(traces) == 3
 
 
+@pytest.mark.parametrize("use", [lambda f: f(X), lambda f: f.lower(X)], ids=["call", "lower"])
+def test_a_cleared_cache_forgets_traces(use):
+    traces = []
+    jitted = mx.jit(lambda x: traces.append(x) or x + 1)
+    use(jitted)
+    jitted.clear_cache()
+    use(jitted)
+    assert len(traces) == 2
+
+
+def test_what_a_function_holds_goes_with_it():
+    class Held:
+        pass
+
+    held = Held()
+    gone = weakref.ref(held)
+    staged = stage_for_jax(lambda x, held=held: x)
+    lowered(staged, (X,), {})
+    gc.disable()
+    try:
+        del staged, held
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
 def test_a_function_that_is_gone_is_not_kept():
     def function(x):
         return x * 2
