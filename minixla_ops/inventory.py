@@ -1,7 +1,5 @@
 """The 153 entries of XLA's operation semantics, in their order, and who builds each."""
 
-from __future__ import annotations
-
 import keyword
 import re
 from typing import NamedTuple

@@ -4,8 +4,6 @@
 that the source does not show their signatures.
 """
 
-from __future__ import annotations
-
 import builtins
 import collections.abc
 import inspect

@@ -1,7 +1,5 @@
 """Builder functions of operations, derived from their classes."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any

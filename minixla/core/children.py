@@ -1,7 +1,5 @@
 """Processes that this one starts to help it; they end with it."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """The derivatives and the batched form of a program, which are kept with it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple

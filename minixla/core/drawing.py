@@ -1,7 +1,5 @@
 """Graphs drawn by Graphviz: a box an instruction, a cluster a program that one runs."""
 
-from __future__ import annotations
-
 import html
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The error classes, and how their messages are laid out."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar

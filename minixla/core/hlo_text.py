@@ -3,8 +3,6 @@
 XLA's own parser reads it back, constants of more than 16 elements aside: they are elided.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

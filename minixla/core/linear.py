@@ -1,7 +1,5 @@
 """Tangents and cotangents, any of which may be None, that is zero."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any

@@ -4,8 +4,6 @@ Outside `mx.simulate` (`minixla.reference_evaluator.simulation`) it is the only 
 partition, which can meet nobody but has queues to and from the host.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator

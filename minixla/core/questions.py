@@ -3,8 +3,6 @@
 The question is a method such as `__float__`; what the user wrote is read off the source.
 """
 
-from __future__ import annotations
-
 import ast
 import cmath
 import math

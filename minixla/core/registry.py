@@ -5,8 +5,6 @@ programs are called. The core does not know which operations do that; the set th
 so. Rules of users' operations are checked when they run: errors say which gave what.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import importlib

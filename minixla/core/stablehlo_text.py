@@ -1,7 +1,5 @@
 """The StableHLO text of a graph."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from itertools import count

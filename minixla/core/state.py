@@ -1,7 +1,5 @@
 """What each thread is doing: its current trace, and the user's line that it works for."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ leaves the framework (`api_boundary`). What stands between such a place and the 
 `__tracebackhide__`, which IPython and pytest heed.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

@@ -1,7 +1,5 @@
 """Programs on several devices, a piece of each mapped array on each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby

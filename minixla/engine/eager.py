@@ -1,7 +1,5 @@
 """Evaluation of single operations on JAX's arrays: cached programs of one instruction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from inspect import Parameter, signature

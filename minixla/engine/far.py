@@ -5,8 +5,6 @@ every start, so they may stand in a folder of their own, which the environment v
 names. Compilers of two platforms do not live in one process, and either may end it: each has one.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

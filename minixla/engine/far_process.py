@@ -4,8 +4,6 @@ Run as a script, with a platform's name. A request is the bytes of a `jax.export
 the fields of `Compiled`, or a `problem` of XLA's, or what is `missing`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

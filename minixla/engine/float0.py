@@ -3,8 +3,6 @@
 Where a function becomes a program they belong to the structure of its arguments and results.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """What JAX says when it meets one of our tracers."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

@@ -1,7 +1,5 @@
 """Compiled code that programs call by name, made ready; and what errors of XLA's mean."""
 
-from __future__ import annotations
-
 import re
 
 from jax._src import compiler

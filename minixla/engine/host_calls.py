@@ -1,7 +1,5 @@
 """Calls of Python functions from compiled programs, and the order of side effects in JAX."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any

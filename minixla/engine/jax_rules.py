@@ -4,8 +4,6 @@ Under `jax.jvp` a program becomes the program with what its derivative needs, an
 that maps tangents; under `jax.grad` JAX transposes the linear one, which is our reverse derivative.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

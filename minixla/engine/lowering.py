@@ -1,7 +1,5 @@
 """`jit(f).lower`: a program's own text as the module of JAX's stage, without a jaxpr around it."""
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 

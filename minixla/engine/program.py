@@ -1,7 +1,5 @@
 """A whole graph as one JAX primitive, lowered by parsing its StableHLO text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial

@@ -5,8 +5,6 @@ is as an operation of ours; it adds to the graph under construction. It gives th
 for a call that is not as the target wants it; such a call is kept.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Operations of the chlo dialect: ours where there is one, else what MLIR writes for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache, partial
 

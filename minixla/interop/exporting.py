@@ -1,7 +1,5 @@
 """export: our functions as bytes that other programs read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

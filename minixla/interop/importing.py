@@ -1,7 +1,5 @@
 """import_stablehlo: programs from outside as functions of ours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ ends of the domain these choose constants, whose derivatives are not the functio
 0 meets infinity.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """All functions of an MLIR module as graphs."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """How each operation of StableHLO becomes ours: by what ours declares, or by a function here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

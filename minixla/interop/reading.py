@@ -1,7 +1,5 @@
 """MLIR modules from text, bytecode, portable artifacts and what jax.export makes."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

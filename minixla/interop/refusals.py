@@ -1,7 +1,5 @@
 """Errors of import_stablehlo: the place in the program, what stands there, and what to do."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping

@@ -4,8 +4,6 @@ They do not change what a program computes, but where: until graphs can say so, 
 several devices that has some is refused unless the caller gives them up.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """One operation of an MLIR program, as translations see it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from typing import Any, NoReturn

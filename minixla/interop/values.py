@@ -1,7 +1,5 @@
 """Types, constants, attributes and source lines of MLIR in our terms."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

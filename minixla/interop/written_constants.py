@@ -4,8 +4,6 @@ MLIR keeps a number of a list as a token, and Python's interface copies the rest
 here each is read once, piece by piece. What is not read here goes to MLIR as it stands.
 """
 
-from __future__ import annotations
-
 import binascii
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Activations: element-wise functions of floats, whose results are weakly typed where x is."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import wraps

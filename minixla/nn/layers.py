@@ -3,8 +3,6 @@
 Images are channels-last: batch, spatial dimensions, features.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Sums of exponentials along axes, without overflow, and what they are for: attention, losses."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -9,8 +9,6 @@ Functions Using Exception Handling (1997); W. Kahan, Branch Cuts for Complex Ele
 (1987).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions that make arrays from numbers, lists and counts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

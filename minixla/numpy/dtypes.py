@@ -1,7 +1,5 @@
 """NumPy's names for element types, what one may ask about them, and the constants."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

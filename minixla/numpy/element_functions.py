@@ -1,7 +1,5 @@
 """What functions of elements are made of: promotion, weak types, names, own derivatives."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial, wraps

@@ -4,8 +4,6 @@ Inverse and hyperbolic functions, and what else has a derivative of its own, are
 functions whose results are booleans in `logic`.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What an index of an array says: a box known beforehand, or members that hold values."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from functools import lru_cache

@@ -5,8 +5,6 @@ the derivative exists. Types narrower than f32 are computed in f32. Those of com
 `complex_functions`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions that join arrays, split them, and repeat their elements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise

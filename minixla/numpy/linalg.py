@@ -1,7 +1,5 @@
 """`mx.numpy.linalg`: norms, and the products that NumPy and the array API list there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Products of vectors, matrices and tensors; einsum as a path of pairwise DotGenerals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache

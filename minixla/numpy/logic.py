@@ -1,7 +1,5 @@
 """Functions whose results, or whose choices, are booleans."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

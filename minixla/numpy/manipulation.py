@@ -1,7 +1,5 @@
 """Functions that arrange the elements of one array differently; `joining` has those of several."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

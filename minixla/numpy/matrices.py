@@ -1,7 +1,5 @@
 """Functions that make, cut and read the diagonals and triangles of matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

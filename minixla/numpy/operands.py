@@ -1,7 +1,5 @@
 """What every function does with its arguments: checks, element types, axes, values of the trace."""
 
-from __future__ import annotations
-
 import math
 import operator
 import warnings

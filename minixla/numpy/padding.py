@@ -1,7 +1,5 @@
 """pad: an array with elements put around it, by the modes of numpy.pad."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Functions that fold an array along axes, or run along one; means are in `statistics`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Means and variances; differences, integrals and interpolation along an axis; polynomials."""
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

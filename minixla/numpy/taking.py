@@ -1,7 +1,5 @@
 """Functions that take elements by index, and that find where elements are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The evaluators that are always there: our reference, StableHLO's interpreter, XLA."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

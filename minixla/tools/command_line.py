@@ -6,8 +6,6 @@ Neither JAX nor NumPy is loaded before the words and the names of files have bee
 files that `--load` names: what commands do is in `minixla.tools.commands`, loaded when it is run.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """What commands do: a program of a file is evaluated, checked, shown or written in another form."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

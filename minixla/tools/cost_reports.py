@@ -1,7 +1,5 @@
 """What programs cost, in tables: our count, and what XLA says of the same, here or elsewhere."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

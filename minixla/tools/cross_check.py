@@ -1,7 +1,5 @@
 """cross_check: one program through several evaluators, forwards and backwards."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence

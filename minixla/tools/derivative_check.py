@@ -4,8 +4,6 @@ Where a derivative differs, in double, each instruction of the function is check
 alone. At corners, jumps and infinities no derivative is expected to equal its quotients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import compress

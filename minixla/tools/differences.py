@@ -4,8 +4,6 @@ The arrays that a function takes are one vector in double here, and so are those
 derivative is then compared along a direction, or by its product with a cotangent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise

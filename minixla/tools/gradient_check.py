@@ -1,7 +1,5 @@
 """check_grads: derivatives against finite differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress

@@ -1,7 +1,5 @@
 """Parts of graphs as graphs of their own: an instruction alone, what runs inside it, its calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 

@@ -26,8 +26,6 @@ composes of rounded steps. What it cannot be asked, or answers wrongly, as of ja
   exp overflows, and `reduce_precision` is wrong for large values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table of operations and their rules, read off the registry."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Python notes a signal when it comes, and raises KeyboardInterrupt when the main 
 again. Where that takes too long (what XLA computes, for one), the process ends without it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

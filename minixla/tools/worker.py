@@ -4,8 +4,6 @@ Both sides are here: `Worker` asks the process, `serve` is what the process does
 it asks of a module. A request is (text, arrays); a reply is (None, arrays) or (error message, []).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What transformations share about arguments: positions, static ones, prefix trees."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence

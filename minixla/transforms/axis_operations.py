@@ -7,8 +7,6 @@ collective, between the programs before and after it; inside loops and branches,
 pmap, it is XLA's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar

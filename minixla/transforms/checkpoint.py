@@ -1,7 +1,5 @@
 """checkpoint: a function whose reverse derivative computes intermediate values again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any

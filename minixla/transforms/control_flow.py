@@ -1,7 +1,5 @@
 """cond, switch, while_loop, fori_loop: branches and loops that programs hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The operations behind stop_gradient, custom_jvp and custom_vjp. None is an operation of XLA."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

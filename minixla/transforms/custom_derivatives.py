@@ -1,7 +1,5 @@
 """custom_jvp, custom_vjp and stop_gradient: derivatives that the user defines."""
 
-from __future__ import annotations
-
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence

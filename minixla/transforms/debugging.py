@@ -1,7 +1,5 @@
 """debug_print and debug_callback: a Python function called with values while a program runs."""
 
-from __future__ import annotations
-
 import itertools
 import string
 import sys

@@ -1,7 +1,5 @@
 """reference: a function evaluated in NumPy. make_graph: the graph of a function."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """grad, value_and_grad, vjp and jvp: derivatives of functions of pytrees."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import compress

@@ -1,7 +1,5 @@
 """linearize, jacfwd, jacrev and hessian: derivatives as functions and as arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from itertools import compress

@@ -1,7 +1,5 @@
 """jit: a function compiled by XLA through jax.jit."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

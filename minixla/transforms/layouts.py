@@ -1,7 +1,5 @@
 """Layouts of arrays over devices inside a program: what a nested jit's options say of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

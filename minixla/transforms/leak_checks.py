@@ -1,7 +1,5 @@
 """checking_leaks: tracers that outlive their transformation, and what holds them."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import traceback

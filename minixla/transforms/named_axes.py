@@ -1,7 +1,5 @@
 """Collectives over named axes: psum and its family, in functions that we or JAX map."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

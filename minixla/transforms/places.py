@@ -1,7 +1,5 @@
 """Where in the user's pytrees a leaf stands (`params['w'][0]`): asked once something is wrong."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

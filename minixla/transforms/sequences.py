@@ -1,7 +1,5 @@
 """scan, map, associative_scan: functions of the entries of arrays along an axis."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

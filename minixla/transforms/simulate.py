@@ -1,7 +1,5 @@
 """simulate: the programs of many processes together, in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions of pytrees as graphs that an operation of a program runs: branches, bodies, calls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple

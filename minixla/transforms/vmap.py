@@ -1,7 +1,5 @@
 """vmap: a function applied to every member of a batch at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Collectives: who takes part, in the four ways in which XLA reads groups; who a process is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from itertools import product

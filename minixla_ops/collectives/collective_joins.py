@@ -1,7 +1,5 @@
 """AllGather and AllToAll: collectives that join what the members of a group have."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

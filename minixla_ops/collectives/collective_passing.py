@@ -1,7 +1,5 @@
 """CollectivePermute and CollectiveBroadcast: operands that move as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import itemgetter
 

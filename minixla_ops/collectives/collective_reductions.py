@@ -1,7 +1,5 @@
 """AllReduce (CrossReplicaSum) and ReduceScatter: the operands of a group combined."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce as fold_left
 from itertools import compress

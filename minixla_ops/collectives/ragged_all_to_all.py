@@ -1,7 +1,5 @@
 """RaggedAllToAll: rows of varying number to each member of a group."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NoReturn
 

@@ -1,7 +1,5 @@
 """Conditional: one of several programs."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from collections import defaultdict

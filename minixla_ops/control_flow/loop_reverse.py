@@ -15,8 +15,6 @@ is computed again at most twice up to N = 16,000 and three times up to a million
 last of them in its block; states of more than a MiB get fewer slots, down to 16.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import compress
 from math import comb

@@ -1,7 +1,5 @@
 """How often a While runs, and what it writes once, where its programs show it while tracing."""
 
-from __future__ import annotations
-
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence

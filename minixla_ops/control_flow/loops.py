@@ -1,7 +1,5 @@
 """While, and counted loops made of it. Its reverse derivative is in `loop_reverse`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import or_

@@ -1,7 +1,5 @@
 """Map: a computation of scalars, called for the elements at every position of arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

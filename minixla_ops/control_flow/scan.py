@@ -1,7 +1,5 @@
 """Scan: a fixed number of steps along a dimension, each with its elements and a carry."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

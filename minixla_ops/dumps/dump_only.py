@@ -3,8 +3,6 @@
 Here are those that stand alone; the halves of asynchronous operations are in `async_pairs`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, NoReturn

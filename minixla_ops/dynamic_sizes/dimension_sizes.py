@@ -6,8 +6,6 @@ know what to do with one; others refuse it. It cannot leave a compiled program: 
 its size back to the bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DynamicReshape: Reshape to sizes known only at run time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

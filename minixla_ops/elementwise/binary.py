@@ -1,7 +1,5 @@
 """Element-wise arithmetic of two operands, and operations on their bits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

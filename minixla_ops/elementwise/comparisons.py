@@ -1,7 +1,5 @@
 """Comparison: the family Compare of XLA, an operation for each direction and order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Operations that change how values are represented: their type, their bits, their precision."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

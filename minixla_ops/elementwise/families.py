@@ -1,7 +1,5 @@
 """What all element-wise operations share: equal operand shapes, one element at a time."""
 
-from __future__ import annotations
-
 import keyword
 from collections.abc import Callable
 from functools import lru_cache

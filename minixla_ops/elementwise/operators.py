@@ -3,8 +3,6 @@
 Derivative and batching rules are written with them; `minixla.numpy` offers the same functions.
 """
 
-from __future__ import annotations
-
 import importlib
 import operator
 from collections.abc import Callable, Sequence

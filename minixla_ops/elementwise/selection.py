@@ -1,7 +1,5 @@
 """Operations of three operands that choose between values: Select and Clamp."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any

@@ -1,7 +1,5 @@
 """Element-wise functions that are rounded: roots, exponentials, trigonometry, and those of chlo."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

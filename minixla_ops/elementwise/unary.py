@@ -3,8 +3,6 @@
 Functions that are rounded live in `transcendental`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

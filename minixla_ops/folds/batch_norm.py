@@ -5,8 +5,6 @@ sums in the operand's own type, which are far off for f16, and into the variance
 which loses its digits where it is small against the mean; and StableHLO's interpreter lacks them.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, ClassVar
 

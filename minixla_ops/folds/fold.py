@@ -1,7 +1,5 @@
 """Reduce, and what it shares with ReduceWindow: a computation folds N operands from N values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

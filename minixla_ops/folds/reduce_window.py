@@ -4,8 +4,6 @@ Windows are programs of slices and pads, too, what windowed operations of any co
 for each offset in the window there is one value, the elements there at all of its positions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

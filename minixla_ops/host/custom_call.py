@@ -1,7 +1,5 @@
 """CustomCall: user code inside a program, by the name of its target."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Infeed and Outfeed, tokens (AfterAll), and what they share with Send and Recv."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

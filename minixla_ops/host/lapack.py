@@ -1,7 +1,5 @@
 """Calls of LAPACK in programs that JAX lowered for the CPU, such as `lapack_sgetrf_ffi`."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Sequence

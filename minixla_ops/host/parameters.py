@@ -1,7 +1,5 @@
 """Parameter: an input of the program that is being traced, by its number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from minixla.core.attributes import Integer, ShapeAttribute, attribute

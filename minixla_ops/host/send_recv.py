@@ -1,7 +1,5 @@
 """Send and Recv: values from one program to another, or to and from the host, by channel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

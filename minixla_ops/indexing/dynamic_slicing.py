@@ -1,7 +1,5 @@
 """DynamicSlice and DynamicUpdateSlice: boxes whose place is known only at run time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

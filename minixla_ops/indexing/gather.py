@@ -1,7 +1,5 @@
 """Gather: copies windows out of an array, from places that an array of indices gives."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import minixla_ops as ops

@@ -1,7 +1,5 @@
 """Dimension numbers of Gather and Scatter: what they say about shapes, alone and over a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """What Gather and Scatter share: windows of an array whose places an array of indices gives."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Scatter: combines updates with windows of arrays, at places that an array of indices gives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What a scatter's update computation does: its kind, its independent parts, and it in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SelectAndScatter: values added where a window's selected elements are (gradients of pooling)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

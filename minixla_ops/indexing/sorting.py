@@ -1,7 +1,5 @@
 """Sort and TopK: the elements along one dimension put into order, and that order in NumPy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

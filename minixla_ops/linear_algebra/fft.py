@@ -1,7 +1,5 @@
 """Fft: discrete Fourier transforms over the last dimensions."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import prod
 from typing import Any

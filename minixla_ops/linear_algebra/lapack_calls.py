@@ -1,7 +1,5 @@
 """Calls of LAPACK and BLAS in programs for the CPU, of cuSOLVER for GPUs: XLA has slow loops."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain, count, islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Broadcasting: XLA's rule for binary builders, and the operations Broadcast and BroadcastInDim."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any

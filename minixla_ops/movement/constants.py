@@ -1,7 +1,5 @@
 """Operations that make arrays from nothing: Constant and Iota."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

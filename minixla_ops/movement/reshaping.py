@@ -1,7 +1,5 @@
 """Operations that rearrange dimensions: Reshape, Transpose, Rev."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

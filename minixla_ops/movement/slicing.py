@@ -1,7 +1,5 @@
 """Parts of arrays: Slice cuts boxes out, Pad puts a value around and between, ConcatInDim joins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise

@@ -5,8 +5,6 @@ the result's cotangent with the reversed kernel, that of rhs one of lhs with the
 goes where there is room: into the batch dimension, the output features, or the groups.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """ConvolutionDimensionNumbers: which dimension of a convolution's arrays plays which role."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

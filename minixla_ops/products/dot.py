@@ -1,7 +1,5 @@
 """Products that sum over dimensions: DotGeneral, and the builder Dot for vectors and matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod

@@ -1,7 +1,5 @@
 """DotDimensionNumbers, and how derivatives and batches of products change them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What dot products and convolutions share: types, precision, and matrix products in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

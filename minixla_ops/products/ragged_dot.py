@@ -1,7 +1,5 @@
 """RaggedDot: products in which groups of rows, of different sizes, have their own operands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

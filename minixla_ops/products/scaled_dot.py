@@ -1,7 +1,5 @@
 """ScaledDot: a product of operands that have scales, as those of few bits do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Call: a program inside a program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CompositeCall: a named program that may stand for one operation; and OptimizationBarrier."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress

@@ -1,7 +1,5 @@
 """Operations that run as a program of other operations, and have that program's derivative."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import compress

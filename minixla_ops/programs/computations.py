@@ -1,7 +1,5 @@
 """Computations: the scalar programs that reductions, windows, scatters and collectives apply."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence

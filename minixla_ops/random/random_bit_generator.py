@@ -5,8 +5,6 @@ random numbers: as easy as 1, 2, 3", SC 2011), and the algorithms of XLA's prng.
 say how elements are counted and words laid out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

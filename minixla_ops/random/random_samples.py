@@ -4,8 +4,6 @@ They are not functions of their operands, so that no transformation may repeat, 
 reorder them. `random.rng_bit_generator` is a function of a state, and what to prefer.
 """
 
-from __future__ import annotations
-
 import threading
 from functools import lru_cache
 from typing import Any, ClassVar

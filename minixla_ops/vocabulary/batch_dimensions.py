@@ -1,7 +1,5 @@
 """The vocabulary of batching rules: moving, adding and aligning batch dimensions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

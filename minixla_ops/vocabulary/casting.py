@@ -4,8 +4,6 @@ NumPy and ml_dtypes leave gaps: some pairs of types have no cast, floats that do
 give anything, and wide numbers are rounded twice on their way to a narrow float.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

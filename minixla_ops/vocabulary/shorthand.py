@@ -1,7 +1,5 @@
 """The small vocabulary that derivative and batching rules are written in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tuple and GetTupleElement: several values as one."""
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """MLIR's and XLA's readers in a process of their own, where they may die of damaged programs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

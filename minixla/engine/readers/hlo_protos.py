@@ -9,8 +9,6 @@ XLA may end the process over wrong programs: only the process that reads them ru
 without packages around it.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Mapping

@@ -6,8 +6,6 @@ number and what becomes the arguments of `Sent` or of `Refusal`. A child serves 
 next one needs no imports.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

@@ -4,8 +4,6 @@ An array lies in memory along its layout: the dimensions from the slowest to the
 tiles where the layout says so (`{1,0:T(8,128)}`), which pad sizes up to multiples of the tile's.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

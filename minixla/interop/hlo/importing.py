@@ -1,7 +1,5 @@
 """import_hlo: HLO text as functions of ours."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

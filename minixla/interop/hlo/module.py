@@ -1,7 +1,5 @@
 """An HLO module, as XLA translates it, as graphs."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Sequence

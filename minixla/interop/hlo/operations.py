@@ -4,8 +4,6 @@ Those whose rows begin with `hlo.` come as custom calls, or as operations of the
 see `engine.readers.hlo_protos`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """HLO text through XLA's parser and translation, in the process that may die of it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

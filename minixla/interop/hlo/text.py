@@ -1,7 +1,5 @@
 """HLO text: where computations and instructions stand in it, and errors that show the place."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from bisect import bisect_right
