@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -91,27 +92,45 @@ def test_operations(name, platform):
     assert refusals(platform, wanted) == {}
 
 
-@pytest.mark.parametrize("name", INEXACT)
+def derived(function: Callable[..., Any], shapes: list[Any]) -> Callable[..., Any]:
+    """A function's batch, and its derivatives in both modes at the first member of it."""
+    inexact = [n for n, each in enumerate(shapes) if jnp.issubdtype(each.dtype, jnp.inexact)]
+
+    def everything(*batches: Any) -> Any:
+        found = [mx.vmap(function)(*batches)]
+        members = [each[0] for each in batches]
+        variables = tuple([members[n] for n in inexact])
+
+        def of_variables(*given: Any) -> Any:
+            known = dict(zip(inexact, given, strict=True))
+            return function(*[known.get(n, each) for n, each in enumerate(members)])
+
+        if variables:
+            results, pull = mx.vjp(of_variables, *variables)
+            found += [pull(jax.tree.map(cotangent, results))]
+            found += [mx.jvp(of_variables, variables, variables)]
+        # Tangents of integers hold nothing, and cannot leave a program that is exported.
+        leaves = jax.tree.leaves(found)
+        return [each for each in leaves if getattr(each, "dtype", None) != jax.dtypes.float0]
+
+    return everything
+
+
+def cotangent(result: Any) -> Any:
+    if jnp.issubdtype(result.dtype, jnp.inexact):
+        return result
+    return np.zeros(result.shape, jax.dtypes.float0)
+
+
+@pytest.mark.parametrize("name", ROWS)
 def test_derivatives_and_batches(name, platform):
-    program = drawn(f"inexact {name}", "f32")
-    if program is None:
-        return
-    function, shapes = function_of(program)
-    floats = [n for n, each in enumerate(shapes) if np.issubdtype(each.dtype, np.inexact)]
-    if not floats:
-        return
-
-    def reverse(*xs: Any) -> Any:
-        results, pull = mx.vjp(function, *xs)
-        return pull(jax.tree.map(lambda each: each, results))
-
-    def forward(*xs: Any) -> Any:
-        return mx.jvp(function, xs, xs)
-
-    batched = [jax.ShapeDtypeStruct((2, *each.shape), each.dtype) for each in shapes]
-    wanted = {"batched": (mx.jit(mx.vmap(function)), batched)}
-    if len(floats) == len(shapes):
-        wanted |= {"reverse": (mx.jit(reverse), shapes), "forward": (mx.jit(forward), shapes)}
+    wanted = {}
+    for kind in KINDS:
+        program = drawn(name, kind)
+        if program is not None:
+            function, shapes = function_of(program)
+            batched = [jax.ShapeDtypeStruct((2, *each.shape), each.dtype) for each in shapes]
+            wanted[kind, str(program.graph)] = mx.jit(derived(function, shapes)), batched
     assert refusals(platform, wanted) == {}
 
 
