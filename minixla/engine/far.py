@@ -173,26 +173,30 @@ class Compiled(NamedTuple):
     """What XLA makes of a program for a platform.
 
     Attributes:
-        costs: `flops`, `bytes accessed` and `optimal_seconds` of one device, where XLA tells them.
-        memory: bytes of `arguments`, `results` and `temporary` arrays on one device, and at the
-            `peak` of all, where XLA tells them.
+        numbers: of one device, where XLA tells them: `flops`, `transcendentals`, `bytes` read and
+            written, `seconds`; bytes of `arguments`, `results`, `temporary` arrays, and at the
+            `peak` of all.
         text: its HLO after all of XLA's passes.
     """
 
-    costs: dict[str, float]
-    memory: dict[str, int]
+    numbers: dict[str, float]
     text: str
+
+
+# XLA's names by ours.
+_COUNTS = {"flops": "flops", "transcendentals": "transcendentals"}
+_COUNTS |= {"bytes": "bytes accessed", "seconds": "optimal_seconds"}
+_SIZES = {"arguments": "argument", "results": "output", "temporary": "temp"}
 
 
 def analysed(compiled: Any) -> Compiled:
     """What a `jax.stages.Compiled` says of itself."""
-    sizes, memory = compiled.memory_analysis(), {}
+    costs, sizes = compiled.cost_analysis() or {}, compiled.memory_analysis()
+    numbers = {ours: costs[name] for ours, name in _COUNTS.items() if costs.get(name, -1) >= 0}
     if sizes is not None:
-        names = {"arguments": "argument", "results": "output", "temporary": "temp"}
-        memory = {ours: getattr(sizes, f"{name}_size_in_bytes") for ours, name in names.items()}
-        memory["peak"] = sum(memory.values()) - sizes.alias_size_in_bytes
-    costs = {name: each for name, each in (compiled.cost_analysis() or {}).items() if each >= 0}
-    return Compiled(costs, memory, compiled.as_text())
+        memory = {ours: getattr(sizes, f"{name}_size_in_bytes") for ours, name in _SIZES.items()}
+        numbers |= memory | {"peak": sum(memory.values()) - sizes.alias_size_in_bytes}
+    return Compiled({name: float(each) for name, each in numbers.items()}, compiled.as_text())
 
 
 def exported_for(

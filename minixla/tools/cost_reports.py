@@ -10,15 +10,7 @@ import jax
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
-from minixla.engine import run_graph
-from minixla.engine.far import (
-    Compiled,
-    Refused,
-    analysed,
-    compile_far,
-    exported_for,
-    platform_named,
-)
+from minixla.engine import far, run_graph
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
 from minixla.tools.reports import Report, Table, shown_number
@@ -108,7 +100,7 @@ def cost(
     if platform is None:
         return cost_report(graph)
     jitted = fun if hasattr(fun, "lower") else jit(fun)
-    return _report(graph, str(platform_named(platform)), *costs_on(platform, jitted, args, kwargs))
+    return _report(graph, *costs_on(platform, jitted, args, kwargs), platform)
 
 
 def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
@@ -120,10 +112,9 @@ def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None
     run = jax.jit(lambda *operands: run_graph(graph, operands))
     with jax.enable_x64(True):
         if platform is not None:
-            found = costs_on(platform, run, given)
-            return _report(graph, str(platform_named(platform)), *found)
+            return _report(graph, *costs_on(platform, run, given), platform)
         try:
-            return _report(graph, "", _numbers(analysed(run.lower(*given).compile())))
+            return _report(graph, far.analysed(run.lower(*given).compile()).numbers)
         except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
             return _report(graph)
 
@@ -135,41 +126,23 @@ def costs_on(
 
     The first are named as in a `CostReport`. See `cost` for `platform`, and for what is raised.
     """
-    target = platform_named(platform)
+    target = far.platform_named(platform)
     try:
-        compiled = compile_far(target, exported_for(target, jitted, args, kwargs))
-    except Refused as refused:
+        compiled = far.compile_far(target, far.exported_for(target, jitted, args, kwargs))
+    except far.Refused as refused:
         problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
         advice = "docs/platforms.md lists what each platform lacks."
         name = getattr(jitted, "__name__", "function")
         raise explain(TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
-    cycles = {"cycles": float(sum([row.cycles for row in rows if row.cycles]))}
-    return _numbers(compiled) | (cycles if any(cycles.values()) else {}), rows
-
-
-# XLA's names of what it counts, by ours.
-_XLA = {
-    "flops": "flops",
-    "transcendentals": "transcendentals",
-    "bytes": "bytes accessed",
-    "seconds": "optimal_seconds",
-}
-
-
-def _numbers(compiled: Compiled) -> dict[str, float]:
-    counts = {ours: compiled.costs.get(name) for ours, name in _XLA.items()}
-    numbers = {**counts, **compiled.memory}
-    return {name: float(each) for name, each in numbers.items() if each is not None}
+    cycles = float(sum(row.cycles or 0 for row in rows))
+    return compiled.numbers | ({"cycles": cycles} if cycles else {}), rows
 
 
 def _report(
-    graph: Graph,
-    platform: str = "",
-    xla: dict[str, float] | None = None,
-    rows: Sequence[DeviceRow] = (),
+    graph: Graph, xla: Any = None, rows: Sequence[DeviceRow] = (), platform: str | None = None
 ) -> CostReport:
-    graph = inlined(graph).pruned()
+    graph, where = inlined(graph).pruned(), str(far.platform_named(platform)) if platform else ""
     given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
     memory = {"arguments": given, "results": made, "peak": peak_bytes(graph)}
     costs: dict[str, list[Cost]] = {}
@@ -177,7 +150,7 @@ def _report(
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
     own = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
     own.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
-    return CostReport(graph.name, own, graph_cost(graph), memory, xla or {}, platform, rows)
+    return CostReport(graph.name, own, graph_cost(graph), memory, xla or {}, where, rows)
 
 
 _INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\(")
