@@ -16,7 +16,7 @@ from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
-from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first, remembered
+from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
 from minixla.core.tracing import (
     GraphTrace,
@@ -193,15 +193,13 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
     program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            return program.remembered("compiled", _compiled, program)(*operands)
+            run = program.remembered(
+                "compiled", jax.jit, lambda *given: bind_program(program, *given)
+            )
+            return run(*operands)
         except RuntimeError as error:
             raise_ours(error, program.name)
             raise
-
-
-@remembered
-def _compiled(graph: Graph) -> Callable[..., Any]:
-    return jax.jit(lambda *operands: bind_program(graph, *operands))
 
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
@@ -270,9 +268,9 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
             read = [v for step in pending for v in step.operands if v not in own]
             inputs = list(dict.fromkeys(read))
             outputs = [v for step in pending for v in step.results if v in needed]
-            part = _part(inputs, pending, outputs, graph.name)
             given, flags = [values[v] for v in inputs], [v in weakly for v in outputs]
-            values.update(zip(outputs, run_graph(part, given, flags), strict=True))
+            program = part_of(inputs, pending, outputs, graph.name)
+            values.update(zip(outputs, run_graph(program, given, flags), strict=True))
             pending.clear()
 
     for step in graph.pruned().instructions:
@@ -293,10 +291,10 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
     return [values[value] for value in graph.outputs]
 
 
-def _part(
+def part_of(
     inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
 ) -> Graph:
-    """A part of a program as one of its own."""
+    """Instructions of a program as one of its own."""
     copies = {v: Value(v.shape, None, index) for index, v in enumerate(inputs)}
     own = []
     for step in steps:

@@ -11,7 +11,7 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
-from minixla.tools.graph_parts import alone, composition_of, inlined, showing
+from minixla.tools.graph_parts import alone_at, composition_of, inlined, showing
 from minixla.tools.rounding import (
     Measured,
     absolute_error,
@@ -177,10 +177,10 @@ def test_fusions_are_unfolded():
 def test_an_instruction_alone():
     graph = mx.make_graph(lambda x: x.sum(axis=0) * 2)(random(3, 2))
     step = next(each for each in graph.instructions if each.op.name == "Reduce")
-    single, inputs = alone(step)
-    assert [value.shape for value in inputs] == [mx.Shape("f32", (3, 2))]
-    assert [each.op.name for each in single.instructions] == ["Constant", "Reduce"]
     x = random(3, 2)
+    single, inputs = alone_at(step, [x, np.float32(0)])
+    assert inputs == [x] and single.input_shapes == (mx.Shape("f32", (3, 2)),)
+    assert [each.op.name for each in single.instructions] == ["Constant", "Reduce"]
     np.testing.assert_allclose(reference_graph(single, [x])[0], x.sum(axis=0), rtol=1e-6)
 
 
