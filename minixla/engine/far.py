@@ -37,17 +37,11 @@ _GPUS = {"h100": "h100.txtpb"}
 
 
 class Platform(NamedTuple):
-    """Devices to compile for.
+    """Devices to compile for."""
 
-    Attributes:
-        kind: what JAX calls the platform, tpu or cuda.
-        model: of its chips, such as v5e or h100.
-        topology: how many chips there are in each direction, such as 2x2.
-    """
-
-    kind: str
-    model: str
-    topology: str
+    kind: str  # what JAX calls the platform, tpu or cuda
+    model: str  # of its chips, such as v5e or h100
+    topology: str  # how many chips there are in each direction, such as 2x2
 
     def __str__(self) -> str:
         return f"tpu {self.model}:{self.topology}" if self.kind == "tpu" else f"gpu {self.model}"
@@ -158,29 +152,16 @@ _SECONDS = 1800.0
 
 
 class Refused(Exception):
-    """XLA does not compile a program for a platform; the message is its own.
-
-    Attributes:
-        died: whether its process ended.
-    """
-
-    def __init__(self, problem: str, died: bool = False) -> None:
-        super().__init__(problem)
-        self.died = died
+    """XLA does not compile a program for a platform; the message is its own."""
 
 
 class Compiled(NamedTuple):
-    """What XLA makes of a program for a platform.
+    """What XLA makes of a program for a platform."""
 
-    Attributes:
-        numbers: of one device, where XLA tells them: `flops`, `transcendentals`, `bytes` read and
-            written, `seconds`; bytes of `arguments`, `results`, `temporary` arrays, and at the
-            `peak` of all.
-        text: its HLO after all of XLA's passes.
-    """
-
+    #: Of one device, where XLA tells them: `flops`, `transcendentals`, `bytes` read and written,
+    #: `seconds`; bytes of `arguments`, `results` and `temporary` arrays, and at the `peak` of all.
     numbers: dict[str, float]
-    text: str
+    text: str  # its HLO after all of XLA's passes
 
 
 # XLA's names by ours.
@@ -213,7 +194,11 @@ def exported_for(
         checks = [jax.export.DisabledSafetyCheck.custom_call(each) for each in targets]
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
-            return _serialized(export(*args, **(kwargs or {})))
+            exported = export(*args, **(kwargs or {}))
+            # XLA sees arrays one by one, and not every structure can be serialized.
+            given, made = (tuple(range(len(x))) for x in (exported.in_avals, exported.out_avals))
+            trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}
+            return bytes(replace(exported, **trees).serialize())
         except (ImportError, NotImplementedError, ValueError) as error:
             if targets.issuperset(found := _TARGET.findall(str(error))):
                 name = getattr(jitted, "__name__", "function")
@@ -223,13 +208,6 @@ def exported_for(
                     advice = "Run: pip install 'minixla[export]'."
                 raise explain(TransformError, name, problem, advice=advice) from error
             targets.update(found)
-
-
-def _serialized(exported: jax.export.Exported) -> bytes:
-    # XLA sees arrays one by one, and not every structure can be serialized.
-    given, made = (tuple(range(len(avals))) for avals in (exported.in_avals, exported.out_avals))
-    trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}
-    return bytes(replace(exported, **trees).serialize())
 
 
 def compile_far(platform: Platform, exported: bytes) -> Compiled:
@@ -242,7 +220,7 @@ def compile_far(platform: Platform, exported: bytes) -> Compiled:
     try:
         reply, _ = _helper(platform).ask(None, _SECONDS, exported)
     except HelperDied as death:
-        raise Refused(str(death), died=True) from death
+        raise Refused(str(death)) from death
     if "missing" in reply:
         raise TransformError(reply["missing"])
     if "problem" in reply:

@@ -15,7 +15,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
-from minixla.core.graph import Graph, remembered
+from minixla.core.graph import Graph
 from minixla.core.linear import instantiate, spread
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine import program
@@ -64,11 +64,6 @@ class _Linear:
         return trace_to_graph(function, whole.input_shapes, name)[0].pruned()
 
 
-@remembered
-def _linear_of(graph: Graph, active: tuple[bool, ...]) -> _Linear:
-    return _Linear(graph, active, vjp_graphs(graph, active))
-
-
 #: Operands and results: see `_Linear`.
 LINEAR = Primitive("minixla_linear_program")
 LINEAR.multiple_results = True
@@ -82,10 +77,10 @@ def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
     active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
-    linear = _linear_of(graph, active)
-    count = len(graph.outputs)
+    # Equal ones are one, for JAX's caches.
+    linear = graph.remembered((_Linear, active), _Linear, graph, active, vjp_graphs(graph, active))
     everything = bind_program(linear.halves.forward, *primals)
-    results, residuals = everything[:count], everything[count:]
+    results, residuals = everything[: len(graph.outputs)], everything[len(graph.outputs) :]
     flags = linear.halves.active_outputs
     operands = program.varying_alike((*primals, *residuals, *compress(tangents, active)))
     moving = LINEAR.bind(*operands, linear=linear) if any(flags) else ()

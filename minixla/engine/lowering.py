@@ -36,7 +36,10 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
         kwargs: the same by name.
     """
     leaves, tree = tree_flatten((args, kwargs))
-    if not all(map(_is_plain, leaves)) or not _is_plain_here():
+    if not all(map(_is_plain, leaves)):
+        return None
+    meshes = mesh.get_abstract_mesh(), mesh.get_concrete_mesh()
+    if not (core.trace_state_clean() and all(each.empty for each in meshes)):
         return None
     try:
         inputs = tuple(map(core.shaped_abstractify, leaves))
@@ -66,12 +69,6 @@ def _is_plain(leaf: Any) -> bool:
         return leaf.sharding is None and not is_key
     is_plain = kind in _PLAIN or isinstance(leaf, (np.bool_, np.number))
     return is_plain and getattr(leaf, "dtype", None) != jax.dtypes.float0
-
-
-def _is_plain_here() -> bool:
-    """Whether JAX is neither tracing nor told of a mesh."""
-    meshes = mesh.get_abstract_mesh(), mesh.get_concrete_mesh()
-    return core.trace_state_clean() and all(each.empty for each in meshes)
 
 
 def _has_arrays_alone(tree: Any) -> bool:

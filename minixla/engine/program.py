@@ -33,15 +33,10 @@ from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HeldGraph:
-    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure.
-
-    Attributes:
-        graph: the Graph.
-        weak: for each output whether it is weakly typed, as JAX calls it.
-    """
+    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure."""
 
     graph: Graph
-    weak: Sequence[bool]
+    weak: Sequence[bool]  # for each output whether it is weakly typed, as JAX calls it
 
     def __repr__(self) -> str:
         return repr(self.graph)
@@ -68,14 +63,10 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
     if shape.nbytes > ADDRESS_SPACE:
         raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
     if shape.is_dynamic:
-        raise explain(
-            ShapeError,
-            "jit",
-            f"an array of shape {shape}, whose size is known only at run time, cannot cross the "
-            "border to JAX",
-            advice="Compute with it inside one jitted function, and reduce it or set its size back "
-            "to the bound there (set_dimension_size). mx.reference gives arrays of any size.",
-        )
+        problem = f"an array of shape {shape}, whose size is known only at run time, cannot cross "
+        advice = "Compute with it inside one jitted function, and reduce it or set its size back "
+        advice += "to the bound there (set_dimension_size). mx.reference gives arrays of any size."
+        raise explain(ShapeError, "jit", f"{problem}the border to JAX", advice=advice)
     return ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
@@ -86,10 +77,8 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
         x.shape == w.shape and x.dtype == w.dtype for x, w in zip(operands, wanted, strict=True)
     ):
         problem = "the operands do not fit the program"
-        shown = [
-            f"operands: {', '.join(map(str, operands))}",
-            f"inputs: {', '.join(map(str, graph.graph.input_shapes))}",
-        ]
+        shown = [f"operands: {', '.join(map(str, operands))}"]
+        shown += [f"inputs: {', '.join(map(str, graph.graph.input_shapes))}"]
         advice = "Give one operand for each input; 64-bit types need JAX's jax_enable_x64."
         raise explain(ShapeError, graph.graph.name, problem, shown, advice)
     effect = effect_of(graph.graph)
@@ -218,13 +207,8 @@ def varying_alike(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     axes = frozenset().union(*own)
     if all(each == axes for each in own):
         return operands
-    pairs = zip(operands, own, strict=True)
-    return tuple(
-        [
-            jax.lax.pcast(x, tuple(axes - each), to="varying") if axes - each else x
-            for x, each in pairs
-        ]
-    )
+    pairs = zip(operands, [tuple(axes - each) for each in own], strict=True)
+    return tuple([jax.lax.pcast(x, more, to="varying") if more else x for x, more in pairs])
 
 
 def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) -> list[Any]:
@@ -304,17 +288,11 @@ def part_of(
 
 
 class Traced(NamedTuple):
-    """A function traced for JAX.
+    """A function traced for JAX."""
 
-    Attributes:
-        graph: takes the leaves of the arguments that JAX traces.
-        weak: for each output whether it is weakly typed.
-        tree: the structure of the result.
-    """
-
-    graph: Graph
-    weak: list[bool]
-    tree: Any
+    graph: Graph  # takes the leaves of the arguments that JAX traces
+    weak: list[bool]  # for each output whether it is weakly typed
+    tree: Any  # the structure of the result
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:

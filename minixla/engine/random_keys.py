@@ -129,12 +129,8 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     leaves, structure = tree_util.tree_flatten(tree)
     if _NO_KEYS.issuperset(map(type, leaves)) or not any(map(_is_key, leaves)):
         return leaves, structure
-    return tree_util.tree_flatten(tree_util.tree_map(opened, tree))
-
-
-def opened(leaf: Any) -> Any:
-    """A key of JAX's as a RandomKey; any other leaf as it is."""
-    return RandomKey.of(leaf) if _is_key(leaf) else leaf
+    opened = tree_util.tree_map(lambda leaf: RandomKey.of(leaf) if _is_key(leaf) else leaf, tree)
+    return tree_util.tree_flatten(opened)
 
 
 def leaf_paths(tree: Any) -> list[Any]:
