@@ -48,11 +48,7 @@ class Platform(NamedTuple):
 
 
 def platform_named(name: str) -> Platform:
-    """The platform that a name says: tpu, tpu v5e:4x4, gpu, gpu h100.
-
-    Raises:
-        AttributeValueError: it is none of these.
-    """
+    """The platform that a name says: tpu, tpu v5e:4x4, gpu, gpu h100; else AttributeValueError."""
     kind, _, model = name.strip().lower().partition(" ")
     model, _, topology = model.strip().partition(":")
     if kind == "tpu" and all(each.isdigit() for each in topology.split("x") if topology):
@@ -183,11 +179,7 @@ def analysed(compiled: Any) -> Compiled:
 def exported_for(
     platform: Platform, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
 ) -> bytes:
-    """A jitted function of ours or JAX's for arguments like these, as `compile_far` takes it.
-
-    Raises:
-        TransformError: it calls Python, or something else that no file can hold.
-    """
+    """A jitted function of ours or JAX's for arguments like these, as `compile_far` takes it."""
     targets: set[str] = set()
     while True:
         # JAX keeps some custom calls as they are for years; here nothing is kept.
@@ -211,12 +203,7 @@ def exported_for(
 
 
 def compile_far(platform: Platform, exported: bytes) -> Compiled:
-    """Compiles what `jax.export` made for a platform, in the platform's process.
-
-    Raises:
-        TransformError: the platform's packages are missing.
-        Refused: XLA does not compile it, or ends its process.
-    """
+    """Compiles what `jax.export` made for a platform; Refused if XLA does not, or dies of it."""
     try:
         reply, _ = _helper(platform).ask(None, _SECONDS, exported)
     except HelperDied as death:

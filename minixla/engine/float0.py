@@ -22,7 +22,7 @@ class _Zeros:
         self.dimensions = dimensions
 
 
-def float0_zeros(dimensions: tuple[int, ...]) -> np.ndarray:
+def float0_zeros(dimensions: tuple[int, ...]) -> Any:
     """An array of float0."""
     return np.zeros(dimensions, FLOAT0)
 

@@ -28,12 +28,7 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     """What `jax.jit(staged).lower(*args, **kwargs)` gives, sooner; None where only JAX can tell.
 
     That is where arguments, surroundings or the program say something of devices, or hold keys,
-    side effects or large constants, or nothing results.
-
-    Args:
-        staged: what `stage_for_jax` gave.
-        args: arrays, numbers, `jax.ShapeDtypeStruct`s, and pytrees of them.
-        kwargs: the same by name.
+    side effects or large constants, or nothing results. `staged` is what `stage_for_jax` gave.
     """
     leaves, tree = tree_flatten((args, kwargs))
     if not all(map(_is_plain, leaves)):

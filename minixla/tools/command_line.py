@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import minixla
-from minixla.tools.evaluators import EVALUATORS, backend, loaded
+from minixla.tools.evaluators import EVALUATORS, loaded
 from minixla.tools.terminal import INTERRUPTED, end_on_interrupt
 
 
@@ -163,7 +163,7 @@ def _words_of_several() -> list[Parser]:
     given.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
     what = "run first: it may add evaluators by mx.register_evaluator"
     given.add_argument("--load", metavar="FILE.py", action="append", help=what)
-    backends, what = list(map(backend, EVALUATORS)), "what evaluates (default xla)"
+    backends, what = list(map(str.lower, EVALUATORS)), "what evaluates (default xla)"
     evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
     evaluation.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
     what = "prints the program instead of evaluating it"

@@ -20,18 +20,13 @@ from jax.extend.mlir.dialects import stablehlo
 import minixla as mx
 from minixla import interop
 from minixla.core import drawing
-from minixla.core.element_types import element_type
-from minixla.core.errors import ImportError_
-from minixla.core.graph import Graph
 from minixla.core.linear import spread
-from minixla.core.shapes import Shape
 from minixla.core.source import skip_callers
-from minixla.core.tracing import shape_of
 from minixla.interop import ImportedProgram
 from minixla.tools import command_line
 from minixla.tools.command_line import BadInput
 from minixla.tools.cost_reports import cost_report
-from minixla.tools.evaluators import EVALUATORS, NotEvaluated, backend
+from minixla.tools.evaluators import EVALUATORS, NotEvaluated
 from minixla.tools.graph_parts import inexact_part, is_inexact
 from minixla.tools.localization import evaluate
 from minixla.tools.reports import plain
@@ -69,7 +64,7 @@ def _read_program(options: argparse.Namespace) -> ImportedProgram:
                 raise BadInput("--function is for StableHLO modules; HLO has one entry")
             return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
         read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
-    except ImportError_ as error:
+    except mx.ImportError_ as error:
         # In the words of the command line.
         said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
         said = said.replace('shardings="drop"', "--drop-shardings")
@@ -78,15 +73,15 @@ def _read_program(options: argparse.Namespace) -> ImportedProgram:
     return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
 
 
-def _array_shapes(graph: Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
+def _array_shapes(graph: mx.Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
     """The shapes of arguments, which must be arrays of fixed size."""
     for index, shape in enumerate(graph.input_shapes):
-        if not isinstance(shape, Shape) or shape.is_dynamic:
+        if not isinstance(shape, mx.Shape) or shape.is_dynamic:
             raise BadInput(f"argument {index} is of shape {shape}: {rule}")
     return list(graph.input_shapes)
 
 
-def _arguments(options: argparse.Namespace, graph: Graph) -> tuple[list[np.ndarray], list[str]]:
+def _arguments(options: argparse.Namespace, graph: mx.Graph) -> tuple[list[np.ndarray], list[str]]:
     """The arguments of a program, and for each in words where it comes from."""
     given = [pair for name in options.arguments for pair in _arrays_in(name)]
     count = len(graph.inputs)
@@ -123,7 +118,7 @@ def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
     return pairs
 
 
-def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.ndarray:
+def _fitting(index: int, origin: str, array: np.ndarray, shape: mx.Shape) -> np.ndarray:
     # NumPy's files keep the bytes of bf16 and f8, and not what they are.
     if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
         array = array.view(shape.dtype)
@@ -133,7 +128,7 @@ def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.nda
     return array
 
 
-def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
+def _generated(seed: int, index: int, shape: mx.Shape) -> np.ndarray:
     generator = np.random.default_rng([seed, index])
     kind = shape.element_type
     try:
@@ -176,7 +171,7 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
         results, pullback = mx.vjp(part, *compress(given, moving))
         if not results:
             raise BadInput("no result of the program has a derivative")
-        found: list[Any] = [shape_of(each) for each in results]
+        found: list[Any] = [mx.shape_of(each) for each in results]
         ones = [np.ones(shape.dimensions, shape.dtype) for shape in found]
         cotangents = spread(moving, pullback(ones))
         return [cotangents[number] for number in numbers]
@@ -205,11 +200,11 @@ def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
     _evaluate(options, mx.make_graph(mapped)(*_structs(batched)))
 
 
-def _structs(shapes: Sequence[Shape]) -> list[Any]:
+def _structs(shapes: Sequence[mx.Shape]) -> list[Any]:
     return [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
 
 
-def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = ()) -> None:
+def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str] = ()) -> None:
     """Evaluates a program and shows its results, or prints the program."""
     if options.emit is not None:
         print(graph.stablehlo() if options.emit == "stablehlo" else str(graph), end="")
@@ -217,7 +212,7 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = 
     count = len(graph.outputs)
     names = names or ["result" if count == 1 else f"result{index}" for index in range(count)]
     operands, origins = _arguments(options, graph)
-    evaluator = next(each for each in EVALUATORS.values() if backend(each.name) == options.backend)
+    evaluator = next(x for x in EVALUATORS.values() if x.name.lower() == options.backend)
     try:
         with shown_progress(f"minixla {options.command}") as say:
             say(options.backend)
@@ -229,7 +224,7 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = 
             arrays: dict[str, Any] = dict(zip(names, results, strict=True))
             np.savez(file, **arrays)
     arguments = list(zip(map(str, graph.input_shapes), origins, strict=True))
-    types = [str(Shape(each.dtype, each.shape)) for each in results]
+    types = [str(mx.Shape(each.dtype, each.shape)) for each in results]
     rows = zip(names, types, results, strict=True)
     if options.json:
         given = [{"shape": shape, "origin": origin} for shape, origin in arguments]
@@ -245,7 +240,7 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = 
 def _listed(array: np.ndarray) -> Any:
     """Nested lists of Python's numbers."""
     wide = {"float": "f8", "signed": "i8", "unsigned": "u8"}
-    return array.astype(wide.get(element_type(array.dtype).kind, array.dtype)).tolist()
+    return array.astype(wide.get(mx.element_type(array.dtype).kind, array.dtype)).tolist()
 
 
 def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
@@ -308,7 +303,7 @@ def _write(options: argparse.Namespace, data: bytes) -> None:
         print(data.decode(errors="replace"), end="")
 
 
-def _shown(graph: Graph, form: str, is_file: bool) -> bytes:
+def _shown(graph: mx.Graph, form: str, is_file: bool) -> bytes:
     if form in _PICTURES.values():
         picture = drawing.draw(graph, form)
         if picture is not None:

@@ -12,7 +12,7 @@ from minixla.core.graph import Graph, Value
 from minixla.core.tracebacks import api_boundary
 from minixla.tools import rounding
 from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
-from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, all_evaluators
+from minixla.tools.evaluators import DIFFERENCES, EVALUATORS, JAX, REFERENCE, Evaluator, checked
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Opinions, Search, known_error, wrong_step
 from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
@@ -65,7 +65,8 @@ def cross_check(
             evaluator gives other results than the graph has.
     """
     checked_function(fun, "cross_check")
-    asked = all_evaluators(evaluators)
+    more = [checked("cross_check", Evaluator(*each)) for each in (evaluators or {}).items()]
+    asked = [*EVALUATORS.values(), *more]
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
         function = CheckedFunction(fun, args)
@@ -119,9 +120,9 @@ class _Checked(Search):
         operands, what = self.measured.operands, f"the {KINDS[self.kind]}"
         given = {REFERENCE: own, **self.opinions.everywhere(self.graph, operands, what)}
         given |= {} if theirs is None else {JAX: theirs}
-        answers = {name: each for name, each in given.items() if not isinstance(each, str)}
         compare = functools.partial(map, self.measured.compared, self.graph.outputs)
-        comparisons = {name: list(compare(results)) for name, results in answers.items()}
+        pairs = given.items()
+        comparisons = {name: list(compare(x)) for name, x in pairs if not isinstance(x, str)}
         if any(each.excess > 1 for row in comparisons.values() for each in row):
             known = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
             self._is_wrong = self._found(known or wrong_step(self))

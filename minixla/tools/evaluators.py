@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -70,18 +70,7 @@ def register_evaluator(
         TransformError: the name is no text or belongs to another, or something is no function.
     """
     evaluator = Evaluator(name, function, bool(reads_stablehlo), known_gap)
-    EVALUATORS[name] = _checked("register_evaluator", evaluator, EVALUATORS.get(name))
-
-
-def all_evaluators(more: Mapping[str, Callable[..., Any]] | None) -> list[Evaluator]:
-    """Those that are registered, and those given to one `cross_check` by name."""
-    found = [_checked("cross_check", Evaluator(*each)) for each in (more or {}).items()]
-    return [*EVALUATORS.values(), *found]
-
-
-def backend(name: str) -> str:
-    """What the command line calls an evaluator."""
-    return name.lower()
+    EVALUATORS[name] = checked("register_evaluator", evaluator, EVALUATORS.get(name))
 
 
 def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
@@ -93,7 +82,7 @@ def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
 _RESERVED = (DIFFERENCES, JAX, "HLO form", "all")
 
 
-def _checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> Evaluator:
+def checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> Evaluator:
     """It; TransformError where one cannot be, unless it takes the place of one before."""
     name: Any = evaluator.name
     is_again = before is not None and _origin(before.function) == _origin(evaluator.function)
@@ -104,7 +93,7 @@ def _checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None
         problem = f"evaluator {name!r} is no function: {evaluator.function!r}"
     elif evaluator.known_gap is not None and not _is_function(evaluator.known_gap):
         problem = f"known_gap of {name!r} is no function: {evaluator.known_gap!r}"
-    elif not is_again and backend(name) in map(backend, (*EVALUATORS, *_RESERVED)):
+    elif not is_again and name.lower() in map(str.lower, (*EVALUATORS, *_RESERVED)):
         problem = f"an evaluator cannot be called {name!r}, which reports call another"
     if problem is None:
         return evaluator

@@ -239,7 +239,7 @@ class _Check:
         worst = of_arguments([argument])
         result = worst.element
         if pulled is not None:  # the argument's is that for all results together
-            found = point.along(inputs.only([argument]))
+            found = point.along(inputs.only([argument], direction))
             result = _worst_of(outputs.coordinates, of_results)
             worst = of_results([result])
         ours, theirs, (atol, rtol) = worst.derivative, worst.difference, self.tolerances

@@ -78,7 +78,7 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
 
 def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:
     """An instruction as a program that gives arrays, and its inputs; None where it gives none."""
-    known = dict(zip(step.operands, operands, strict=True))
+    known: dict[Any, Any] = dict(zip(step.operands, operands, strict=True))
     # Constants stay constants: an operation may be written in another way where it reads one.
     constants = [value.instruction for value in known if value.literal is not None]
     given = {value: each for value, each in known.items() if value.literal is None}
