@@ -25,7 +25,7 @@ from minixla.tools.differences import Leaf, Point, Space, random_direction
 from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import inexact_part, inlined, is_array, is_inexact
 from minixla.tools.localization import Opinion, Opinions
-from minixla.tools.reports import Finding, Row
+from minixla.tools.reports import KINDS, Finding, Row
 from minixla.tools.rounding import declared_values, in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
 
@@ -115,7 +115,7 @@ class CheckedFunction:
 
         def derivative(*given: Any) -> list[Any]:
             count = len(self.operands)
-            return self._derived(kind, mx, self._flat, given[:count], given[count:])
+            return self._given(kind, mx, self._flat, given[:count], given[count:])
 
         try:
             graph = graph if kind == "result" else mx.make_graph(derivative)(*operands)
@@ -123,8 +123,10 @@ class CheckedFunction:
             return str(error).splitlines()[0]
         return inlined(graph.silent()).pruned(), operands
 
-    def _derived(self, kind: str, module: Any, flat: Any, given: Any, directions: Any) -> list[Any]:
-        """A derivative, by ours or by JAX's module, of a function of the leaves."""
+    def _given(self, kind: str, module: Any, flat: Any, given: Any, directions: Any) -> list[Any]:
+        """What a program of a kind gives, by ours or by JAX's module, for a function of leaves."""
+        if kind == "result":
+            return flat(*given)
         part = inexact_part(flat, self.moving, given)
         point = tuple(compress(given, self.moving))
         if kind == "jvp":
@@ -135,38 +137,28 @@ class CheckedFunction:
         """What a JAX function gives for the same arguments and directions, by kind of program."""
 
         def flat(*given: Any) -> list[Any]:
-            return flatten(against(*tree_unflatten(self._tree, given)))[0]
+            results = flatten(against(*tree_unflatten(self._tree, given)))[0]
+            sides = {"ours": list(self.graph.output_shapes)}
+            sides["JAX's"] = [shape_of(each, _SUBJECT) for each in results]
+            if sides["ours"] != sides["JAX's"]:
+                problem = "the JAX function gives other results than the function"
+                shown = [f"{name}: {', '.join(map(str, each))}" for name, each in sides.items()]
+                advice = "Both must give as many arrays, of the same types and shapes."
+                raise explain(TransformError, _SUBJECT, problem, shown, advice)
+            return results
 
-        def everything(kinds: Sequence[str], given: Any, directions: Any) -> dict[str, list[Any]]:
-            found = {"result": flat(*given)}
-            self._check_alike(found["result"])
-            for kind in kinds:
-                found[kind] = self._derived(kind, jax, flat, given, directions[kind])
-            return found
-
-        run = jax.jit(everything, static_argnums=0)
-        kinds = ("jvp", "vjp") if gradients and self.has_derivatives else ()
+        run = jax.jit(lambda kind, *given: self._given(kind, jax, flat, *given), static_argnums=0)
         found: dict[str, Opinion] = {}
         with jax.enable_x64(True):
-            try:
-                results = run(kinds, self.operands, self.directions)
-            except TypeError as error:
-                if not kinds or "custom_vjp" not in str(error):
-                    raise
-                found["jvp"] = str(error).splitlines()[0]
-                results = run(("vjp",), self.operands, self.directions)
-        found |= {kind: list(map(np.asarray, arrays)) for kind, arrays in results.items()}
+            for kind in KINDS if gradients and self.has_derivatives else ["result"]:
+                try:
+                    results = run(kind, self.operands, self.directions.get(kind))
+                    found[kind] = list(map(np.asarray, results))
+                except TypeError as error:
+                    if kind != "jvp" or "custom_vjp" not in str(error):
+                        raise
+                    found[kind] = str(error).splitlines()[0]
         return found
-
-    def _check_alike(self, results: Sequence[Any]) -> None:
-        theirs = [shape_of(each, _SUBJECT) for each in results]
-        ours = list(self.graph.output_shapes)
-        if theirs != ours:
-            problem = "the JAX function gives other results than the function"
-            sides = {"ours": ours, "JAX's": theirs}
-            given = [f"{name}: {', '.join(map(str, each))}" for name, each in sides.items()]
-            advice = "Both must give as many arrays, of the same types and shapes."
-            raise explain(TransformError, _SUBJECT, problem, given, advice)
 
 
 def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[list[Row], Any]:

@@ -117,7 +117,7 @@ def _origin(function: Any) -> Any:
 _BUILT_IN = "minixla.tools.built_in_evaluators"
 _GAP = f"{_BUILT_IN}:interpreter_gap"
 EVALUATORS |= {
-    REFERENCE: Evaluator(REFERENCE, f"{_BUILT_IN}:by_reference"),
+    REFERENCE: Evaluator(REFERENCE, "minixla_ops.programs.reference_evaluation:reference_graph"),
     INTERPRETER: Evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", True, _GAP),
     "XLA": Evaluator("XLA", f"{_BUILT_IN}:by_xla", True),
 }

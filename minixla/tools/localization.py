@@ -245,7 +245,8 @@ class Search:
             f"each instruction is right on the operands that it gets, but in {name} a relative "
             f"error of {before:.1e} in its operands becomes {after:.1e}"
         )
-        return self._finding(worst, "cancellation", text)
+        found = Finding("cancellation", explanation=text)
+        return found.at(worst, self.measured.graph, self.kind)
 
     def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
         """The relative error of a value; by disturbance, where double is all that there is."""
@@ -263,11 +264,9 @@ class Search:
         for step in self.off(name):
             if any(v not in self.measured.spread for v in step.results if is_array(v)):
                 text = f"rounding decides {step.op.builder_name} otherwise in {name}"
-                return self._finding(step, "decision", f"{text}; on the same operands all agree")
+                found = Finding("decision", explanation=f"{text}; on the same operands all agree")
+                return found.at(step, self.measured.graph, self.kind)
         return None
-
-    def _finding(self, step: Instruction, kind: str, text: str) -> Finding:
-        return Finding(kind, explanation=text).at(step, self.measured.graph, self.kind)
 
 
 def known_error(kind: str, graph: Graph, values: Any, opinions: Opinions) -> Finding | None:
