@@ -42,9 +42,11 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
         return None
     traced = traced_for_jax(staged.traced, list(inputs), tree)
     graph, literals = hoist_constants(traced.graph)
-    if literals or effect_of(graph) is not None or spans_devices(graph):
+    if literals or not graph.outputs or effect_of(graph) is not None or spans_devices(graph):
         return None
-    if not (graph.outputs and _has_arrays_alone(traced.tree)):
+    made = traced.tree
+    # Neither keys nor zeros of float0 are plain leaves.
+    if key_ranks(made) or tree_structure(tree_unflatten(made, range(made.num_leaves))) != made:
         return None
     outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
     names = api_util.debug_info("jit", staged, args, kwargs)
@@ -64,13 +66,6 @@ def _is_plain(leaf: Any) -> bool:
         return leaf.sharding is None and not is_key
     is_plain = kind in _PLAIN or isinstance(leaf, (np.bool_, np.number))
     return is_plain and getattr(leaf, "dtype", None) != jax.dtypes.float0
-
-
-def _has_arrays_alone(tree: Any) -> bool:
-    """Whether a result is of arrays alone: no keys, and no zeros of float0."""
-    if key_ranks(tree):
-        return False
-    return tree_structure(tree_unflatten(tree, range(tree.num_leaves))) == tree
 
 
 def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.MeshComputation:

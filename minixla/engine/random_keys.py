@@ -53,7 +53,7 @@ class RandomKey:
     @property
     def shape(self) -> tuple[int, ...]:
         """The dimension sizes of the array of keys."""
-        return self.data.shape[: -self._rank]
+        return self.data.shape[: -_key_rank(self.dtype)]
 
     #: The number of dimensions of the array of keys, and the number of keys.
     ndim = property(lambda self: len(self.shape))
@@ -70,17 +70,17 @@ class RandomKey:
     def __getitem__(self, index: Any) -> RandomKey:
         own = index if isinstance(index, tuple) else (index,)
         rest = () if any(each is Ellipsis for each in own) else (Ellipsis,)
-        return RandomKey(self.data[(*own, *rest, *[slice(None)] * self._rank)], self.dtype)
+        return RandomKey(
+            self.data[(*own, *rest, *[slice(None)] * _key_rank(self.dtype))], self.dtype
+        )
 
     def reshape(self, *sizes: Any) -> RandomKey:
         """The keys in an array of other dimensions."""
         wanted = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
         sizes = np.empty(self.shape, np.bool_).reshape(wanted).shape
-        return RandomKey(self.data.reshape((*sizes, *self.data.shape[-self._rank :])), self.dtype)
-
-    @property
-    def _rank(self) -> int:
-        return _key_rank(self.dtype)
+        return RandomKey(
+            self.data.reshape((*sizes, *self.data.shape[-_key_rank(self.dtype) :])), self.dtype
+        )
 
     def __repr__(self) -> str:
         return f"RandomKey<{self.dtype.name}[{','.join(map(str, self.shape))}], {self.data!r}>"

@@ -149,8 +149,9 @@ class _Checked(Search):
         loses = self._loses_digits(value, comparison)
         is_accused = any(evaluator in finding.suspects for finding in self.findings)
         if (is_off or loses) and not is_accused:
-            gap = self._gap(value, evaluator)
-            if gap is not None:
+            asked = [each for each in self.opinions.evaluators if each.name == evaluator]
+            gaps = (each.gap(step) for each in asked for step in needed_for(value, self.graph))
+            for gap in filter(None, gaps):
                 return "not evaluated", gap
         if is_off and (self._is_wrong or evaluator == JAX):
             return "parts", ""
@@ -175,12 +176,6 @@ class _Checked(Search):
         text += ", and otherwise not"
         finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, found).excess <= 1 and self._found(finding)
-
-    def _gap(self, value: Value, evaluator: str) -> str | None:
-        """Why an evaluator may be wrong about what a value is computed from."""
-        asked = [each for each in self.opinions.evaluators if each.name == evaluator]
-        reasons = (each.gap(step) for each in asked for step in needed_for(value, self.graph))
-        return next((why for why in reasons if why is not None), None)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
         if value not in self.measured.spread:

@@ -212,40 +212,37 @@ class _Check:
 
     def run(self, mode: str) -> None:
         """Compares along a random direction; where it differs, looks for the worst elements."""
-        self.mode, self.derive = mode, self.evaluator(partial(_MODES[mode][1], self.function.call))
+        name, take = _MODES[mode]
+        self.mode, self.text = mode, f"the {name} of {self.function.name}"
+        self.derive = self.evaluator(partial(take, self.function.call))
         point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
         generator = np.random.default_rng(0)
         direction = inputs.random(generator)
         cotangent = outputs.rounded(outputs.random(generator))
-        pulled = self._pulled(cotangent) if self.mode == "rev" else None
+        pulled = self._derived(cotangent) if mode == "rev" else None
 
         def along(way: np.ndarray) -> Agreement:
             found = point.along(way)
             if pulled is not None:
                 return found.reverse(cotangent, pulled)
-            tangents = self._derived(inputs.arrays(found.tangent))
-            return found.forward(outputs.vector(tangents))
-
-        def of_arguments(some: Sequence[int]) -> Agreement:
-            return along(inputs.only(some, direction))
+            return found.forward(self._derived(found.tangent))
 
         def of_results(some: Sequence[int]) -> Agreement:
             given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
-            return found.reverse(given, self._pulled(given))
+            return found.reverse(given, self._derived(given))
 
         if along(direction).excess <= 1:
             return
-        argument = _worst_of(inputs.coordinates, of_arguments)
-        worst = of_arguments([argument])
+        places = inputs.coordinates
+        argument, worst = _worst_of(places, lambda some: along(inputs.only(some, direction)))
         result = worst.element
         if pulled is not None:  # the argument's is that for all results together
             found = point.along(inputs.only([argument], direction))
-            result = _worst_of(outputs.coordinates, of_results)
-            worst = of_results([result])
+            result, worst = _worst_of(outputs.coordinates, of_results)
         ours, theirs, (atol, rtol) = worst.derivative, worst.difference, self.tolerances
         alone = "no element alone is beyond the tolerance, all together are; the worst:"
         raise self._error(
-            f"{self._text()} differs from finite differences",
+            f"{self.text} differs from finite differences",
             *([alone] if worst.excess <= 1 else []),
             f"{outputs.name(result)} with respect to {inputs.name(argument)}:",
             f"{self.mode} {ours:.7g}, differences {theirs:.7g}, "
@@ -253,13 +250,12 @@ class _Check:
             f"step {point.step:.2g}, tolerance {atol:.2g} + {rtol:.2g} * |value|",
         )
 
-    def _pulled(self, cotangent: np.ndarray) -> np.ndarray:
-        return self.point.inputs.vector(self._derived(self.point.outputs.arrays(cotangent)))
-
-    def _derived(self, given: Sequence[Any]) -> Sequence[Any]:
+    def _derived(self, vector: np.ndarray) -> np.ndarray:
         """What the derivative gives; the results that come with it must be the function's."""
-        results, derivatives = self.derive(tuple(self.function.values), tuple(given))
-        outputs, (atol, rtol) = self.point.outputs, self.tolerances
+        inputs, outputs, (atol, rtol) = self.point.inputs, self.point.outputs, self.tolerances
+        given, made = (outputs, inputs) if self.mode == "rev" else (inputs, outputs)
+        values = tuple(self.function.values)
+        results, derivatives = self.derive(values, tuple(given.arrays(vector)))
         for leaf, ours in zip(outputs.leaves, results, strict=True):
             shape = shape_of(ours)
             if shape is not leaf.shape:
@@ -268,24 +264,23 @@ class _Check:
         ours, known = outputs.vector(results), self.point.results
         for at in np.flatnonzero(~np.isclose(ours, known, rtol, atol))[:1]:
             numbers = f"{self.mode} gives {ours[at]:.7g}, the function {known[at]:.7g}"
-            problem = f"the value that comes with {self._text()} is not the function's"
+            problem = f"the value that comes with {self.text} is not the function's"
             raise self._error(problem, outputs.name(at), numbers)
-        return derivatives
-
-    def _text(self) -> str:
-        return f"the {_MODES[self.mode][0]} of {self.function.name}"
+        return made.vector(derivatives)
 
     def _error(self, problem: str, *given: str) -> GradientCheckError:
-        lines = [*given, f"mode {self.mode}, order {self.order}: {self._text()}"]
+        lines = [*given, f"mode {self.mode}, order {self.order}: {self.text}"]
         return explain(GradientCheckError, "check_grads", problem, lines, _ADVICE)
 
 
-def _worst_of(some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]) -> int:
+def _worst_of(
+    some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]
+) -> tuple[int, Agreement]:
     """The coordinate that is wrong most: by halves until they are few enough to look at each."""
     while len(some) > _MOST_ELEMENTS:
         halves = some[: len(some) // 2], some[len(some) // 2 :]
         some = max(halves, key=lambda half: compare(half).excess)
-    return max(some, key=lambda each: compare([each]).excess)
+    return max(((x, compare([x])) for x in some), key=lambda pair: pair[1].excess)
 
 
 def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
