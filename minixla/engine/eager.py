@@ -105,7 +105,6 @@ _weak_copy = jax.jit(stage_for_jax(_weak))
 
 
 def _check(operand: Any, subject: str) -> None:
-    """Raises our error for an operand that JAX does not take."""
     if isinstance(operand, Tracer):
         raise tracing.leaked(operand, subject) from None
     if isinstance(operand, TupleValue):

@@ -110,7 +110,6 @@ class HostEmitter(Emitter):
     calls_host = True
 
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
-        """Starts a module to be moved into that of `module_context`."""
         self.threads_main = threads_main
         self._context: mlir.ModuleContext = module_context
         platforms = module_context.platforms

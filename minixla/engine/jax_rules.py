@@ -36,7 +36,6 @@ class _Linear:
 
     @property
     def primals(self) -> int:
-        """The number of the program's operands."""
         return len(self.graph.inputs)
 
     @property
@@ -117,12 +116,10 @@ def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> 
 
 
 def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of programs as one of the primitive."""
     return lambda *given, graph: rule(*given, graph=graph.graph)
 
 
 def _of_tangents(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of programs as one of the linear primitive."""
     # Residuals are functions of the primals, which the tangent graph reads instead.
     return lambda *given, linear: rule(*map(linear.read, given), graph=linear.tangent_graph)
 

@@ -146,7 +146,6 @@ _MOST_LEVELS = 160
 
 
 def _check_depth(graph: Graph) -> None:
-    """Raises NestingError for a program that XLA's compiler has no stack for."""
     levels = _levels(graph)
     if levels > _MOST_LEVELS:
         problem = "loops and branches are nested deeper than XLA can compile"

@@ -149,7 +149,6 @@ def _print_json(value: Any) -> None:
 
 
 def _run(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Evaluates a program."""
     _evaluate(options, program.graph)
 
 
@@ -181,7 +180,6 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Evaluates a program for every member of a batch."""
     shapes = _array_shapes(program.graph)
     if options.size < 1:
         raise BadInput(f"--size: a batch has one member or more, not {options.size}")
@@ -238,13 +236,11 @@ def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str]
 
 
 def _listed(array: np.ndarray) -> Any:
-    """Nested lists of Python's numbers."""
     wide = {"float": "f8", "signed": "i8", "unsigned": "u8"}
     return array.astype(wide.get(mx.element_type(array.dtype).kind, array.dtype)).tolist()
 
 
 def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
-    """Prints what `minixla.tools.cross_check` finds."""
     operands, origins = _arguments(options, program.graph)
     with shown_progress("minixla check") as say:
         gradients = not options.no_gradients
@@ -259,7 +255,6 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
 
 
 def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Prints or writes a program as text or as a picture."""
     if options.json:
         _print_json(_described(program))
     else:
@@ -269,7 +264,6 @@ def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Prints or writes a program in another form."""
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
     form = options.to or _CONVERTED.get(Path(options.output or "").suffix.lower(), "stablehlo")
@@ -280,7 +274,6 @@ def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 def _cost(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Prints arithmetic, bytes and memory."""
     with shown_progress("minixla cost") as say:
         say("compiling")
         report = cost_report(program.graph, not options.no_xla, options.platform)

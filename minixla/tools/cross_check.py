@@ -139,7 +139,6 @@ class _Checked(Search):
         return rows
 
     def _found(self, finding: Finding | None) -> bool:
-        """Notes a finding, if there is one."""
         self.findings += filter(None, [finding])
         return finding is not None
 
@@ -227,8 +226,5 @@ def _error(finding: Finding) -> tuple[Any, ...]:
     rule = finding.kind, finding.operation, finding.suspects
     if not {"reference rule", "StableHLO form", "derivative rule"}.isdisjoint(finding.suspects):
         return rule
-    if finding.kind == "rule":
-        return *rule, finding.shapes
-    if finding.kind == "derivative":
-        return *rule, finding.source
-    return finding.kind, finding.operation, finding.program, finding.instruction
+    more = {"rule": finding.shapes, "derivative": finding.source}
+    return *rule, more.get(finding.kind, (finding.program, finding.instruction))

@@ -75,7 +75,6 @@ class CheckedFunction:
         self.has_derivatives = all(self.directions.values())
 
     def _refuse(self) -> None:
-        """Raises TransformError where the function cannot be checked."""
         names = [*self.input_names, *self.output_names]
         shapes = [*self.graph.input_shapes, *self.graph.output_shapes]
         for name, shape in zip(names, shapes, strict=True):

@@ -86,16 +86,17 @@ def checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None)
     """It; TransformError where one cannot be, unless it takes the place of one before."""
     name: Any = evaluator.name
     is_again = before is not None and _origin(before.function) == _origin(evaluator.function)
-    problem = None
+    others = [] if is_again else map(str.lower, (*EVALUATORS, *_RESERVED))
+    function, gap = evaluator.function, evaluator.known_gap
     if not isinstance(name, str) or not name.strip():
         problem = f"an evaluator's name is a text, and not {name!r}"
-    elif not _is_function(evaluator.function):
-        problem = f"evaluator {name!r} is no function: {evaluator.function!r}"
-    elif evaluator.known_gap is not None and not _is_function(evaluator.known_gap):
-        problem = f"known_gap of {name!r} is no function: {evaluator.known_gap!r}"
-    elif not is_again and name.lower() in map(str.lower, (*EVALUATORS, *_RESERVED)):
+    elif not _is_function(function):
+        problem = f"evaluator {name!r} is no function: {function!r}"
+    elif gap is not None and not _is_function(gap):
+        problem = f"known_gap of {name!r} is no function: {gap!r}"
+    elif name.lower() in others:
         problem = f"an evaluator cannot be called {name!r}, which reports call another"
-    if problem is None:
+    else:
         return evaluator
     from minixla.core.errors import TransformError, explain  # it loads NumPy
 
@@ -109,7 +110,6 @@ def _is_function(function: Any) -> bool:
 
 
 def _origin(function: Any) -> Any:
-    """Where a function comes from."""
     name = getattr(function, "__qualname__", None)
     return function if name is None else (getattr(function, "__module__", None), name)
 

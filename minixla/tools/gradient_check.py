@@ -284,7 +284,6 @@ def _worst_of(
 
 
 def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
-    """The largest of the leaves' tolerances."""
     if given is not None and not isinstance(given, Mapping):
         return float(given)
     own = {element_type(key).name: each for key, each in (given or {}).items()}

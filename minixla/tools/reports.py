@@ -56,16 +56,13 @@ class Table(NamedTuple):
 
     def html(self) -> str:
         """The table in HTML."""
-        style = ' style="font-weight:bold;color:#b00020"'
-        lines = [_html_line("", "th", self.header)]
-        for number, row in enumerate(self.rows):
-            lines.append(_html_line(style if number in self.marked else "", "td", row))
-        return f"<table>{''.join(lines)}</table>"
-
-
-def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:
-    inside = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
-    return f"<tr{style}>{inside}</tr>"
+        text = ""
+        for number, row in enumerate([self.header, *self.rows], -1):
+            style = ' style="font-weight:bold;color:#b00020"' if number in self.marked else ""
+            kind = "th" if number < 0 else "td"
+            cells = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row)
+            text += f"<tr{style}>{cells}</tr>"
+        return f"<table>{text}</table>"
 
 
 class Report(ABC):

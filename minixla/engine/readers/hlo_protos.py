@@ -279,7 +279,6 @@ class _Edited:
 
 
 def _packed(name: str, shape: bytes, id_: int, members: list[int]) -> bytes:
-    """A tuple."""
     packed = b"".join(map(_encoded, members))
     return _instruction({_NAME: name, _OPCODE: "tuple", _SHAPE: shape, _ID: id_, _OPERANDS: packed})
 

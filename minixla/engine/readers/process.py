@@ -143,7 +143,6 @@ def _reply(data: bytes, is_text: bool, stand_ins: Any) -> tuple[dict[str, Any], 
 
 
 def _serve(stream: Any) -> None:
-    """Answers until there are no more requests."""
     with contextlib.suppress(EOFError):
         while True:
             taken = receive(stream)
