@@ -18,14 +18,8 @@ from jax.interpreters import mlir
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
 from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
-from minixla.core.tracing import (
-    GraphTrace,
-    _state,
-    default_trace,
-    not_a_value,
-    tracing,
-    weak_type_of,
-)
+from minixla.core.state import state
+from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing, weak_type_of
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
@@ -318,7 +312,7 @@ def traced_for_jax(traced: Any, leaves: list[Any], tree: Any) -> Traced:
     """
     kinds = tuple([leaf.aval if isinstance(leaf, JaxTracer) else leaf for leaf in leaves])
     if all(isinstance(kind, ShapedArray) for kind in kinds):
-        return _traced_once(traced, tree, kinds, _state.watch)
+        return _traced_once(traced, tree, kinds, state.watch)
     return traced(tuple(leaves), tree)
 
 

@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 
 import jax
 
-from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
+import minixla as mx
+from minixla.core.errors import explain
 from minixla.engine import far, run_graph
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
 from minixla.tools.reports import Report, Table, shown_number
-from minixla.transforms import jit, make_graph
 
 # The most instructions of a device that a report shows.
 _SHOWN = 20
@@ -96,16 +94,16 @@ def cost(
         AttributeValueError: `platform` is none that is known.
         TransformError: what compiles for it is not installed, or refuses the program.
     """
-    graph = make_graph(fun)(*args, **kwargs)
+    graph = mx.make_graph(fun)(*args, **kwargs)
     if platform is None:
         return cost_report(graph)
-    jitted = fun if hasattr(fun, "lower") else jit(fun)
+    jitted = fun if hasattr(fun, "lower") else mx.jit(fun)
     return _report(graph, *costs_on(platform, jitted, args, kwargs), platform)
 
 
-def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
+def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
     """What a program costs, ours and, where XLA is to compile it, XLA's: here or for a platform."""
-    shapes = [shape for shape in graph.input_shapes if isinstance(shape, Shape)]
+    shapes = [shape for shape in graph.input_shapes if isinstance(shape, mx.Shape)]
     if not with_xla or len(shapes) < len(graph.inputs):
         return _report(graph)
     given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
@@ -133,14 +131,14 @@ def costs_on(
         problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
         advice = "docs/platforms.md lists what each platform lacks."
         name = getattr(jitted, "__name__", "function")
-        raise explain(TransformError, name, problem, advice=advice) from None
+        raise explain(mx.TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
     cycles = float(sum(row.cycles or 0 for row in rows))
     return compiled.numbers | ({"cycles": cycles} if cycles else {}), rows
 
 
 def _report(
-    graph: Graph, xla: Any = None, rows: Sequence[DeviceRow] = (), platform: str | None = None
+    graph: mx.Graph, xla: Any = None, rows: Sequence[DeviceRow] = (), platform: str | None = None
 ) -> CostReport:
     graph, where = inlined(graph).pruned(), str(far.platform_named(platform)) if platform else ""
     given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)

@@ -4,8 +4,6 @@ Counts are XLA's: a multiplication and an addition are two operations, an elemen
 counted apart, and what only moves values costs bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -27,7 +25,7 @@ class Cost(NamedTuple):
     bytes: int = 0  # read and written, if nothing stays in caches
     is_bound: bool = True  # False: a loop of an unknown number of iterations was counted once
 
-    def times(self, count: int) -> Cost:
+    def times(self, count: int) -> "Cost":
         """The cost of doing it `count` times."""
         return Cost(*[each * count for each in self[:3]], is_bound=self.is_bound)
 

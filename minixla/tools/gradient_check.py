@@ -8,21 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
 
-from minixla.core.element_types import element_type
-from minixla.core.errors import AttributeValueError, DerivativeError, GradientCheckError, explain
+import minixla as mx
+from minixla.core.errors import explain
 from minixla.core.linear import spread
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import shape_of
 from minixla.tools.differences import Agreement, Leaf, Point, Space
 from minixla.tools.graph_parts import is_inexact
 from minixla.tools.rounding import precision_of
 from minixla.transforms.arguments import checked_function
-from minixla.transforms.evaluation import reference
-from minixla.transforms.gradients import jvp, vjp
-from minixla.transforms.jacobians import linearize
-from minixla.transforms.jit import jit
 
-_EVALUATORS: Any = {None: lambda fun: fun, "jit": jit, "reference": reference}
+_EVALUATORS: Any = {None: lambda fun: fun, "jit": mx.jit, "reference": mx.reference}
 #: How far derivatives and differences may be apart; JAX's tolerances for gradients.
 _TOLERANCES = {"f64": 1e-5, "c128": 1e-5, "f32": 2e-3, "c64": 2e-3, "f16": 1e-2, "bf16": 1e-1}
 _WIDEST_TOLERANCE = 1e-1
@@ -88,9 +83,9 @@ def check_grads(
     _check_options(order, modes, evaluate)
     function = _flat(fun, tuple(args), dict(kwargs or {}))
     if not function.inputs:
-        given = [f"args: {', '.join(str(shape_of(x)) for x in tree_leaves(args))}"]
+        given = [f"args: {', '.join(str(mx.shape_of(x)) for x in tree_leaves(args))}"]
         problem, advice = "no argument has a derivative", "Give floats or complex numbers."
-        raise explain(DerivativeError, "check_grads", problem, given, advice)
+        raise explain(mx.DerivativeError, "check_grads", problem, given, advice)
     functions = [function]
     for depth in range(1, order + 1):
         for each in functions:
@@ -110,7 +105,9 @@ def _check_options(order: int, modes: Sequence[str], evaluate: str | None) -> No
     for name, (value, is_kept, rule) in rules.items():
         if not is_kept:
             problem, given = "an option has a value that it cannot take", [f"{name} = {value!r}"]
-            raise explain(AttributeValueError, "check_grads", problem, given, f"{name} is {rule}.")
+            raise explain(
+                mx.AttributeValueError, "check_grads", problem, given, f"{name} is {rule}."
+            )
 
 
 def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Function:
@@ -134,24 +131,24 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def _leaf(root: str, path: Any, value: Any) -> Leaf | None:
     """What an array of floats or complex numbers is; None for others."""
-    shape: Any = shape_of(value, "check_grads")
+    shape: Any = mx.shape_of(value, "check_grads")
     is_number = isinstance(value, (float, complex)) and not isinstance(value, np.generic)
     return Leaf(root + keystr(path), shape, is_number) if is_inexact(shape) else None
 
 
 def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
-    results, linear = linearize(call, *primals)
+    results, linear = mx.linearize(call, *primals)
     return results, linear(*tangents)
 
 
 def _pulled(call: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, Any]:
-    results, pullback = vjp(call, *primals)
+    results, pullback = mx.vjp(call, *primals)
     return results, list(pullback(list(cotangents)))
 
 
 #: What each mode's derivative is called, and how it is taken.
 _MODES: dict[str, tuple[str, Callable[..., tuple[Any, Any]]]] = {
-    "fwd": ("forward derivative", jvp),
+    "fwd": ("forward derivative", mx.jvp),
     "rev": ("reverse derivative", _pulled),
     "lin": ("linearized function", _linearized),
 }
@@ -166,7 +163,7 @@ def _derivative(function: _Function, mode: str) -> _Function:
         return [*results, *tangents]
 
     def pulled(*given: Any) -> list[Any]:
-        results, pullback = vjp(function.call, *given)
+        results, pullback = mx.vjp(function.call, *given)
         return list(pullback(results))
 
     def named(kind: str, leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -208,7 +205,7 @@ class _Check:
             problem, given = f"{function.name} gives NaN", [outputs.name(at)]
             advice = "Choose a point where it is defined; "
             advice += "mx.debug_nans() shows where a NaN is made."
-            raise explain(GradientCheckError, "check_grads", problem, given, advice)
+            raise explain(mx.GradientCheckError, "check_grads", problem, given, advice)
 
     def run(self, mode: str) -> None:
         """Compares along a random direction; where it differs, looks for the worst elements."""
@@ -257,7 +254,7 @@ class _Check:
         values = tuple(self.function.values)
         results, derivatives = self.derive(values, tuple(given.arrays(vector)))
         for leaf, ours in zip(outputs.leaves, results, strict=True):
-            shape = shape_of(ours)
+            shape = mx.shape_of(ours)
             if shape is not leaf.shape:
                 problem = f"{self.mode} gives {leaf.name} in another shape than the function"
                 raise self._error(problem, f"{self.mode} {shape}", f"function {leaf.shape}")
@@ -268,9 +265,9 @@ class _Check:
             raise self._error(problem, outputs.name(at), numbers)
         return made.vector(derivatives)
 
-    def _error(self, problem: str, *given: str) -> GradientCheckError:
+    def _error(self, problem: str, *given: str) -> mx.GradientCheckError:
         lines = [*given, f"mode {self.mode}, order {self.order}: {self.text}"]
-        return explain(GradientCheckError, "check_grads", problem, lines, _ADVICE)
+        return explain(mx.GradientCheckError, "check_grads", problem, lines, _ADVICE)
 
 
 def _worst_of(
@@ -286,6 +283,6 @@ def _worst_of(
 def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
     if given is not None and not isinstance(given, Mapping):
         return float(given)
-    own = {element_type(key).name: each for key, each in (given or {}).items()}
+    own = {mx.element_type(key).name: each for key, each in (given or {}).items()}
     table = _TOLERANCES | own
     return max(table.get(leaf.shape.element_type.name, _WIDEST_TOLERANCE) for leaf in leaves)

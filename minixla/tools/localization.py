@@ -10,8 +10,6 @@ XLA read the same StableHLO text: off together, they are one voice, and XLA's tr
 text is asked too, which the StableHLO text has no part in.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -160,7 +158,7 @@ class _Opinion(NamedTuple):
     def excess(self) -> float:
         return self.comparison.excess
 
-    def agrees(self, other: _Opinion) -> bool:
+    def agrees(self, other: "_Opinion") -> bool:
         """Whether two that are off are much nearer to each other than to the truth."""
         ours, theirs = self.results[self.output], other.results[self.output]
         apart = rounding.compared(ours, rounding.wide(theirs), np.ones(ours.shape)).error

@@ -1,7 +1,5 @@
 """Reports as text, and as HTML in notebooks: tables, and what a cross-check found."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -129,7 +127,7 @@ class Finding(NamedTuple):
     source: str | None = None  # the user's line
     explanation: str = ""  # all of it in a few sentences
 
-    def at(self, step: Instruction, graph: Graph, program: str) -> Finding:
+    def at(self, step: Instruction, graph: Graph, program: str) -> "Finding":
         """It with its place: an instruction of a graph, a program of a kind."""
         operands = ", ".join(str(value.shape) for value in step.operands)
         shapes = f"({operands}) -> {', '.join(map(str, step.shapes))}"

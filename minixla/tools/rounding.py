@@ -12,8 +12,6 @@ reference, and not guessed. The factor leaves room for elementary functions of f
 in another order. The last term: XLA:CPU takes numbers below it for zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -124,7 +122,7 @@ class Measured:
         smallest = float(real_part_info(kind.dtype).smallest_normal)
         return factor * (ulp + self.spread[value]) + smallest
 
-    def compared(self, value: Value, actual: np.ndarray) -> Comparison:
+    def compared(self, value: Value, actual: np.ndarray) -> "Comparison":
         """Compares what an evaluator has for a value with the value in double."""
         bound = self.bound(value) if value in self.spread else None
         return compared(actual, self.truth[value], bound)
