@@ -256,18 +256,28 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
 
 def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
     if options.json:
-        _print_json(_described(program))
-    else:
-        suffix = Path(options.output or "").suffix.lower()
-        form = options.form or (_SHOWN | _PICTURES).get(suffix, "hlo")
-        _write(options, _shown(program.graph, form, is_file=options.output is not None))
+        return _print_json(_described(program))
+    suffix = Path(options.output or "").suffix.lower()
+    form = options.form or (_SHOWN | _PICTURES).get(suffix, "hlo")
+    if form in _PICTURES.values():
+        picture = drawing.draw(program.graph, form)
+        if picture is not None:
+            return _write(options, picture)
+        why = "took too long" if drawing.can_draw() else "is not installed (no program `dot`)"
+        if options.output is not None:
+            raise BadInput(f"Graphviz {why}; --form dot writes what it reads")
+        print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)
+        form = "hlo"
+    _write(options, _in_form(program, form))
 
 
 def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
     form = options.to or _CONVERTED.get(Path(options.output or "").suffix.lower(), "stablehlo")
-    data = _converted(program, form)
+    data = _in_form(program, form)
+    if form == "hlo" and b"constant({...})" in data:
+        raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
     _write(options, data)
     if options.json:
         _print_json({"form": form, "output": options.output, "bytes": len(data)})
@@ -296,20 +306,6 @@ def _write(options: argparse.Namespace, data: bytes) -> None:
         print(data.decode(errors="replace"), end="")
 
 
-def _shown(graph: mx.Graph, form: str, is_file: bool) -> bytes:
-    if form in _PICTURES.values():
-        picture = drawing.draw(graph, form)
-        if picture is not None:
-            return picture
-        why = "took too long" if drawing.can_draw() else "is not installed (no program `dot`)"
-        if is_file:
-            raise BadInput(f"Graphviz {why}; --form dot writes what it reads")
-        print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)
-    if form == "dot":
-        return drawing.dot_text(graph).encode()
-    return (graph.stablehlo() if form == "stablehlo" else str(graph)).encode()
-
-
 def _described(program: ImportedProgram) -> dict[str, object]:
     """Inputs, outputs and instructions of the program, and the functions beside it."""
     graph = program.graph
@@ -330,21 +326,21 @@ def _described(program: ImportedProgram) -> dict[str, object]:
     return described | {"instructions": steps, "outputs": outputs, "functions": functions}
 
 
-def _converted(program: ImportedProgram, form: str) -> bytes:
+def _in_form(program: ImportedProgram, form: str) -> bytes:
+    """The program as text, or in a binary form."""
+    graph = program.graph
     if form == "exported":
-        given = _structs(_array_shapes(program.graph, "jax.export takes arrays only"))
+        given = _structs(_array_shapes(graph, "jax.export takes arrays only"))
         return interop.export(program, *given)
-    text = str(program.graph) if form == "hlo" else program.graph.stablehlo()
-    if form == "hlo" and "constant({...})" in text:
-        raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
     if form == "bytecode":
         with make_context(), ir.Location.unknown():
             written = io.BytesIO()
-            ir.Module.parse(text).operation.write_bytecode(written)
+            ir.Module.parse(graph.stablehlo()).operation.write_bytecode(written)
             return written.getvalue()
     if form == "portable":
         # The oldest that has what programs of today need, as jax.export takes.
         oldest = stablehlo.StablehloCompatibilityRequirement.WEEK_4
         version = stablehlo.get_version_from_compatibility_requirement(oldest)
-        return stablehlo.serialize_portable_artifact_str(text, version)
-    return text.encode()
+        return stablehlo.serialize_portable_artifact_str(graph.stablehlo(), version)
+    texts = {"dot": drawing.dot_text, "hlo": str, "stablehlo": mx.Graph.stablehlo}
+    return texts[form](graph).encode()
