@@ -8,7 +8,6 @@ names. Compilers of two platforms do not live in one process, and either may end
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -27,11 +26,9 @@ from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, TransformError, explain
 
 _SUBJECT = "platform"
-_ADVICE = (
-    "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
-    "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
-    "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
-)
+_ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
+_ADVICE += "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
+_ADVICE += "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
 _TARGET = re.compile(r"custom_call @([\w.]+)")
 _GPUS = {"h100": "h100.txtpb"}
 
@@ -176,9 +173,7 @@ def analysed(compiled: Any) -> Compiled:
     return Compiled({name: float(each) for name, each in numbers.items()}, compiled.as_text())
 
 
-def exported_for(
-    platform: Platform, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
-) -> bytes:
+def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None) -> bytes:
     """A jitted function of ours or JAX's for arguments like these, as `compile_far` takes it."""
     targets: set[str] = set()
     while True:

@@ -35,11 +35,10 @@ def _refusal(value: Any) -> MinixlaError:
     function, instead = _as_ours(source) if is_call else _UNKNOWN
     problem = "its argument is a minixla tracer, which JAX cannot read"
     given = [f"the argument is {value!r}, made by {tracer._trace.transformation}"]
-    advice = (
-        f"Write {instead}, which makes JAX's function one of ours. Or call the function of the "
-        "same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; mx.numpy.take for a JAX array "
-        "indexed by it), or make the JAX function the outer one: ours can be called inside jax.jit."
-    )
+    advice = f"Write {instead}, which makes JAX's function one of ours. Or call the function of "
+    advice += "the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; mx.numpy.take for a "
+    advice += "JAX array indexed by it), or make the JAX function the outer one: ours can be "
+    advice += "called inside jax.jit."
     return explain(ForeignCallError, function, problem, given, advice, source)
 
 

@@ -164,18 +164,12 @@ class HostEmitter(Emitter):
         if has_side_effect:
             operands = [self.take_token(), *operands]
             shapes, results = [TOKEN, *shapes], [TOKEN, *results]
-        names = self.operation(
-            "stablehlo.custom_call",
-            operands,
-            shapes,
-            results,
-            call_target_name=f'"{target}"',
-            has_side_effect=has_side_effect,
-            api_version="4 : i32",
-            backend_config=f"{{index = {len(self._context.host_callbacks) - 1} : ui64}}",
-            operand_layouts=_row_major(shapes),
-            result_layouts=_row_major(results),
-        )
+        index = len(self._context.host_callbacks) - 1
+        options: dict[str, Any] = {"call_target_name": f'"{target}"', "api_version": "4 : i32"}
+        options |= {"has_side_effect": has_side_effect}
+        options |= {"backend_config": f"{{index = {index} : ui64}}"}
+        options |= {"operand_layouts": _row_major(shapes), "result_layouts": _row_major(results)}
+        names = self.operation("stablehlo.custom_call", operands, shapes, results, **options)
         return list(self.give_token(names)) if has_side_effect else names
 
 

@@ -88,33 +88,28 @@ def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.Me
         attributes["mhlo.num_replicas"] = mlir.i32_attr(1)
         attributes["mhlo.num_partitions"] = mlir.i32_attr(amount)
         add_functions(context, graph, "")
+    taken, made = len(inputs), len(outputs)
+    options: dict[str, Any] = {"unordered_effects": [], "ordered_effects": [], "mut": None}
+    options |= {"committed": False, "pgle_profiler": None, "intermediate_shardings": []}
+    options |= {"in_shardings": (UNSPECIFIED,) * taken, "out_shardings": (UNSPECIFIED,) * made}
+    options |= {"in_layouts": (None,) * taken, "out_layouts": (None,) * made}
+    options |= {"global_in_avals": list(inputs), "global_out_avals": outputs}
     return pxla.MeshComputation(
         name,
         context.module,
         [],
-        (False,) * len(inputs),
+        (False,) * taken,
         platforms,
         (),
         devices,
-        global_in_avals=list(inputs),
-        global_out_avals=outputs,
-        in_shardings=(UNSPECIFIED,) * len(inputs),
-        out_shardings=(UNSPECIFIED,) * len(outputs),
-        tuple_args=dispatch.should_tuple_args(len(inputs), backend.platform),
-        unordered_effects=[],
-        ordered_effects=[],
+        tuple_args=dispatch.should_tuple_args(taken, backend.platform),
         host_callbacks=context.host_callbacks,
         keepalive=context.keepalives,
-        kept_var_idx=set(range(len(inputs))),
-        mut=None,
+        kept_var_idx=set(range(taken)),
         backend=backend,
         num_devices=amount,
-        committed=False,
-        in_layouts=(None,) * len(inputs),
-        out_layouts=(None,) * len(outputs),
         shape_poly_state=context.shape_poly_state,
         all_args_info=pxla.AllArgsInfo(inputs, names),
-        pgle_profiler=None,
-        intermediate_shardings=[],
         context_mesh=mesh.empty_concrete_mesh,
+        **options,
     )

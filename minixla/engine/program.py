@@ -85,14 +85,9 @@ def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
     varying = next((each for each in operands if each.mat.varying), None)
     if varying is None:
         return results
-    sharding = varying.sharding
-    return [
-        each.update(
-            sharding=sharding.update(spec=jax.sharding.PartitionSpec(*[None] * each.ndim)),
-            manual_axis_type=varying.mat,
-        )
-        for each in results
-    ]
+    specs = [jax.sharding.PartitionSpec(*[None] * each.ndim) for each in results]
+    pairs = zip(results, [varying.sharding.update(spec=spec) for spec in specs], strict=True)
+    return [each.update(sharding=at, manual_axis_type=varying.mat) for each, at in pairs]
 
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
@@ -175,10 +170,9 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
     program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            run = program.remembered(
-                "compiled", jax.jit, lambda *given: bind_program(program, *given)
+            return program.remembered("compiled", jax.jit, partial(bind_program, program))(
+                *operands
             )
-            return run(*operands)
         except RuntimeError as error:
             raise_ours(error, program.name)
             raise

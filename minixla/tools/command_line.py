@@ -133,11 +133,9 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     form.add_argument("--json", action="store_true", help="a JSON list of objects")
     form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
     convert = add("convert", "Writes a program in another form", program)
-    what = (
-        "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later versions "
-        "read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads (.jax, .bin). "
-        "Default: what the output's name ends in, else stablehlo"
-    )
+    what = "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later "
+    what += "versions read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads "
+    what += "(.jax, .bin). Default: what the output's name ends in, else stablehlo"
     forms = ("stablehlo", "bytecode", "portable", "hlo", "exported")
     convert.add_argument("--to", choices=forms, help=what)
     convert.add_argument("--output", metavar="FILE", help="default: standard output")

@@ -159,10 +159,8 @@ _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _SOURCE = re.compile(r'source_file="([^"]*)" source_line=(\d+)')
 _LAYOUT = re.compile(r"\{[^{}]*\}")
 # Instructions that run nothing by themselves.
-_NAMES = {
-    *("after-all", "bitcast", "call", "conditional", "constant", "get-tuple-element", "parameter"),
-    *("partition-id", "replica-id", "tuple", "while"),
-}
+_NAMES = {"after-all", "bitcast", "call", "conditional", "constant", "get-tuple-element"}
+_NAMES |= {"parameter", "partition-id", "replica-id", "tuple", "while"}
 
 
 def device_rows(text: str) -> list[DeviceRow]:

@@ -26,9 +26,9 @@ _ROUNDINGS = 4
 # How many elements are looked at one by one to find the worst.
 _MOST_ELEMENTS = 64
 _ADVICE = (
-    "A derivative rule is wrong (mx.custom_jvp, mx.custom_vjp, an operation's), or the function is "
-    "not smooth within the step: choose another point, another eps, or wider tolerances."
+    "A derivative rule is wrong (mx.custom_jvp, mx.custom_vjp, an operation's), or the function "
 )
+_ADVICE += "is not smooth within the step: choose another point, another eps, or wider tolerances."
 
 
 class _Function(NamedTuple):
@@ -105,9 +105,8 @@ def _check_options(order: int, modes: Sequence[str], evaluate: str | None) -> No
     for name, (value, is_kept, rule) in rules.items():
         if not is_kept:
             problem, given = "an option has a value that it cannot take", [f"{name} = {value!r}"]
-            raise explain(
-                mx.AttributeValueError, "check_grads", problem, given, f"{name} is {rule}."
-            )
+            advice = f"{name} is {rule}."
+            raise explain(mx.AttributeValueError, "check_grads", problem, given, advice)
 
 
 def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Function:
@@ -190,17 +189,14 @@ class _Check:
         leaves = [*inputs.leaves, *outputs.leaves]
         absolute, relative = self.tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
         values = inputs.vector(function.values)
-        point = self.point = Point(
-            inputs,
-            outputs,
-            values,
-            outputs.vector(results),
-            call,
-            step=eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
-            scale=np.maximum(1, np.abs(values)),
-            tolerance=lambda quotients: absolute + relative * np.abs(quotients),
-            roundings=_ROUNDINGS if atol is rtol is None else 0,
-        )
+        at = inputs, outputs, values, outputs.vector(results), call
+        step = eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3)
+        scale, roundings = np.maximum(1, np.abs(values)), _ROUNDINGS if atol is rtol is None else 0
+
+        def tolerance(quotients: np.ndarray) -> np.ndarray:
+            return absolute + relative * np.abs(quotients)
+
+        point = self.point = Point(*at, step, scale, tolerance, roundings)
         for at in np.flatnonzero(np.isnan(point.results))[:1]:
             problem, given = f"{function.name} gives NaN", [outputs.name(at)]
             advice = "Choose a point where it is defined; "

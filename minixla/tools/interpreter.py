@@ -54,10 +54,7 @@ _CARRIERS: dict[str, tuple[Callable[[ir.Type, Any], Any], str]] = {
 }
 # Writes chlo ops and those that StableHLO has replaced (dot, broadcast, create_token) in terms of
 # what the interpreter evaluates, and leaves everything else as it is.
-_LEGALISE = (
-    "builtin.module(func.func("
-    "chlo-legalize-to-stablehlo,stablehlo-legalize-deprecated-ops{fail-on-unused=false}))"
-)
+_LEGALISE = "chlo-legalize-to-stablehlo,stablehlo-legalize-deprecated-ops{fail-on-unused=false}"
 
 
 def _carriers(result: Any) -> list[Any]:
@@ -105,7 +102,7 @@ def _evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         text = stablehlo_of_hlo(text)
     with next_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        PassManager.parse(_LEGALISE).run(module.operation)
+        PassManager.parse(f"builtin.module(func.func({_LEGALISE}))").run(module.operation)
         main, types = find_main(module)
         results = main.type.results
         check_arguments(arguments, types)

@@ -132,11 +132,9 @@ class Opinions:
         values = {"in double": rounding.shown_element(truth, found.worst)}
         for name, each in asked.items():
             values[name] = rounding.shown_element(each.results[output], found.worst)
-        text = (
-            f"on the same operands {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off the "
-            f"reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
-            f"suspected: {' or '.join(suspects)}"
-        )
+        text = f"on the same operands {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off "
+        text += f"the reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
+        text += f"suspected: {' or '.join(suspects)}"
         place = {"element": found.worst, "values": values, "explanation": text}
         return Finding("rule", suspects=suspects, **place)
 
@@ -239,10 +237,8 @@ class Search:
         if worst is None:
             return None
         name = worst.op.builder_name
-        text = (
-            f"each instruction is right on the operands that it gets, but in {name} a relative "
-            f"error of {before:.1e} in its operands becomes {after:.1e}"
-        )
+        text = f"each instruction is right on the operands that it gets, but in {name} a relative "
+        text += f"error of {before:.1e} in its operands becomes {after:.1e}"
         found = Finding("cancellation", explanation=text)
         return found.at(worst, self.measured.graph, self.kind)
 
