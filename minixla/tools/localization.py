@@ -126,7 +126,7 @@ class Opinions:
         others = self.readers - {evaluators.INTERPRETER}
         if REFERENCE not in off and others.intersection(off):
             ask(evaluators.HLO_FORM)
-        suspects = _suspects(asked, self.readers)
+        suspects = _suspects(asked, self.readers.intersection(asked))
         _, output, found = max((asked[name] for name in off), key=lambda each: each.excess)
         truth = measured.truth[measured.graph.outputs[output]]
         values = {"in double": rounding.shown_element(truth, found.worst)}
@@ -171,9 +171,14 @@ def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str,
     votes[0] += REFERENCE not in camps[0]  # the reference's rules in double are of this camp
     winners = [camp for camp, each in zip(camps, votes, strict=True) if each == max(votes)]
     wrong = [camp for camp in camps if len(winners) > 1 or camp is not winners[0]]
-    found = [suspect for camp in wrong for suspect in _blamed(camp, readers.intersection(asked))]
-    if camps[0] in wrong:  # near the program in double, which the reference's rules compute
-        found = ["reference rule", *found]
+    # Who is near the program in double is near what the reference's rules compute.
+    found = ["reference rule"] * (camps[0] in wrong)
+    for camp in wrong:
+        # What its members may have wrong in common, or each alone.
+        alike = readers.intersection(camp)
+        names = dict.fromkeys(alike, "StableHLO form") if len(alike) > 1 else {}
+        found += ["StableHLO form"] * (len(readers) == len(alike) == 1)
+        found += [{REFERENCE: "reference rule", **names}.get(name, name) for name in camp]
     return tuple(dict.fromkeys(found))
 
 
@@ -187,16 +192,6 @@ def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str
             camp = next(friends, None)
             camps.append([name]) if camp is None else camp.append(name)
     return camps
-
-
-def _blamed(camp: Sequence[str], readers: frozenset[str]) -> list[str]:
-    """What those of a camp may have wrong in common, or each alone; `readers` were all asked."""
-    names = {REFERENCE: "reference rule"}
-    wrong = readers.intersection(camp)
-    if len(wrong) > 1:
-        names |= dict.fromkeys(wrong, "StableHLO form")
-    found = [names.get(name, name) for name in camp]
-    return ["StableHLO form", *found] if wrong and len(readers) == 1 else found
 
 
 class Search:

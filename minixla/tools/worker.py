@@ -69,11 +69,8 @@ def make_context() -> ir.Context:
 _contexts = itertools.chain.from_iterable(
     itertools.repeat(make_context(), 1000) for _ in itertools.count()
 )
-
-
-def next_context() -> ir.Context:
-    """A context as of `make_context` for the next module, which many modules share."""
-    return next(_contexts)
+#: A context as of `make_context` for the next module, which many modules share.
+next_context = _contexts.__next__
 
 
 def find_main(module: ir.Module) -> tuple[Any, list[str]]:
