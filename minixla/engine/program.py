@@ -146,16 +146,13 @@ def _check_depth(graph: Graph) -> None:
 @inner_first
 def _levels(graph: Graph) -> int:
     """How many computations stand within each other in what XLA compiles."""
-    inner = [(step, called) for step in graph.instructions for called in step.op.computations]
-    found = [_levels(called) + _own_levels(step, called) for step, called in inner]
-    return max(found, default=0)
-
-
-def _own_levels(step: Instruction, called: Graph) -> int:
-    if step.op.hlo_name == "call":
-        return 0 if called.is_inlined else 1
-    # What XLA does not have, a scan, becomes a loop that calls a function.
-    return 1 if step.op.hlo_name in ("while", "conditional") else 2
+    most = 0
+    for step in graph.instructions:
+        for called in step.op.computations:
+            # What XLA does not have, a scan, becomes a loop that calls a function.
+            own = {"call": 0 if called.is_inlined else 1, "while": 1, "conditional": 1}
+            most = max(most, _levels(called) + own.get(step.op.hlo_name, 2))
+    return most
 
 
 mlir.register_lowering(

@@ -3,10 +3,7 @@
 import argparse
 import io
 import json
-import re
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from itertools import compress
 from pathlib import Path
@@ -23,12 +20,13 @@ from minixla.core import drawing
 from minixla.core.linear import spread
 from minixla.core.source import skip_callers
 from minixla.interop import ImportedProgram
+from minixla.tools import command_inputs as inputs
 from minixla.tools import command_line
 from minixla.tools.command_line import BadInput
 from minixla.tools.cost_reports import cost_report
 from minixla.tools.evaluators import EVALUATORS, NotEvaluated
 from minixla.tools.graph_parts import inexact_part, is_inexact
-from minixla.tools.localization import evaluate
+from minixla.tools.opinions import evaluate
 from minixla.tools.reports import plain
 from minixla.tools.terminal import shown_progress
 from minixla.tools.worker import make_context
@@ -36,10 +34,6 @@ from minixla.tools.worker import make_context
 # Neither messages nor programs name the script that starts the command line.
 skip_callers(command_line.__file__)
 
-# HLO text, after comments.
-_HLO = re.compile(rb"(?:\s|//[^\n]*+\n)*+HloModule")
-# What NumPy raises besides for a damaged archive.
-_DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 #: The form that the end of a file's name asks for.
 _PICTURES = {".svg": "svg", ".png": "png"}
 _SHOWN = {".mlir": "stablehlo", ".hlo": "hlo", ".txt": "hlo", ".dot": "dot", ".gv": "dot"}
@@ -49,98 +43,7 @@ _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": 
 def execute(options: argparse.Namespace) -> int:
     """Runs a command on the program of the file that options name, which keeps its 64-bit types."""
     with jax.enable_x64(True):
-        return _COMMANDS[options.command](options, _read_program(options)) or 0
-
-
-def _read_program(options: argparse.Namespace) -> ImportedProgram:
-    is_standard = options.program == "-"
-    source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
-    if not source.strip():
-        raise BadInput(f"{options.program} is empty")
-    shardings: Any = "drop" if options.drop_shardings else "refuse"
-    try:
-        if _HLO.match(source):
-            if options.function is not None:
-                raise BadInput("--function is for StableHLO modules; HLO has one entry")
-            return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
-        read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
-    except mx.ImportError_ as error:
-        # In the words of the command line.
-        said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
-        said = said.replace('shardings="drop"', "--drop-shardings")
-        raise BadInput(f"{options.program}: {said}") from None
-    # What jax.export made takes pytrees; files give arrays one by one.
-    return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
-
-
-def _array_shapes(graph: mx.Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
-    """The shapes of arguments, which must be arrays of fixed size."""
-    for index, shape in enumerate(graph.input_shapes):
-        if not isinstance(shape, mx.Shape) or shape.is_dynamic:
-            raise BadInput(f"argument {index} is of shape {shape}: {rule}")
-    return list(graph.input_shapes)
-
-
-def _arguments(options: argparse.Namespace, graph: mx.Graph) -> tuple[list[np.ndarray], list[str]]:
-    """The arguments of a program, and for each in words where it comes from."""
-    given = [pair for name in options.arguments for pair in _arrays_in(name)]
-    count = len(graph.inputs)
-    if len(given) > count:
-        raise BadInput(f"{len(given)} arguments were given, the program takes {count}")
-    wanted, missing = _array_shapes(graph), range(len(given), count)
-    arrays = [_fitting(index, *each, wanted[index]) for index, each in enumerate(given)]
-    arrays += [_generated(options.seed, index, wanted[index]) for index in missing]
-    origins = [origin for origin, _ in given]
-    return arrays, origins + [f"generated from seed {options.seed}"] * len(missing)
-
-
-def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
-    """(origin, array) for each array in a file."""
-    with open(name, "rb") as file:
-        # Pipes cannot go back.
-        stream = file if file.seekable() else io.BytesIO(file.read())
-        if not stream.read(6).startswith((b"\x93NUMPY", b"PK")):
-            raise BadInput(f"{name} is no .npy or .npz file")
-        stream.seek(0)
-        try:
-            found = np.load(stream, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return [(name, found)]
-            pairs = [(f"{name}[{key}]", found[key]) for key in found.files]
-        except (ValueError, EOFError, KeyError, NotImplementedError, *_DAMAGES) as error:
-            problem = str(error) or "it is cut short"
-            if "allow_pickle" in problem:
-                problem = "it holds Python objects, and not arrays of numbers alone"
-            raise BadInput(f"{name} cannot be read: {problem}") from None
-    for origin, array in pairs:
-        if not isinstance(array, np.ndarray):
-            raise BadInput(f"{origin} is no array")
-    return pairs
-
-
-def _fitting(index: int, origin: str, array: np.ndarray, shape: mx.Shape) -> np.ndarray:
-    # NumPy's files keep the bytes of bf16 and f8, and not what they are.
-    if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
-        array = array.view(shape.dtype)
-    if array.dtype != shape.dtype or array.shape != shape.dimensions:
-        given = f"argument {index} from {origin} is {array.dtype}{list(array.shape)}"
-        raise BadInput(f"{given}, the program takes {shape.dtype}{list(shape.dimensions)}")
-    return array
-
-
-def _generated(seed: int, index: int, shape: mx.Shape) -> np.ndarray:
-    generator = np.random.default_rng([seed, index])
-    kind = shape.element_type
-    try:
-        if kind.is_inexact:
-            numbers = generator.normal(size=shape.dimensions)
-            if kind.is_complex:
-                numbers = numbers + 1j * generator.normal(size=shape.dimensions)
-        else:
-            numbers = generator.integers(0, 2 if kind.bits <= 2 else 8, shape.dimensions)
-        return np.asarray(numbers).astype(shape.dtype)
-    except (MemoryError, ValueError) as error:  # ValueError: its bytes cannot even be counted
-        raise BadInput(f"argument {index} of shape {shape} does not fit in memory") from error
+        return _COMMANDS[options.command](options, inputs.read_program(options)) or 0
 
 
 def _print_json(value: Any) -> None:
@@ -154,7 +57,7 @@ def _run(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Evaluates the gradient of the sum of a program's floats and complex numbers."""
-    shapes = _array_shapes(program.graph)
+    shapes = inputs.array_shapes(program.graph)
     floats = [number for number, shape in enumerate(shapes) if is_inexact(shape)]
     numbers = floats if options.argnums is None else options.argnums
     for number in numbers:
@@ -180,7 +83,7 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
-    shapes = _array_shapes(program.graph)
+    shapes = inputs.array_shapes(program.graph)
     if options.size < 1:
         raise BadInput(f"--size: a batch has one member or more, not {options.size}")
     axes = options.in_axes or [0]
@@ -209,7 +112,7 @@ def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str]
         return
     count = len(graph.outputs)
     names = names or ["result" if count == 1 else f"result{index}" for index in range(count)]
-    operands, origins = _arguments(options, graph)
+    operands, origins = inputs.arguments(options, graph)
     evaluator = next(x for x in EVALUATORS.values() if x.name.lower() == options.backend)
     try:
         with shown_progress(f"minixla {options.command}") as say:
@@ -241,7 +144,7 @@ def _listed(array: np.ndarray) -> Any:
 
 
 def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
-    operands, origins = _arguments(options, program.graph)
+    operands, origins = inputs.arguments(options, program.graph)
     with shown_progress("minixla check") as say:
         gradients = not options.no_gradients
         report = mx.cross_check(program, *operands, gradients=gradients, progress=say)
@@ -330,7 +233,7 @@ def _in_form(program: ImportedProgram, form: str) -> bytes:
     """The program as text, or in a binary form."""
     graph = program.graph
     if form == "exported":
-        given = _structs(_array_shapes(graph, "jax.export takes arrays only"))
+        given = _structs(inputs.array_shapes(graph, "jax.export takes arrays only"))
         return interop.export(program, *given)
     if form == "bytecode":
         with make_context(), ir.Location.unknown():

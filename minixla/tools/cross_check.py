@@ -10,13 +10,15 @@ import numpy as np
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph, Value
 from minixla.core.tracebacks import api_boundary
-from minixla.tools import rounding
-from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
+from minixla.tools.checked_function import CheckedFunction
+from minixla.tools.comparison import Comparison, precision_of, real_part_info, relative_error
+from minixla.tools.derivative_check import check_derivatives
 from minixla.tools.evaluators import DIFFERENCES, EVALUATORS, JAX, REFERENCE, Evaluator, checked
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
-from minixla.tools.localization import Opinions, Search, known_error, wrong_step
+from minixla.tools.localization import Search, known_error, wrong_step
+from minixla.tools.opinions import Opinion, Opinions
 from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
-from minixla.tools.rounding import Comparison, Measured, precision_of, relative_error
+from minixla.tools.rounding import Measured
 from minixla.tools.terminal import shown_progress
 from minixla.transforms.arguments import checked_function
 
@@ -190,7 +192,7 @@ class _Checked(Search):
             worst = max(worst, relative_error(spread, self.measured.truth[value]))
             error = max(error, float(spread.max(initial=0.0)))
         # XLA:CPU takes numbers below the smallest normal one for zero.
-        tiny = float(rounding.real_part_info(kind.dtype).smallest_normal)
+        tiny = float(real_part_info(kind.dtype).smallest_normal)
         return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.shapes import Shape
-from minixla.tools.rounding import precision_of, relative_error, wide
+from minixla.tools.comparison import precision_of, relative_error, wide
 
 
 def random_direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:

@@ -12,9 +12,9 @@ import minixla as mx
 from minixla.core.errors import explain
 from minixla.core.linear import spread
 from minixla.core.tracebacks import api_boundary
+from minixla.tools.comparison import precision_of
 from minixla.tools.differences import Agreement, Leaf, Point, Space
 from minixla.tools.graph_parts import is_inexact
-from minixla.tools.rounding import precision_of
 from minixla.transforms.arguments import checked_function
 
 _EVALUATORS: Any = {None: lambda fun: fun, "jit": mx.jit, "reference": mx.reference}
