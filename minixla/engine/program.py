@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import count
+from itertools import count, groupby
 from typing import Any, NamedTuple
 
 import jax
@@ -167,9 +167,8 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
     program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            return program.remembered("compiled", jax.jit, partial(bind_program, program))(
-                *operands
-            )
+            run = program.remembered("compiled", jax.jit, partial(bind_program, program))
+            return run(*operands)
         except RuntimeError as error:
             raise_ours(error, program.name)
             raise
@@ -208,16 +207,14 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
 
 @inner_first
 def spans_devices(graph: Graph) -> bool:
+    """Whether an instruction of the program runs on several devices."""
+    return any(_is_apart(step) for step in graph.instructions if not step.op.is_plain)
+
+
+def _is_apart(step: Instruction) -> bool:
     """Whether an instruction, or one of a program that it calls, runs on several devices."""
-    return any(
-        step.op.spans_devices or any(map(spans_devices, _called(step)))
-        for step in graph.instructions
-        if not step.op.is_plain
-    )
-
-
-def _called(step: Instruction) -> Sequence[Graph]:
-    return step.op.computations if step.op.hlo_name == "call" else ()
+    called = step.op.computations if step.op.hlo_name == "call" else ()
+    return step.op.spans_devices or any(map(spans_devices, called))
 
 
 def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
@@ -227,35 +224,27 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
     """
     weakly = {value for value, flag in zip(graph.outputs, weak, strict=False) if flag}
     values = dict(zip(graph.inputs, operands, strict=True))
-    pending: list[Instruction] = []
     needed = {v for step in graph.instructions for v in step.operands} | set(graph.outputs)
-
-    def run_pending() -> None:
-        if pending:
-            own = {v for step in pending for v in step.results}
-            read = [v for step in pending for v in step.operands if v not in own]
-            inputs = list(dict.fromkeys(read))
-            outputs = [v for step in pending for v in step.results if v in needed]
+    for is_apart, group in groupby(graph.pruned().instructions, _is_apart):
+        steps = list(group)
+        if not is_apart:
+            made = [v for step in steps for v in step.results]
+            own = set(made)
+            read = [v for step in steps for v in step.operands if v not in own]
+            inputs, outputs = list(dict.fromkeys(read)), [v for v in made if v in needed]
             given, flags = [values[v] for v in inputs], [v in weakly for v in outputs]
-            program = part_of(inputs, pending, outputs, graph.name)
+            program = part_of(inputs, steps, outputs, graph.name)
             values.update(zip(outputs, run_graph(program, given, flags), strict=True))
-            pending.clear()
-
-    for step in graph.pruned().instructions:
-        if not step.op.spans_devices and not any(map(spans_devices, _called(step))):
-            pending.append(step)
             continue
-        run_pending()
-        given = [values[value] for value in step.operands]
-        if step.op.spans_devices:
-            assert step.op.run is not None, "what spans devices runs by itself"
-            outcome = step.op.run(*given)
-            outcome = (outcome,) if step.single else outcome
-        else:
-            flags = [value in weakly for value in step.results]
-            outcome = _run_in_parts(_called(step)[0], given, flags)
-        values.update(zip(step.results, outcome, strict=True))
-    run_pending()
+        for step in steps:
+            given, flags = [values[v] for v in step.operands], [v in weakly for v in step.results]
+            if step.op.spans_devices:
+                assert step.op.run is not None, "what spans devices runs by itself"
+                outcome = step.op.run(*given)
+                outcome = (outcome,) if step.single else outcome
+            else:
+                outcome = _run_in_parts(step.op.computations[0], given, flags)
+            values.update(zip(step.results, outcome, strict=True))
     return [values[value] for value in graph.outputs]
 
 
