@@ -125,11 +125,9 @@ def compiled_for(devices: list[Any], exported: bytes) -> Any:
     program = jax.export.deserialize(bytearray(exported))
     own = devices[: program.nr_devices]
     named = [each for each in program._in_named_shardings if each is not None]
+    mesh = Mesh(np.array(own), ("device",))
     if named:
-        sizes, names = named[0].mesh.axis_sizes, named[0].mesh.axis_names
-        mesh = Mesh(np.array(own).reshape(sizes), names)
-    else:
-        mesh = Mesh(np.array(own), ("device",))
+        mesh = Mesh(np.array(own).reshape(named[0].mesh.axis_sizes), named[0].mesh.axis_names)
     everywhere = NamedSharding(mesh, PartitionSpec())
     shardings = [each or everywhere for each in program.in_shardings_jax(mesh)]
     flat = jax.jit(

@@ -5,7 +5,6 @@ that maps tangents; under `jax.grad` JAX transposes the linear one, which is our
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import Any
@@ -14,7 +13,7 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
+from minixla.core.derived import batched_graph, jvp_graph, vjp_graphs
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate, spread
 from minixla.core.tracing import evaluate_graph, trace_to_graph
@@ -22,27 +21,19 @@ from minixla.engine import program
 from minixla.engine.program import PROGRAM, bind_program
 
 
-@dataclass(frozen=True, eq=False)
 class _Linear:
-    """The linear part of the derivative of a program.
+    """The linear part of the derivative of a program, by the operands that have a tangent.
 
     Its operands are the program's, what the reverse derivative keeps of them (residuals), and a
     tangent for each active operand; its results are the tangents of `halves.active_outputs`.
     """
 
-    graph: Graph  # the program
-    active: tuple[bool, ...]  # the operands that have a tangent
-    halves: ReverseGraphs  # its reverse derivative
-
-    @property
-    def primals(self) -> int:
-        return len(self.graph.inputs)
-
-    @property
-    def start(self) -> int:
-        """The number of operands before the tangents."""
-        residuals = len(self.halves.forward.outputs) - len(self.graph.outputs)
-        return self.primals + residuals
+    def __init__(self, graph: Graph, active: tuple[bool, ...]) -> None:
+        self.graph, self.active = graph, active
+        self.halves = vjp_graphs(graph, active)
+        residuals = len(self.halves.forward.outputs) - len(graph.outputs)
+        #: The number of the program's operands, and that of all before the tangents.
+        self.primals, self.start = len(graph.inputs), len(graph.inputs) + residuals
 
     def read(self, operands: Sequence[Any]) -> list[Any]:
         """Those of the operands, or of what there is for each, that the tangent graph reads."""
@@ -77,7 +68,7 @@ def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
     active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
     # Equal ones are one, for JAX's caches.
-    linear = graph.remembered((_Linear, active), _Linear, graph, active, vjp_graphs(graph, active))
+    linear = graph.remembered((_Linear, active), _Linear, graph, active)
     everything = bind_program(linear.halves.forward, *primals)
     results, residuals = everything[: len(graph.outputs)], everything[len(graph.outputs) :]
     flags = linear.halves.active_outputs
