@@ -169,13 +169,9 @@ class _Edited:
         self._frames = _frames(module.get(_FRAMES, b""))
         self._known: dict[bytes, int] = {b"": -1}
         entry = self._numbers[module.get(_ENTRY, 0)]
-        self.tables: dict[str, Any] = {
-            "computations": [_text(head[_NAME]) for head, _ in computations],
-            "entry": entry,
-            "callees": {},
-            "details": {},
-            **{name: [] for name in ("names", "opcodes", "owners", "sources", "places")},
-        }
+        names = [_text(head[_NAME]) for head, _ in computations]
+        self.tables: Any = {"computations": names, "entry": entry, "callees": {}, "details": {}}
+        self.tables |= {each: [] for each in ("names", "opcodes", "owners", "sources", "places")}
         made = [self._computation(index, *each) for index, each in enumerate(computations)]
         parts = [_field(_COMPUTATION, each) for each, _ in made]
         self.data = b"".join([rest, _field(_PROGRAM, made[entry][1]), *parts])
