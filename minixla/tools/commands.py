@@ -213,17 +213,13 @@ def _described(program: ImportedProgram) -> dict[str, object]:
     """Inputs, outputs and instructions of the program, and the functions beside it."""
     graph = program.graph
     number = {value: [-1, index] for index, value in enumerate(graph.inputs)}
+    steps: list[dict[str, Any]] = []
     for index, step in enumerate(graph.instructions):
         number.update((value, [index, i]) for i, value in enumerate(step.results))
-    steps = [
-        {
-            "operation": step.op.builder_name,
-            "operands": [number[value] for value in step.operands],
-            "shapes": list(map(str, step.shapes)),
-            "source": None if step.source is None else str(step.source),
-        }
-        for step in graph.instructions
-    ]
+        operands = [number[value] for value in step.operands]
+        steps.append({"operation": step.op.builder_name, "operands": operands})
+        source = None if step.source is None else str(step.source)
+        steps[-1] |= {"shapes": list(map(str, step.shapes)), "source": source}
     outputs, functions = [number[value] for value in graph.outputs], list(program.functions)
     described = {"name": graph.name, "inputs": list(map(str, graph.input_shapes))}
     return described | {"instructions": steps, "outputs": outputs, "functions": functions}
