@@ -58,9 +58,10 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
         raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
     if shape.is_dynamic:
         problem = f"an array of shape {shape}, whose size is known only at run time, cannot cross "
+        problem += "the border to JAX"
         advice = "Compute with it inside one jitted function, and reduce it or set its size back "
         advice += "to the bound there (set_dimension_size). mx.reference gives arrays of any size."
-        raise explain(ShapeError, "jit", f"{problem}the border to JAX", advice=advice)
+        raise explain(ShapeError, "jit", problem, advice=advice)
     return ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
