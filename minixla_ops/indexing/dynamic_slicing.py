@@ -47,10 +47,10 @@ class AtStartIndices(Operation):
         if len(sizes) != operand.rank:
             problem = f"a box of {len(sizes)} dimensions in an operand of {operand.rank}"
             self.refuse(label, problem, "The box needs one size for each dimension of the operand.")
+        advice = "The box must fit into the operand; only its place is clamped."
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:
                 problem = f"the box has size {size} in dimension {at}, the operand only {limit}"
-                advice = "The box must fit into the operand; only its place is clamped."
                 self.refuse(label, problem, advice)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -181,9 +181,8 @@ class DynamicUpdateSlice(AtStartIndices):
             numbers = ScatterDimensionNumbers(whole, (), whole, 0)
             computation = computation_of(overwrite, [Shape(one.element_type)] * 2, self.name)
             scatter = Scatter(numbers, computation, unique_indices=True, indices_in_bounds=True)
-            vectors = _index_vectors(starts, starts_at, size)
-            in_rows = numbers._replace(index_vector_dim=1)
-            clamped = clamped_starts(vectors, in_rows, one.dimensions, box_of_one.dimensions)
+            given = numbers._replace(index_vector_dim=1), one.dimensions, box_of_one.dimensions
+            clamped = clamped_starts(_index_vectors(starts, starts_at, size), *given)
             return scatter.batch([operand, clamped, update], [at, 0, update_at])
         operand, update = move_batch(operand, at, 0, size), move_batch(update, update_at, 0, size)
         return dynamic_update_slice(operand, update, [0, *starts]), 0
@@ -197,15 +196,11 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     """Start indices, Python ints in the type that the others have, where they fit into it."""
-    typed = [start for start in starts if type(start) is not int]
-    if not typed or len(typed) == len(starts):
-        return list(starts)
-    shape = shape_of(typed[0])
+    shape = next((shape_of(start) for start in starts if type(start) is not int), None)
     if not isinstance(shape, Shape) or not shape.element_type.is_integer:
         return list(starts)
-    kind = shape.element_type
-    fitting = [type(start) is int and holds(kind, start) for start in starts]
-    return [splat(s, Shape(kind)) if fits else s for s, fits in zip(starts, fitting, strict=True)]
+    kind, scalar = shape.element_type, Shape(shape.element_type)
+    return [splat(s, scalar) if type(s) is int and holds(kind, s) else s for s in starts]
 
 
 def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:

@@ -8,12 +8,8 @@ from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla_ops.indexing import index_numbers, indexed_windows
-from minixla_ops.indexing.index_numbers import (
-    GatherDimensionNumbers,
-    NumbersAttribute,
-    ScatterDimensionNumbers,
-)
-from minixla_ops.vocabulary.batch_dimensions import batch_size
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, NumbersAttribute
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 
@@ -109,13 +105,12 @@ class Gather(indexed_windows.IndexedWindows):
         shape, numbers = array_shape(operand), self.dimension_numbers
         if not array_shape(cotangents).size:
             return None, None
-        given = indices, numbers, shape.dimensions, self.slice_sizes
-        starts = indexed_windows.clamped_starts(*given)
+        given = numbers, shape.dimensions, self.slice_sizes
+        starts = indexed_windows.clamped_starts(indices, *given)
         # Clamping keeps the order of single components, but not that of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
-        scattered = zeros(shape), starts, cotangents, ops.add, ScatterDimensionNumbers(*numbers)
-        total = ops.scatter(*scattered, is_sorted, indices_in_bounds=True)
-        return total, None
+        given = starts, cotangents, ops.add, index_numbers.ScatterDimensionNumbers(*numbers)
+        return ops.scatter(zeros(shape), *given, is_sorted, indices_in_bounds=True), None
 
     def batch(self, operands, dimensions):
         operand_at, indices_at = dimensions
@@ -123,11 +118,10 @@ class Gather(indexed_windows.IndexedWindows):
         if operand_at is not None:
             size = batch_size(operands, dimensions)
             sizes.insert(operand_at, size if indices_at is None else min(size, 1))
-        rank = array_shape(operands[1]).rank - (indices_at is not None)
-        outer = index_numbers.without_vectors(range(rank), numbers.index_vector_dim)
-        ranks = len(self.slice_sizes), len(numbers.offset_dims) + len(outer)
+        rank = array_shape(self.infer(member_shapes(operands, dimensions))).rank
+        given = (len(self.slice_sizes), rank), dimensions
         wanted = operand_at if indices_at is None else indices_at
-        whole, out = index_numbers.batched_numbers(numbers, ranks, dimensions, wanted or 0)
+        whole, out = index_numbers.batched_numbers(numbers, *given, wanted or 0)
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 

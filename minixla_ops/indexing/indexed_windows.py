@@ -88,7 +88,7 @@ class IndexedWindows(Operation):
 
     def _check_batching(self, operand: Shape, indices: Shape) -> None:
         numbers: IndexNumbers = self.dimension_numbers
-        own, name, listed = numbers._fields[4], numbers._fields[5], numbers[5]
+        own, name, listed = *numbers._fields[4:], numbers[5]
         in_range = all(0 <= each < indices.rank for each in listed)
         if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
             problem = f"{name} must name different dimensions of the indices, not index_vector_dim"
@@ -123,10 +123,9 @@ def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers)
     starts = [np.zeros((1,) * len(outer), np.int64) for _ in dimensions]
     for component, dimension in enumerate(numbers[2]):
         starts[dimension] = vectors[..., component]
-    for dimension, along in zip(numbers[4], numbers[5], strict=True):
-        axis = along - (along > at)
-        sizes = [-1 if each == axis else 1 for each in range(len(outer))]
-        starts[dimension] = np.arange(dimensions[dimension]).reshape(sizes)
+    along = np.indices(outer, sparse=True)
+    for dimension, axis in zip(numbers[4], numbers[5], strict=True):
+        starts[dimension] = along[axis - (axis > at)]
     return outer, starts
 
 
@@ -178,15 +177,14 @@ def _clamped(indices: Any, index_vector_dim: int, lowest: Sizes, highest: Sizes)
     lows, highs = [max(each, low) for each in lowest], [min(each, high) for each in highest]
     if set(lows) <= {low} and set(highs) <= {high}:
         return indices
-    bounds = [_for_each_component(each, shape, index_vector_dim) for each in (lows, highs)]
-    return ops.clamp(bounds[0], indices, bounds[1])
+    least, most = (_for_each_component(each, shape, index_vector_dim) for each in (lows, highs))
+    return ops.clamp(least, indices, most)
 
 
 def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> Any:
     """A bound for each component of index vectors: a scalar where all are equal."""
-    kind = shape.element_type
     if len(set(values)) == 1:
-        return splat(values[0], Shape(kind))
+        return splat(values[0], Shape(shape.element_type))
     vector = np.array(values).astype(shape.dtype).view(DeclaredArray)
     return ops.broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
 
@@ -200,8 +198,6 @@ def starts_in_bounds(indices: Any, numbers: IndexNumbers, dimensions: Sizes, win
     at, sizes = numbers.index_vector_dim, array_shape(indices).dimensions
     if at == len(sizes):
         return inside
-    if sizes[at] == 1:
-        return ops.reshape(inside, index_numbers.without_vectors(sizes, at))
     return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [at])
 
 

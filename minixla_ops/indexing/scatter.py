@@ -114,11 +114,10 @@ class Scatter(indexed_windows.IndexedWindows):
             problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
             advice = "They have a dimension for each one of the indices but index_vector_dim"
             self.refuse("C14", problem, f"{advice}, and for each one in update_window_dims.")
-        sizes = operand.dimensions, updates.dimensions
-        for at, size in enumerate(index_numbers.window_sizes(*sizes, numbers)):
-            inserted = at in numbers.inserted_window_dims or at in numbers.operand_batching_dims
-            whole = operand.dimensions[at]
-            if size > whole and not inserted:
+        inner = index_numbers.window_dimensions(operand.rank, numbers)
+        for at, place in zip(inner, window_dims, strict=True):
+            size, whole = updates.dimensions[place], operand.dimensions[at]
+            if size > whole:
                 problem = f"windows have size {size} in dimension {at} of size {whole}"
                 self.refuse("C15", problem, "Windows must be no larger than the operand.")
         places = index_numbers.outer_dimensions(updates.rank, numbers)
@@ -150,8 +149,7 @@ class Scatter(indexed_windows.IndexedWindows):
             function = self._with_index_component
         else:
             return super().stablehlo(emit, operands, shapes, results)
-        given = self.update_computation, tuple(shapes), function, "scatter"
-        program = computations.program_of(self, *given)
+        program = computations.program_of(self, self.update_computation, tuple(shapes), function)
         return Call(program).stablehlo(emit, operands, shapes, results)
 
     def _by_elements(self, *values: Any) -> Sequence[Any]:
@@ -172,9 +170,8 @@ class Scatter(indexed_windows.IndexedWindows):
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
         outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
-        inserted = index_numbers.shifted(numbers.inserted_window_dims, 0)
-        batching = index_numbers.shifted(numbers.operand_batching_dims, 0)
-        along = tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims])
+        inserted, batching = (index_numbers.shifted(each, 0) for each in (numbers[1], numbers[4]))
+        along = [d - (d > at) for d in numbers.scatter_indices_batching_dims]
         parts = (0, *inserted), (0,), len(outer), batching, along
         indexed = ScatterDimensionNumbers(numbers.update_window_dims, *parts)
         raised = [ops.reshape(each, (1, *sizes)) for each in operands]

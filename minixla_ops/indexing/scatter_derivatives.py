@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread, zeros_like
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
@@ -28,7 +28,7 @@ from minixla_ops.indexing import index_numbers, indexed_windows
 from minixla_ops.indexing.scatter_computations import combination_of, overwrite, separate, split
 from minixla_ops.programs.computations import apply_computation, pulled_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, ones_like, splat, zeros
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like, splat, zeros
 
 if TYPE_CHECKING:
     from minixla_ops.indexing.scatter import Scatter
@@ -52,14 +52,10 @@ class _Places:
         sizes = self.dimensions, self.update_dimensions
         self.windows = index_numbers.window_sizes(*sizes, self.numbers)
 
-    def write(self, operands: Any, updates: Any, computation: Graph | Callable[..., Any]) -> Any:
+    def write(self, computation: Graph | Callable[..., Any], operands: Any, updates: Any) -> Any:
         """A scatter to these places."""
         promises = self.is_sorted, self.is_unique, self.in_bounds
         return ops.scatter(operands, self.indices, updates, computation, self.numbers, *promises)
-
-    def write_all(self, computation: Graph, operands: Values, updates: Values) -> Values:
-        """`write` for several arrays."""
-        return as_tuple(self.write(operands, updates, computation))
 
     def read(self, value: Any) -> Any:
         """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
@@ -73,27 +69,16 @@ class _Places:
 
     def inside(self) -> Any:
         """Which updates go somewhere: a mask like the updates; None where all do."""
-        if self.in_bounds:
-            return None
-        is_split = indexed_windows.may_lie_partly_outside(self.numbers, self.windows)
-        if 0 in self.dimensions or is_split:
-            return self.read(splat(True, Shape("pred", self.dimensions)))
-        given = self.numbers, self.dimensions, self.windows
-        mask = indexed_windows.starts_in_bounds(self.indices, *given)
-        return None if mask is None else self._spread(mask)
+        return None if self.in_bounds else self.read(splat(True, Shape("pred", self.dimensions)))
 
     def last(self) -> Any:
         """Which updates are inside and have no later update in the same place: a mask like them."""
         outer = [self.update_dimensions[d] for d in self.outer]
         kind = element_type("s64" if math.prod(outer) >> 31 else "s32")
-        counted = ops.iota(Shape(kind, (math.prod(outer),)), 0)
-        ranks = self._spread(ops.reshape(counted, outer)) + 1
-        latest = self.write(zeros(Shape(kind, self.dimensions)), ranks, ops.max)
+        counted = ops.reshape(ops.iota(Shape(kind, (math.prod(outer),)), 0), outer)
+        ranks = ops.broadcast_in_dim(counted, self.update_dimensions, self.outer) + 1
+        latest = self.write(ops.max, zeros(Shape(kind, self.dimensions)), ranks)
         return ops.eq(self.read(latest), ranks)
-
-    def _spread(self, windows: Any) -> Any:
-        """A value for each window as one for each update."""
-        return ops.broadcast_in_dim(windows, self.update_dimensions, self.outer)
 
 
 def _chosen(mask: Any, value: Any) -> Any:
@@ -128,13 +113,13 @@ class _Part(NamedTuple):
             return of_operand
         if self.is_linear_in(of_update is not None):
             moved = self.update if combination == "mul" else instantiate(of_update, self.update)
-            return write(instantiate(of_operand, self.operand), moved, self.computation)
+            return write(self.computation, instantiate(of_operand, self.operand), moved)
         if combination in ("max", "min"):
             loses, update_loses, count = self._losers()
             moved = _unless(loses, of_operand, self.operand)
-            return write(moved, _unless(update_loses, of_update, self.update), ops.add) / count
+            return write(ops.add, moved, _unless(update_loses, of_update, self.update)) / count
         primals, tangents = ([self.operand], [self.update]), ([of_operand], [of_update])
-        return tangents_of_fold(self.computation, primals, tangents, self.places.write_all)[0]
+        return tangents_of_fold(self.computation, primals, tangents, write)[0]
 
     def pull(self, cotangent: Any, of_operand: bool, of_update: bool) -> tuple[Any, Any]:
         """The cotangents of operand and update that are wanted, None for zero."""
@@ -156,7 +141,7 @@ class _Part(NamedTuple):
             first = cotangent
             if combination in ("set", "mul"):
                 kept = self.update if combination == "mul" else zeros_like(self.update)
-                first = places.write(cotangent, kept, self.computation)
+                first = places.write(self.computation, cotangent, kept)
         if of_update and combination != "keep":
             second = places.read(cotangent)
             if combination == "set" and not places.is_unique:
@@ -172,7 +157,7 @@ class _Part(NamedTuple):
         loses, update_loses = is_less(operand, result), is_less(update, self.places.read(result))
         ones = ones_like(operand), ones_like(update)
         held = _unless(loses, ones[0], operand), _unless(update_loses, ones[1], update)
-        return loses, update_loses, self.places.write(*held, ops.add)
+        return loses, update_loses, self.places.write(ops.add, *held)
 
 
 def _unless(mask: Any, value: Any, like: Any) -> Any:
@@ -196,7 +181,7 @@ def scatter_jvp(operation: Scatter, primals: Values, tangents: Values, results: 
     (operands, _, updates), (of_operands, _, of_updates) = split(primals), split(tangents)
     if parts is None:
         given = (operands, updates), (of_operands, of_updates)
-        return tangents_of_fold(places.computation, *given, places.write_all)
+        return tangents_of_fold(places.computation, *given, places.write)
     rows = zip(parts, of_operands, of_updates, strict=True)
     return [part.jvp(*moved) for part, *moved in rows]
 
@@ -241,7 +226,7 @@ def _general_pull(
         (None, None)
         if cotangent is None
         else (
-            places.write(cotangent, instantiate(of_old, update), overwrite),
+            places.write(overwrite, cotangent, instantiate(of_old, update)),
             None if of_update is None else _chosen(inside, of_update),
         )
         for cotangent, update, of_old, of_update in columns
@@ -250,14 +235,14 @@ def _general_pull(
 
 def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> list[Any]:
     """The pullback of a computation of 2 N scalars, applied to 2 N arrays element by element."""
-    shapes = tuple(map(array_shape, arguments))
-
-    def elementwise(*values: Any) -> list[Any]:
-        return apply_computation(computation, values)
-
-    given = elementwise, shapes, "scatter", computation.name
-    program = computation.remembered(("elementwise", shapes), closed_graph, *given)
+    program = _elementwise(computation, tuple(map(array_shape, arguments)))
     return list(pulled_program(program, arguments, cotangents, list(map(has_tangent, arguments))))
+
+
+@remembered
+def _elementwise(computation: Graph, shapes: Values) -> Graph:
+    given = shapes, "scatter", computation.name
+    return closed_graph(lambda *values: apply_computation(computation, values), *given)
 
 
 def _pull_in_sequence(
@@ -269,10 +254,9 @@ def _pull_in_sequence(
     windows, outer = places.windows, places.outer
     order = (*outer, *places.numbers.update_window_dims)
     sizes = [places.update_dimensions[each] for each in order]
-    config, indices = None, places.indices
-    if not places.in_bounds:
-        given = places.numbers, places.dimensions, windows
-        config, indices = indexed_windows.into_padding(indices, *given)
+    given = places.indices, places.numbers, places.dimensions, windows
+    inside = None, places.indices
+    config, indices = inside if places.in_bounds else indexed_windows.into_padding(*given)
     columns = _start_columns(places, indices, sizes[: len(outer)])
     rank, count = len(columns), len(operands)
     is_pulled = tuple([cotangent is not None for cotangent in cotangents])
@@ -300,23 +284,22 @@ def _pull_in_sequence(
         carries = [indexed_windows.framed(each, config) for each in arrays]
         rows = [array_shape(each).without_dimension(0) for each in inputs]
         shapes, name = (*rows, *map(array_shape, carries)), step.__name__
-        given = step, shapes, "scatter", name
-        graph = computation.remembered((name, is_pulled, shapes), closed_graph, *given)
+        key, given = (name, is_pulled, shapes), (step, shapes, "scatter", name)
+        graph = computation.remembered(key, closed_graph, *given)
         return ops.scan(inputs, carries, graph, is_reverse=step is backwards)
 
     rows = [ops.transpose(each, order) for each in updates]
     rows = [ops.reshape(each, (math.prod(sizes[: len(outer)]), *windows)) for each in rows]
     old = loop(forwards, [*columns, *rows], operands)[:count]
     found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
-    pulled = [indexed_windows.unframed(each, config) for each in found[count:]]
-    of_operands = spread(is_pulled, pulled)
     back, inside = [order.index(each) for each in sorted(order)], places.inside()
-    return [
-        (None, None)
-        if of_operand is None
-        else (of_operand, _chosen(inside, ops.transpose(ops.reshape(of_rows, sizes), back)))
-        for of_operand, of_rows in zip(of_operands, found[:count], strict=True)
+    given = [indexed_windows.unframed(each, config) for each in found[count:]]
+    of_updates = [
+        _chosen(inside, ops.transpose(ops.reshape(each, sizes), back))
+        for each in compress(found[:count], is_pulled)
     ]
+    pairs = spread(is_pulled, zip(given, of_updates, strict=True))
+    return [pair or (None, None) for pair in pairs]
 
 
 def _start_columns(places: _Places, indices: Any, outer: Sequence[int]) -> list[Any]:

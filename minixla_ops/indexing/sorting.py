@@ -1,6 +1,5 @@
 """Sort and TopK: the elements along one dimension put into order, and that order in NumPy."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -83,8 +82,7 @@ class Sort(Operation):
     def reference(self, *operands):
         rows = [np.moveaxis(operand, self.dimension, -1) for operand in operands]
         order = _order_by_key(rows, self.comparator)
-        if order is None:
-            order = order_by_merging(rows, self.comparator)
+        order = order_by_merging(rows, self.comparator) if order is None else order
         taken = [np.take_along_axis(row, order, -1) for row in rows]
         return as_results([np.moveaxis(row, -1, self.dimension) for row in taken])
 
@@ -152,24 +150,18 @@ def _taken(operand: Any, indices: Any, dimension: int) -> Any:
 # Types that XLA:CPU does not sort rightly, each with the type whose bits or values are sorted
 # instead. XLA converts short floats on the way, which changes NaN and the order of the least
 # f8e5m2fnuz, and it loses elements of two bits.
-_CARRIERS = {
-    ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier]
-    for name, carrier in [
-        ("s2", "s8"),
-        ("u2", "u8"),
-        *[(name, f"u{name[1]}") for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")],
-    ]
-}
+_SHORT_FLOATS = {name: f"u{name[1]}" for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")}
+_CARRIED = {"s2": "s8", "u2": "u8", **_SHORT_FLOATS}
+_CARRIERS = {ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier] for name, carrier in _CARRIED.items()}
 
 
 def _carried(operation: Sort, shapes: Sequence[AnyShape]) -> Graph:
     """The program that sorts operands of such types as carriers."""
-    comparator = operation.comparator
     kinds = [array_shape(shape).element_type for shape in shapes]
 
     def compare(*scalars: Any) -> Any:
-        own = [array_shape(shape).element_type for shape in comparator.input_shapes]
-        return evaluate_graph(comparator, list(map(_converted, scalars, own)))[0]
+        own = [kind for kind in kinds for _ in range(2)]
+        return evaluate_graph(operation.comparator, list(map(_converted, scalars, own)))[0]
 
     def function(*operands: Any) -> list[Any]:
         carriers = [_CARRIERS.get(kind, kind) for kind in kinds]
@@ -232,38 +224,30 @@ def _order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray |
 
 
 def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray:
-    """The stable order of each row by merging runs; some permutation whatever the comparator is."""
-    # Elements of every second run, all at once, find their places in the run before it by binary
-    # search: in front of the first element that they come before.
+    """The stable order of each row by merging runs; some permutation whatever the comparator is.
+
+    Source: Batcher's odd-even merge sort, Knuth, The Art of Computer Programming 3, 5.2.2, M.
+    """
     size = rows[0].shape[-1]
-    count = math.prod(rows[0].shape[:-1])  # -1 cannot be told where size is 0
-    flat = [row.reshape(count, size) for row in rows]
-    order = np.broadcast_to(np.arange(size), flat[0].shape)
-    places, width = np.arange(size), 1
-    while width < size and order.size:
-        is_late = places // width % 2 == 1
-        late = places[is_late]
-        starts = (late // width - 1) * width  # of the runs before
-        ordered = [np.take_along_axis(row, order, -1) for row in flat]
-        low = np.zeros((len(order), late.size), np.intp)
-        high = np.full_like(low, width)
-        for _ in range(width.bit_length()):
-            middle = np.minimum((low + high) // 2, width - 1)
-            pairs = [[r[:, late], np.take_along_axis(r, starts + middle, -1)] for r in ordered]
-            (is_before,) = apply_elementwise(comparator, [each for pair in pairs for each in pair])
-            is_open = low < high
-            high = np.where(is_open & is_before, middle, high)
-            low = np.where(is_open & ~is_before, middle + 1, low)
-        # In each run no place before that of an earlier element.
-        above = starts * 2
-        low = np.maximum.accumulate(low + above, axis=-1) - above
-        takes_late = np.zeros(order.shape, bool)
-        np.put_along_axis(takes_late, late - width + low, True, -1)
-        merged = np.empty_like(order)
-        merged[takes_late] = order[:, is_late].ravel()
-        merged[~takes_late] = order[:, ~is_late].ravel()
-        order, width = merged, width * 2
-    return order.reshape(rows[0].shape)
+    order = np.broadcast_to(np.arange(size), rows[0].shape).copy()
+
+    def comes_before(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        pairs = [np.take_along_axis(row, at, -1) for row in rows for at in (first, second)]
+        return apply_elementwise(comparator, pairs)[0]
+
+    # Runs of `width` are merged; elements `step` apart are compared, those of equal keys by place.
+    widths = [1 << power for power in range((size - 1).bit_length())] if order.size else []
+    for number, width in enumerate(widths):
+        for step in reversed(widths[: number + 1]):
+            lower = np.arange(step % width, size - step)
+            is_first = (lower - step % width) // step % 2 == 0
+            lower = lower[is_first & (lower // (2 * width) == (lower + step) // (2 * width))]
+            first, second = order[..., lower], order[..., lower + step]
+            is_tied = ~comes_before(first, second) & (second < first)
+            is_late = comes_before(second, first) | is_tied
+            order[..., lower] = np.where(is_late, second, first)
+            order[..., lower + step] = np.where(is_late, first, second)
+    return order
 
 
 @register

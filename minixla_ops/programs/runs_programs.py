@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import not_
-from typing import Any
+from typing import Any, ClassVar
 
 from minixla.core.derived import EnteredGraph, ReverseGraphs, batched_graph, entered_graph
 from minixla.core.forward import ForwardTrace, ForwardTracer
@@ -11,7 +11,6 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, ShapeList
-from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
@@ -23,19 +22,17 @@ Places = Sequence[int | None]
 
 
 class RunsPrograms(Operation):
-    """Base class of those that run programs; members give these rules, `linearize` and `write`."""
+    """Base class of those that run programs; members give these rules and `linearize`."""
 
-    def entered(self, trace: Trace, known: Any) -> tuple[Operation, Any, tuple[Any, ...]]:
-        """The operation with its programs as a trace makes them, by `derived.entered_graph`.
-
-        `known` is what the trace knows of each operand that the programs take. With the operation
-        goes what is known of these in the end, as after many iterations, and of the results.
-        """
-        raise self.lacks("entered")
-
-    def batch_of(self, size: int, operands: Sequence[Any], dimensions: Places) -> tuple[Any, Any]:
-        """`batch`; programs that draw random numbers need no batched operand."""
-        raise self.lacks("batch_of")
+    #: `entered(trace, known)`: the operation with its programs as a trace makes them, by
+    #: `derived.entered_graph`, what is known of the operands that these take in the end, as after
+    #: many iterations, and of the results; `known` is what the trace knows of these operands.
+    entered: ClassVar[Callable[..., Any]]
+    #: `batch_of(size, operands, dimensions)`: programs that draw numbers need no batched operand.
+    batch_of: ClassVar[Callable[..., Any]]
+    #: `write(emit, operands, shapes, results)`: `stablehlo`; where programs have side effects,
+    #: the first operand and result are tokens.
+    write: ClassVar[Callable[..., Any]]
 
     def enter(self, trace, operands):
         return self._enter(trace, (), operands)
@@ -70,10 +67,6 @@ class RunsPrograms(Operation):
             return self.write(emit, operands, shapes, results)
         operands = [emit.take_token(), *operands]
         return emit.give_token(self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results]))
-
-    def write(self, emit: Emitter, operands: Any, shapes: Any, results: Any) -> Sequence[str]:
-        """`stablehlo`; where programs have side effects, first operand and result are tokens."""
-        raise self.lacks("write")
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         # Only a jvp rule applies programs to tangents, and such a rule is linear in them.
