@@ -53,8 +53,10 @@ def _function_text(name: str, function: Callable[..., Any], imports: dict[str, s
     signature = inspect.signature(function)
 
     def shown(annotation: Any) -> _Text:
-        annotation = "Any" if annotation is signature.empty else annotation
-        return _Text(_with_names(annotation, function, imports))
+        annotation = Any if annotation is signature.empty else annotation
+        is_text = isinstance(annotation, str)
+        text = annotation if is_text else inspect.formatannotation(annotation)
+        return _Text(_with_names(text, function, imports))
 
     parameters = []
     for each in signature.parameters.values():
@@ -75,12 +77,12 @@ def _with_names(annotation: str, function: Callable[..., Any], imports: dict[str
         module, _, name = match[0].rpartition(".")
         if hasattr(builtins, name):
             return f"builtins.{name}" if name in minixla_ops.__all__ else name
-        homes = [vars(own.__dict__[module])] if module else places
+        home = sys.modules.get(module) or own.__dict__.get(module)
+        homes = [vars(home)] if home else places
         value = next(place[name] for place in homes if name in place)
         # An alias has the module of what it stands for.
         is_own = isinstance(value, type) or getattr(value, "__module__", "") == "typing"
-        home = homes[0]["__name__"] if module else own.__name__
-        imports.setdefault(name, value.__module__ if is_own else home)
+        imports.setdefault(name, value.__module__ if is_own else (home or own).__name__)
         return name
 
     return re.sub(r"[A-Za-z_][\w.]*\b", known, annotation)

@@ -1,6 +1,6 @@
 """Infeed and Outfeed, tokens (AfterAll), and what they share with Send and Recv."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,18 +9,11 @@ from minixla.core.attributes import ShapeAttribute, Text, attribute
 from minixla.core.builders import builder, builds
 from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
-from minixla.core.shapes import (
-    TOKEN,
-    AnyShape,
-    Shape,
-    ShapeList,
-    TupleShape,
-    TupleValue,
-    shape_of_data,
-)
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, TupleValue, shape_of_data
 from minixla.core.stablehlo_text import quoted
 from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
+from minixla_ops.vocabulary.shorthand import as_tuple
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 
 
@@ -70,6 +63,11 @@ def create_token() -> Any:
     return after_all(())
 
 
+def optional(token: Any) -> Sequence[Any]:
+    """A token as operands; none for None."""
+    return () if token is None else (token,)
+
+
 class Transfer(Operation):
     """Base class: moves data in or out, in order with other side effects.
 
@@ -81,9 +79,9 @@ class Transfer(Operation):
     #: How many operands stand before the token; None: any number.
     data_count: ClassVar[int | None] = 0
 
-    def split(self, label: str, operands: ShapeList) -> tuple[list[Shape], bool]:
+    def split(self, label: str, operands: Sequence[AnyShape]) -> tuple[list[Shape], bool]:
         """The shapes of the data, and whether a token follows; refuses others for check `label`."""
-        has_token = bool(operands) and operands[-1] is TOKEN
+        has_token = TOKEN in operands[-1:]
         data = list(operands[:-1] if has_token else operands)
         wrong = self.data_count not in (None, len(data))
         if wrong or not all(isinstance(shape, Shape) for shape in data):
@@ -91,17 +89,16 @@ class Transfer(Operation):
             self.refuse(label, "an operand is neither data nor its token", advice)
         return data, has_token  # type: ignore[return-value]  # each is a Shape
 
+    #: `at_host(*data)`: what the host does where the program runs here, and what comes in.
+    at_host: ClassVar[Callable[..., Any]]
+
     def received(self) -> Sequence[Shape]:
         """The shapes of the data that comes in."""
         return ()
 
-    def at_host(self, *data: np.ndarray) -> Sequence[Any]:
-        """What the host does where the program runs in its process: the data that comes in."""
-        raise self.lacks("at_host")
-
-    def emit_transfer(self, emit: Any, operands: Any, shapes: ShapeList) -> tuple[list[str], str]:
+    def emit_transfer(self, emit: Any, operands: Any, shapes: Any) -> tuple[list[str], str]:
         """Writes the operation; returns the data and the token."""
-        has_token = bool(shapes) and shapes[-1] is TOKEN
+        has_token = TOKEN in shapes[-1:]
         # A token of its own leaves the order of the others as it is.
         before = emit.take_token() if emit.calls_host or not has_token else None
         *given, token = operands if has_token else [*operands, before]
@@ -126,7 +123,7 @@ class Transfer(Operation):
 
     def hlo(self, emit, operands, shapes, result):
         # In HLO the last operand always is a token.
-        if not shapes or shapes[-1] is not TOKEN:
+        if TOKEN not in shapes[-1:]:
             operands = [*operands, emit.instruction("after-all", [], TOKEN)]
         return super().hlo(emit, operands, shapes, result)
 
@@ -212,9 +209,8 @@ class Infeed(Transfer):
     def received(self):
         return _leaf_shapes(self.output_shape)
 
-    def at_host(self, *data):
-        item: Any = self.reference()
-        return item if isinstance(self.output_shape, TupleShape) else (item,)
+    def at_host(self):
+        return as_tuple(self.reference())
 
     def hlo(self, emit, operands, shapes, result):
         both = TupleShape([self.output_shape, TOKEN])
@@ -226,11 +222,6 @@ class Infeed(Transfer):
 
 def _leaf_shapes(shape: AnyShape) -> tuple[Any, ...]:
     return shape.elements if isinstance(shape, TupleShape) else (shape,)
-
-
-def optional(token: Any) -> Sequence[Any]:
-    """A token as operands; none for None."""
-    return () if token is None else (token,)
 
 
 @builds(Infeed)

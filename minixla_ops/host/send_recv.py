@@ -171,7 +171,7 @@ class Recv(_Start):
     def received(self):
         return (self.output_shape,)
 
-    def at_host(self, *data):
+    def at_host(self):
         process = current_process()
         return (process.finish_receive(process.start_receive(self.channel_id, from_host=True)),)
 
