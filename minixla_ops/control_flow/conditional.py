@@ -218,10 +218,9 @@ def _chosen(branches: Any, wholes: Any, flags: Flags, index: Any, values: Any) -
     rows = zip(_takers(index, len(branches)), branches, wholes, strict=True)
     for takes, branch, whole in rows:
         # A branch may give no more than operands and constants.
-        reads = any(
-            value in branch.inputs for each in branch.instructions for value in each.operands
-        )
-        computes = reads or not all(each.op.is_plain for each in branch.instructions)
+        steps = branch.instructions
+        reads = any(value in branch.inputs for step in steps for value in step.operands)
+        computes = reads or not all(step.op.is_plain for step in steps)
         found = _guard(whole, flags, takes, values) if computes else evaluate_graph(whole, values)
         pairs = zip(found, results, strict=True) if results else ()
         results = [choose(takes, *pair) for pair in pairs] or found

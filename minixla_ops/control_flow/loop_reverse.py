@@ -54,9 +54,8 @@ def linearize_while(condition: Graph, body: Graph, operands: Any, active: Any) -
 
 def linearize_scan(operation: scan.Scan, operands: Any, active: Any) -> tuple[Any, Any]:
     """The results of a Scan and its pullback; see `Operation.linearize`."""
-    given, shapes = _with_tangent(operands, active), tuple(map(shape_of, operands))
-    graphs = _scan_vjp_graphs(operation.to_apply, operation, given, shapes)
-    return call_vjp_graphs(graphs, operands)
+    given = operation, _with_tangent(operands, active), tuple(map(shape_of, operands))
+    return call_vjp_graphs(_scan_vjp_graphs(operation.to_apply, *given), operands)
 
 
 def _with_tangent(operands: Sequence[Any], active: Sequence[bool]) -> Flags:

@@ -79,26 +79,17 @@ class Gather(indexed_windows.IndexedWindows):
         return result
 
     def reference(self, operand, start_indices):
-        numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
-        windows = index_numbers.window_dimensions(operand.ndim, numbers)
-        # Dimensions in which no start moves are cut first and then copied in whole rows.
-        fixed = [d for d in windows if d not in numbers.start_index_map]
-        moving = [d for d in range(operand.ndim) if d not in fixed]
-        spread = [d for d in windows if d in moving]
+        numbers, windows = self.dimension_numbers, self.slice_sizes
+        inner = index_numbers.window_dimensions(operand.ndim, numbers)
         outer, starts = indexed_windows.window_starts(start_indices, operand.shape, numbers)
-        sizes = (*outer, *(slice_sizes[d] for d in spread))
-        rows = operand.transpose([*moving, *fixed])
-        rows = rows[(..., *(slice(slice_sizes[d]) for d in fixed))]
-        if 0 in sizes:
-            gathered = np.empty([*sizes, *rows.shape[len(moving) :]], operand.dtype)
-        elif not moving:
-            gathered = np.broadcast_to(rows, [*sizes, *rows.shape])
-        else:
-            clamped = {d: np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d]) for d in moving}
-            places = indexed_windows.element_places(clamped, spread, slice_sizes)
-            gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
-        axes = range(len(outer)), [len(outer) + [*spread, *fixed].index(d) for d in windows]
-        return gathered.transpose(index_numbers.interleaved(*axes, numbers.offset_dims))
+        sizes = (*outer, *(windows[d] for d in inner))
+        limits = [size - window for size, window in zip(operand.shape, windows, strict=True)]
+        clamped = [np.clip(start, 0, limit) for start, limit in zip(starts, limits, strict=True)]
+        places = indexed_windows.element_places(clamped, inner, windows)
+        gathered = np.empty((), operand.dtype) if 0 in sizes else operand[tuple(places)]
+        axes = range(len(outer)), range(len(outer), len(sizes))
+        order = index_numbers.interleaved(*axes, numbers.offset_dims)
+        return np.broadcast_to(gathered, sizes).transpose(order)
 
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands

@@ -129,14 +129,14 @@ def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers)
     return outer, starts
 
 
-def element_places(starts: dict[int, Any], inner: Sizes, sizes: Sizes) -> list[np.ndarray]:
-    """Where the elements of windows of `sizes` are, for each dimension that has starts.
+def element_places(starts: list[Any], inner: Sizes, sizes: Sizes) -> list[np.ndarray]:
+    """Where the elements of windows of `sizes` are, for each dimension of the operand.
 
     The places have the starts' dimensions, then one for each of `inner`, the dimensions that a
     window's elements differ in, of size 1 where a place does not depend on it.
     """
     places = []
-    for dimension, start in starts.items():
+    for dimension, start in enumerate(starts):
         place = start.reshape((*start.shape, *[1] * len(inner)))
         if dimension in inner:
             after = len(inner) - inner.index(dimension) - 1
@@ -153,7 +153,7 @@ def target_places(
     inner = index_numbers.window_dimensions(len(dimensions), numbers)
     sizes = (*outer, *(windows[d] for d in inner))
     places, inside = np.zeros(sizes, np.int64), np.ones(sizes, bool)
-    along = element_places(dict(enumerate(starts)), inner, windows)
+    along = element_places(starts, inner, windows)
     for place, size in zip(along, dimensions, strict=True):
         inside &= (place >= 0) & (place < size)
         places = places * size + place

@@ -219,18 +219,12 @@ def _general_pull(
     old = [places.read(operand) for operand in operands]
     at_updates = [None if each is None else places.read(each) for each in given]
     pulled = _pulled_back(computation, [*old, *updates], at_updates)
-    inside = places.inside()
-    count = len(operands)
-    columns = zip(given, updates, pulled[:count], pulled[count:], strict=True)
-    return [
-        (None, None)
-        if cotangent is None
-        else (
-            places.write(overwrite, cotangent, instantiate(of_old, update)),
-            None if of_update is None else _chosen(inside, of_update),
-        )
-        for cotangent, update, of_old, of_update in columns
-    ]
+    inside, count, found = places.inside(), len(operands), []
+    for each, update, of_old in zip(given, updates, pulled[:count], strict=True):
+        moved = instantiate(of_old, update)
+        found.append(None if each is None else places.write(overwrite, each, moved))
+    of_updates = [None if each is None else _chosen(inside, each) for each in pulled[count:]]
+    return list(zip(found, of_updates, strict=True))
 
 
 def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> list[Any]:
@@ -294,12 +288,9 @@ def _pull_in_sequence(
     found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
     back, inside = [order.index(each) for each in sorted(order)], places.inside()
     given = [indexed_windows.unframed(each, config) for each in found[count:]]
-    of_updates = [
-        _chosen(inside, ops.transpose(ops.reshape(each, sizes), back))
-        for each in compress(found[:count], is_pulled)
-    ]
-    pairs = spread(is_pulled, zip(given, of_updates, strict=True))
-    return [pair or (None, None) for pair in pairs]
+    rows = [ops.transpose(ops.reshape(each, sizes), back) for each in found[:count]]
+    chosen = [_chosen(inside, each) for each in compress(rows, is_pulled)]
+    return list(zip(spread(is_pulled, given), spread(is_pulled, chosen), strict=True))
 
 
 def _start_columns(places: _Places, indices: Any, outer: Sequence[int]) -> list[Any]:

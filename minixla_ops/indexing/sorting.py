@@ -21,7 +21,7 @@ from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import Computation
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import align_batches, move_dimension
+from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
 
@@ -310,12 +310,6 @@ class TopK(Composed):
     def jvp(self, primals, tangents, results):
         indices = results[1]
         return _taken(tangents[0], indices, array_shape(indices).rank - 1), None
-
-    def batch(self, operands, dimensions):
-        (operand,), at = operands, dimensions[0] or 0
-        if at == array_shape(operand).rank - 1:
-            operand, at = move_dimension(operand, at, 0), 0
-        return self(operand), (at, at)
 
 
 top_k = builder(TopK)

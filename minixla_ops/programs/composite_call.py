@@ -119,22 +119,21 @@ def _dictionary_text(attributes: Any) -> str:
     if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
         advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
         raise _not_written("attributes are no dictionary of names", attributes, advice)
-    for value in attributes.values():
+    pairs = []
+    for key, value in sorted(attributes.items()):
         is_integer = isinstance(value, int) and value.bit_length() < 64
         if not is_integer and not isinstance(value, (str, float)):
             advice = "Values are str, int of 64 bits, float and bool"
             advice = f"{advice}; give others in MLIR's notation."
             raise _not_written("an attribute has no notation", value, advice)
-    return dictionary_text([(_key(key), value) for key, value in sorted(attributes.items())])
+        is_word = re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII)
+        pairs.append((key if is_word else quoted(key), value))
+    return dictionary_text(pairs)
 
 
 def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
     given = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
     return explain(AttributeValueError, "composite_call", f"(C4) {problem}", given, advice)
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII) else quoted(key)
 
 
 def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
