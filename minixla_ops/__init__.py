@@ -16,10 +16,10 @@ from minixla_ops.elementwise.accuracy import ResultAccuracy
 from minixla_ops.elementwise.binary import binary_builder as _binary_builder
 from minixla_ops.elementwise.families import Binary as _Binary
 from minixla_ops.folds import batch_norm, fold, reduce_window
-from minixla_ops.host import parameters, send_recv
+from minixla_ops.host import infeed_outfeed, parameters, send_recv
 from minixla_ops.host.custom_call import register_custom_call
-from minixla_ops.host.infeed_outfeed import create_token
-from minixla_ops.indexing import dynamic_slicing, gather, scatter, select_and_scatter, sorting
+from minixla_ops.host.transfers import create_token
+from minixla_ops.indexing import dynamic_slicing, gather, scatter, select_and_scatter, top_k
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.inventory import ENTRIES as _ENTRIES
 from minixla_ops.linear_algebra import fft, triangular_systems

@@ -133,8 +133,9 @@ class LapackCall(CustomCall):
             shown = [f"attributes: {given}"]
             advice = "Give those with which JAX calls the routine."
             raise explain(TransformError, self.builder_name, problem, shown, advice) from None
+        double = [a if a.dtype.kind == "i" else a.astype(np.result_type(a, float)) for a in args]
         with np.errstate(all="ignore"):
-            found = function(*map(_in_double, args), **given)
+            found = function(*double, **given)
         # With parts as wide as the operands', which may be in double.
         parts = args[0].real.dtype
         dtypes = {"i": np.int32, "f": parts, "c": np.result_type(parts, np.complex64)}
@@ -189,8 +190,3 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         and len(batches) == 1
         and sizes.get("p", 0) <= min(sizes.get("q", m), sizes.get("s", n))
     )
-
-
-def _in_double(array: np.ndarray) -> np.ndarray:
-    is_integer = array.dtype.kind == "i"
-    return array if is_integer else array.astype(np.result_type(array, np.float64))

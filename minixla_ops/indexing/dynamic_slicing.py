@@ -1,7 +1,7 @@
 """DynamicSlice and DynamicUpdateSlice: boxes whose place is known only at run time."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minixla_ops.indexing.indexed_windows import clamped_starts
 from minixla_ops.indexing.scatter import Scatter
 from minixla_ops.indexing.scatter_computations import overwrite
+from minixla_ops.indexing.window_bounds import clamped_starts
 from minixla_ops.movement.slicing import box, inserted
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
@@ -25,9 +25,6 @@ from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand
 
 class AtStartIndices(Operation):
     """Base class: start indices come last, each clamped to [0, operand size - box size]."""
-
-    #: The index of the first operand that is a start index.
-    first_start: ClassVar[int]
 
     def check_starts(self, label: str, operand: Shape, starts: Sequence[Shape]) -> None:
         """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
@@ -55,9 +52,10 @@ class AtStartIndices(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
-        starts = self.array_shapes(shapes[self.first_start :])
+        first = len(self.operands) - 1
+        starts = self.array_shapes(shapes[first:])
         wide = [each if each.element_type.bits >= 32 else Shape("s32") for each in starts]
-        types = [*shapes[: self.first_start], *wide]
+        types = [*shapes[:first], *wide]
         converted = emit_converted(emit, operands, shapes, types)
         return super().stablehlo(emit, converted, types, results)
 
@@ -89,7 +87,6 @@ class DynamicSlice(AtStartIndices):
     stablehlo_name = "dynamic_slice"
     operands = "operand", "start_indices..."
     slice_sizes: tuple[int, ...] = attribute(Integers(minimum=0), hlo="dynamic_slice_sizes")
-    first_start = 1
     linear_operands = (0,)
 
     def shape(self, operand, *starts):
@@ -146,7 +143,6 @@ class DynamicUpdateSlice(AtStartIndices):
 
     stablehlo_name = "dynamic_update_slice"
     operands = "operand", "update", "start_indices..."
-    first_start = 2
     linear_operands = (0, 1)
 
     def shape(self, operand, update, *starts):

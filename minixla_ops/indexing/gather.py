@@ -7,7 +7,7 @@ from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla_ops.indexing import index_numbers, indexed_windows
+from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, NumbersAttribute
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
@@ -44,7 +44,6 @@ class Gather(indexed_windows.IndexedWindows):
 
     stablehlo_name = "gather"
     operands = "operand", "start_indices"
-    indices_name = "start_indices"
     linear_operands = (0,)
     dynamic_operands = (1,)
     dimension_numbers: GatherDimensionNumbers = attribute(NumbersAttribute(GatherDimensionNumbers))
@@ -94,10 +93,8 @@ class Gather(indexed_windows.IndexedWindows):
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands
         shape, numbers = array_shape(operand), self.dimension_numbers
-        if not array_shape(cotangents).size:
-            return None, None
         given = numbers, shape.dimensions, self.slice_sizes
-        starts = indexed_windows.clamped_starts(indices, *given)
+        starts = window_bounds.clamped_starts(indices, *given)
         # Clamping keeps the order of single components, but not that of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
         given = starts, cotangents, ops.add, index_numbers.ScatterDimensionNumbers(*numbers)

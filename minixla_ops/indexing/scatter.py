@@ -13,7 +13,7 @@ from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
-from minixla_ops.indexing import index_numbers, indexed_windows
+from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter_computations import apply_updates, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
@@ -75,7 +75,6 @@ class Scatter(indexed_windows.IndexedWindows):
 
     stablehlo_name = "scatter"
     operands = "operands...", "scatter_indices", "updates..."
-    indices_name = "scatter_indices"
     dimension_numbers: ScatterDimensionNumbers = attribute(
         NumbersAttribute(ScatterDimensionNumbers), stablehlo="scatter_dimension_numbers"
     )
@@ -143,7 +142,7 @@ class Scatter(indexed_windows.IndexedWindows):
         operand, *_, updates = self.array_shapes(shapes)
         numbers = self.dimension_numbers
         windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
-        if not self.indices_in_bounds and indexed_windows.may_lie_partly_outside(numbers, windows):
+        if not self.indices_in_bounds and window_bounds.may_lie_partly_outside(numbers, windows):
             function = self._by_elements
         elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
             function = self._with_index_component
@@ -157,12 +156,12 @@ class Scatter(indexed_windows.IndexedWindows):
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
         windows = index_numbers.window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
-        config, moved = indexed_windows.into_padding(indices, numbers, sizes, windows)
+        config, moved = window_bounds.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
-        framed = [indexed_windows.framed(each, config) for each in operands]
+        framed = [window_bounds.framed(each, config) for each in operands]
         results = inside(*framed, moved, *updates)
-        return [indexed_windows.unframed(each, config) for each in as_tuple(results)]
+        return [window_bounds.unframed(each, config) for each in as_tuple(results)]
 
     def _with_index_component(self, *values: Any) -> Sequence[Any]:
         """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""

@@ -369,7 +369,7 @@ def conv_general_dilated(
     if dimension_numbers is None:
         shape = shape_of(lhs)
         rank = shape.rank if isinstance(shape, Shape) else 2
-        dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
+        dimension_numbers = ConvolutionDimensionNumbers.of(*[range(max(rank, 2))] * 3)
     is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
     pairs = ((0, 0),) * count if is_named else padding
     steps = [(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)]

@@ -43,6 +43,7 @@ class CompositeCall(Call):
     composite_name: str = attribute(Text(), stablehlo="name")
     composite_attributes: str = attribute(Text(), default="{}")
     version: int = attribute(Int32(0), default=0)
+    stablehlo = RunsPrograms.stablehlo
 
     def shape(self, *operands):
         if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", self.composite_name, re.ASCII):
@@ -53,9 +54,6 @@ class CompositeCall(Call):
             advice = "Give a dictionary in MLIR's notation, such as {n = 1 : i32}, or a Python one."
             self.refuse_attribute("C4", "the attributes are no dictionary", advice)
         return super().shape(*operands)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return RunsPrograms.stablehlo(self, emit, operands, shapes, results)
 
     def write(self, emit, operands, shapes, results):
         told = {
