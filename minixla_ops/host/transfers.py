@@ -1,12 +1,13 @@
 """Tokens (AfterAll), and what the operations share that move data in or out of a program."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.tracing import shape_of
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
 
 
@@ -73,7 +74,7 @@ class Transfer(Operation):
         return data, has_token  # type: ignore[return-value]  # each is a Shape
 
     #: `at_host(*data)`: what the host does where the program runs here, and what comes in.
-    at_host: ClassVar[Callable[..., Any]]
+    at_host = GIVEN
 
     def received(self) -> Sequence[Shape]:
         """The shapes of the data that comes in."""

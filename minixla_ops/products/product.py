@@ -1,8 +1,8 @@
 """What dot products and convolutions share: types, precision, and matrix products in NumPy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -86,10 +87,10 @@ class Product(SumOfProducts):
     linear_operands = (0, 1)
     jointly_linear = False
     #: `write(emit, operands, shapes, results)`: `stablehlo` where XLA has such products.
-    write: ClassVar[Callable[..., Any]]
+    write = GIVEN
     #: `cotangent(index, cotangent, operands)`: that of operand `index`, of which only the shape
     #: counts, or None for zero.
-    cotangent: ClassVar[Callable[..., Any]]
+    cotangent = GIVEN
 
     def stablehlo(self, emit, operands, shapes, results):
         # XLA:CPU lacks products of such elements, or accumulates them in no other type.

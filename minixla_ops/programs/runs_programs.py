@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import not_
-from typing import Any, ClassVar
+from typing import Any
 
 from minixla.core.derived import EnteredGraph, ReverseGraphs, batched_graph, entered_graph
 from minixla.core.forward import ForwardTrace, ForwardTracer
@@ -13,6 +13,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, ShapeList
 from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
 from minixla_ops.programs.computations import computation_of
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves
@@ -27,12 +28,12 @@ class RunsPrograms(Operation):
     #: `entered(trace, known)`: the operation with its programs as a trace makes them, by
     #: `derived.entered_graph`, what is known of the operands that these take in the end, as after
     #: many iterations, and of the results; `known` is what the trace knows of these operands.
-    entered: ClassVar[Callable[..., Any]]
+    entered = GIVEN
     #: `batch_of(size, operands, dimensions)`: programs that draw numbers need no batched operand.
-    batch_of: ClassVar[Callable[..., Any]]
+    batch_of = GIVEN
     #: `write(emit, operands, shapes, results)`: `stablehlo`; where programs have side effects,
     #: the first operand and result are tokens.
-    write: ClassVar[Callable[..., Any]]
+    write = GIVEN
 
     def enter(self, trace, operands):
         return self._enter(trace, (), operands)
