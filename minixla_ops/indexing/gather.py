@@ -7,6 +7,7 @@ from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
+from minixla_ops.folds.sliding_windows import Window, window_view
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, NumbersAttribute
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
@@ -81,14 +82,15 @@ class Gather(indexed_windows.IndexedWindows):
         numbers, windows = self.dimension_numbers, self.slice_sizes
         inner = index_numbers.window_dimensions(operand.ndim, numbers)
         outer, starts = indexed_windows.window_starts(start_indices, operand.shape, numbers)
-        sizes = (*outer, *(windows[d] for d in inner))
         limits = [size - window for size, window in zip(operand.shape, windows, strict=True)]
         clamped = [np.clip(start, 0, limit) for start, limit in zip(starts, limits, strict=True)]
-        places = indexed_windows.element_places(clamped, inner, windows)
-        gathered = np.empty((), operand.dtype) if 0 in sizes else operand[tuple(places)]
+        ones = (1,) * operand.ndim
+        views = window_view(operand, Window(windows, ones, (), ones, ones))
+        gathered = np.broadcast_to(views[tuple(clamped)], (*outer, *windows))
+        sizes = (*outer, *(windows[d] for d in inner))
         axes = range(len(outer)), range(len(outer), len(sizes))
         order = index_numbers.interleaved(*axes, numbers.offset_dims)
-        return np.broadcast_to(gathered, sizes).transpose(order)
+        return gathered.reshape(sizes).transpose(order)
 
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands

@@ -123,22 +123,6 @@ def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers)
     return outer, starts
 
 
-def element_places(starts: list[Any], inner: Sizes, sizes: Sizes) -> list[np.ndarray]:
-    """Where the elements of windows of `sizes` are, for each dimension of the operand.
-
-    The places have the starts' dimensions, then one for each of `inner`, the dimensions that a
-    window's elements differ in, of size 1 where a place does not depend on it.
-    """
-    places = []
-    for dimension, start in enumerate(starts):
-        place = start.reshape((*start.shape, *[1] * len(inner)))
-        if dimension in inner:
-            after = len(inner) - inner.index(dimension) - 1
-            place = place + np.arange(sizes[dimension]).reshape(-1, *[1] * after)
-        places.append(place)
-    return places
-
-
 def target_places(
     indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers, windows: Sizes
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -147,8 +131,9 @@ def target_places(
     inner = index_numbers.window_dimensions(len(dimensions), numbers)
     sizes = (*outer, *(windows[d] for d in inner))
     places, inside = np.zeros(sizes, np.int64), np.ones(sizes, bool)
-    along = element_places(starts, inner, windows)
-    for place, size in zip(along, dimensions, strict=True):
+    within = dict(zip(inner, np.indices([windows[d] for d in inner], sparse=True), strict=True))
+    for dimension, (start, size) in enumerate(zip(starts, dimensions, strict=True)):
+        place = start.reshape((*start.shape, *[1] * len(inner))) + within.get(dimension, 0)
         inside &= (place >= 0) & (place < size)
         places = places * size + place
     return places, inside

@@ -22,14 +22,10 @@ class _Part(NamedTuple):
 
     places: Places
     computation: Graph
+    combination: str | None  # what it does
     operand: Any
     update: Any
     result: Any = None
-
-    @property
-    def combination(self) -> str | None:
-        """What the computation does."""
-        return combination_of(self.computation)
 
     def is_linear_in(self, of_update: bool) -> bool:
         """Whether it is linear in the operand, and in the update if that is asked."""
@@ -101,7 +97,8 @@ def _parts_of(places: Places, operands: Values, results: Values | None) -> list[
     computations, (arrays, _, updates) = separate(places.computation), split(operands)
     if computations is None:
         return None
-    columns = computations, arrays, updates, results or [None] * len(arrays)
+    combinations = map(combination_of, computations)
+    columns = computations, combinations, arrays, updates, results or [None] * len(arrays)
     return [_Part(places, *column) for column in zip(*columns, strict=True)]
 
 

@@ -23,10 +23,8 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
-from minixla_ops.products.convolution_dimensions import (
-    ConvolutionDimensionNumbers,
-    ConvolutionDimensions,
-)
+from minixla_ops.products import convolution_dimensions
+from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.products.convolution_lowering import cpu_program, product_of_parts
 from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
@@ -104,7 +102,7 @@ class ConvGeneralDilated(Product):
     rhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_reversal: tuple[bool, ...] = attribute(SequenceAttribute(Boolean()), hlo=None)
     dimension_numbers: ConvolutionDimensionNumbers = attribute(
-        ConvolutionDimensions(), hlo="dim_labels"
+        convolution_dimensions.ConvolutionDimensions(), hlo="dim_labels"
     )
     feature_group_count: int = attribute(GroupCount(1), default=1)
     batch_group_count: int = attribute(GroupCount(1), default=1)
