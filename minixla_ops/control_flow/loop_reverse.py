@@ -20,7 +20,7 @@ from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import spread
 from minixla.core.shapes import ShapeList
 from minixla.core.tracing import evaluate_graph, shape_of
-from minixla_ops.control_flow import scan
+from minixla_ops.control_flow import loops, scan
 from minixla_ops.control_flow.loop_blocks import back_in_blocks, bytes_of
 from minixla_ops.control_flow.loop_trips import known_trips, written_once
 from minixla_ops.programs import runs_programs as running
@@ -190,7 +190,9 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
 
     def second(trips: Any, *rest: Any) -> list[Any]:
         states, fixed, after = split(rest, len(state), len(chosen) - len(state))
-        return back_in_blocks(advance, pull, trips, states, fixed, after)
+        if state:
+            return back_in_blocks(advance, pull, trips, states, fixed, after)
+        return loops.repeat(trips, lambda _, carried, given: pull(given, carried), after, fixed)
 
     return step.graphs(first, second, body.input_shapes)
 
