@@ -139,9 +139,11 @@ class LapackCall(CustomCall):
         # With parts as wide as the operands', which may be in double.
         parts = args[0].real.dtype
         dtypes = {"i": np.int32, "f": parts, "c": np.result_type(parts, np.complex64)}
-        pairs = zip(found, self.array_shapes(self.shapes), strict=True)
-        wholes = [(np.zeros(s.dimensions) if x is None else np.asarray(x), s) for x, s in pairs]
-        return tuple([whole.astype(dtypes[shape.dtype.kind]) for whole, shape in wholes])
+        results = []
+        for array, shape in zip(found, self.array_shapes(self.shapes), strict=True):
+            whole = np.zeros(shape.dimensions) if array is None else np.asarray(array)
+            results.append(whole.astype(dtypes[shape.dtype.kind]))
+        return tuple(results)
 
     def hints(self, shapes, results):
         # How a stack may be split over devices.
