@@ -15,13 +15,14 @@ from jax.extend.mlir import ir
 
 import minixla_ops as ops
 from minixla import numpy as mnp
+from minixla.core.element_types import BY_STABLEHLO
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape
 from minixla.interop.operations import Translation
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
-from minixla.interop.values import ELEMENTS, plain
+from minixla.interop.values import plain
 from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.host.lapack import PORTABLE, LapackCall, column_major, lapack_routine, letters
 from minixla_ops.vocabulary.tuple_operations import leaf_shapes, without_tuples
@@ -221,13 +222,13 @@ def _option(step: Step, name: str, attribute: Any) -> Any:
     members = value if isinstance(value, tuple) else (value,)
     match, element = _ELEMENT.search(text), "f64" if float in map(type, members) else "i64"
     element = match[match.lastindex or 0] if match else element
-    if element not in ELEMENTS or not all(isinstance(x, (bool, int, float)) for x in members):
+    if element not in BY_STABLEHLO or not all(isinstance(x, (bool, int, float)) for x in members):
         step.reject(
             f"attribute {name} = {text[:100]} is no number, string or vector",
             "Custom calls can be given numbers, strings and vectors of numbers.",
         )
     is_pythons = value is not members and element in ("i64", "f64")
-    return value if is_pythons else (ELEMENTS[element].dtype.name, value)
+    return value if is_pythons else (BY_STABLEHLO[element].dtype.name, value)
 
 
 #: By name.
