@@ -87,7 +87,6 @@ _ELEMENT = re.compile(r"array<(\w+)|tensor<(?:\d+x)*(\w+)>$|: (\w+)$")
 
 
 def _options(step: Step, dictionary: Any) -> dict[str, Any]:
-    """A dictionary attribute as custom calls take it."""
     return {each.name: _option(step, each.name, each.attr) for each in dictionary}
 
 

@@ -155,7 +155,6 @@ def _platform(exported: jax.export.Exported) -> int | None:
 
 
 def _main(module: Module, wanted: str | None) -> str:
-    """The name of the main function."""
     names = list(module.graphs)
     if wanted is None:
         seen = {name: module.functions[name].attributes.get("sym_visibility", "") for name in names}

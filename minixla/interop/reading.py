@@ -5,7 +5,7 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,7 +19,8 @@ from jax.interpreters.mlir import make_ir_context
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
-from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, first_failing, located, refused_at
+from minixla.interop import refusals
+from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
 
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
@@ -121,14 +122,14 @@ def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
         return explain(ImportError_, SUBJECT, problem, given, ADVICE)
     if not refusal.died:
-        return located(refusal.place, problem, (), advice_for(problem), source)
+        return located(refusal.place, problem, (), refusals.advice_for(problem), source)
 
     def dies(part: str) -> bool:
         found = refusal_of(part)
         return found is not None and found.died
 
     # Where it does not end, each try takes seconds.
-    at, is_whole = (0, True) if refusal.is_slow else first_failing(source, dies)
+    at, is_whole = (0, True) if refusal.is_slow else refusals.first_failing(source, dies)
     if is_whole:
         problem = f"MLIR's parser or verifier dies of the program: {problem}"
         return explain(ImportError_, SUBJECT, problem, (), _DEADLY)
@@ -159,7 +160,7 @@ def read_module(source: str | bytes, passes: str = "") -> Any:
     except ir.MLIRError as error:
         said = [(each.location, each.message) for each in error.error_diagnostics]
         place, problem = said[0] if said else ("", f"MLIR cannot read it: {error}")
-        raise located(place, problem, (), advice_for(problem)) from None
+        raise located(place, problem, (), refusals.advice_for(problem)) from None
 
 
 class _SharedContext(threading.local):
@@ -193,8 +194,7 @@ _shared = _SharedContext()
 
 def _check_text(text: str) -> None:
     """Refuses what MLIR's parser dies of, and what it refuses."""
-    if "\0" in text:
-        raise refused_at(text, text.index("\0"), "a null character")
+    refusals.check_characters(text, partial(refused_at, text))
     _check_strings(text)
     _check_nesting(text)
     match = _NO_GROUPS.search(text)
@@ -225,10 +225,6 @@ def _depths(text: bytes) -> np.ndarray:
 
 def _check_strings(text: str) -> None:
     """Refuses strings that are no UTF-8: Python's interface to MLIR ends the process over them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise refused_at(text, error.start, "half of a surrogate pair", _UTF8) from None
     if _HIGH.search(text) is None:
         return
 
