@@ -206,7 +206,7 @@ def _check_nesting(text: str) -> None:
     """Refuses brackets within brackets where the parser's recursion would end the process."""
     # Neither strings nor comments go beyond a line; comparisons are rare, and looked at below.
     quiet = text
-    for mark, pattern in (('"', _STRING), ("//", _COMMENT)):
+    for mark, pattern in (('"', _STRING), ("/", _COMMENT)):
         quiet = pattern.sub("", quiet) if mark in quiet else quiet
     brackets = quiet.encode().replace(b"->", b"").translate(None, _NO_BRACKETS)
     if _depths(brackets).max(initial=0) <= _MOST_NESTED:
