@@ -39,10 +39,6 @@ class Value:
         return f"<Value {self.shape} of {owner}>"
 
 
-#: A tuple of each shape alone: one object less an instruction for the garbage collector to scan.
-_alone: dict[Any, tuple[AnyShape]] = {}
-
-
 class Instruction:
     """One application of an operation.
 
@@ -71,10 +67,7 @@ class Instruction:
             self.single, self.shapes = False, result_shapes
             self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
         else:
-            shapes = _alone.get(result_shapes)
-            if shapes is None:
-                shapes = _alone[result_shapes] = (result_shapes,)
-            self.single, self.shapes = True, shapes
+            self.single, self.shapes = True, (result_shapes,)
             self.results = (Value(result_shapes, self, 0),)
 
     @property

@@ -18,6 +18,7 @@ from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.operators import power
 from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import add_cotangents, full_like, ones_like, zeros_like
 
@@ -41,6 +42,8 @@ class Incomplete(Elementwise):
     #: The ends of the domain, and a point inside of it.
     ends: ClassVar[tuple[float, float]]
     inside: ClassVar[float]
+    #: The derivative by x, a method.
+    integrand = GIVEN
 
     def reference(self, *operands):
         graph = self.program(type(self), Shape(F64, operands[0].shape), self.by)
@@ -72,10 +75,6 @@ class Incomplete(Elementwise):
         slope = self(*parameters, x, by=(*self.by, number))
         return ops.select(is_end, zeros_like(slope), slope)
 
-    def integrand(self, *primals: Any) -> Any:
-        """The derivative by x."""
-        raise self.lacks("integrand")
-
 
 @register
 class Igamma(Incomplete):
@@ -84,7 +83,7 @@ class Igamma(Incomplete):
     operands = ("a", "x")
     ends, inside = (0, math.inf), 1
 
-    def integrand(self, a: Any, x: Any) -> Any:
+    def integrand(self, a, x):
         """x**(a - 1) exp(-x) / gamma(a)."""
         is_zero, is_far = x == 0, x == math.inf
         between = ops.select(is_zero | is_far, ones_like(x), x)
@@ -99,8 +98,7 @@ class Igamma(Incomplete):
 class Igammac(Igamma):
     """The regularised upper incomplete gamma function Q(a, x)."""
 
-    def integrand(self, a: Any, x: Any) -> Any:
-        """That of Igamma, negative."""
+    def integrand(self, a, x):
         return -super().integrand(a, x)
 
 
@@ -111,7 +109,7 @@ class Betainc(Incomplete):
     operands = ("a", "b", "x")
     ends, inside = (0, 1), 0.5
 
-    def integrand(self, a: Any, b: Any, x: Any) -> Any:
+    def integrand(self, a, b, x):
         """x**(a - 1) (1 - x)**(b - 1) / beta(a, b)."""
         is_end = (x == 0) | (x == 1)
         half = full_like(x, 0.5)

@@ -4,7 +4,7 @@ import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from minixla.core.errors import ImportError_
@@ -121,20 +121,16 @@ class HloText:
         if "get-tuple-element(" not in self.text:
             return
         for _, own in self.computations.values():
-            places = {name: at for at, name in own}
-            counts: dict[str, int | None] = {}
+            places, members = {name: at for at, name in own}, cache(self._members)
             for at, _ in own:
                 opcode = _OPCODE.search(self.text, at, at + _LONGEST)
                 member = opcode and _MEMBER.match(self.text, opcode.start(1))
                 index = member and _INDEX.search(self.text, member.end(), self._end(member.end()))
-                if not (member and index) or member[1] not in places:
-                    continue
-                if member[1] not in counts:
-                    counts[member[1]] = self._members(places[member[1]])
-                count = counts[member[1]]
-                if count is not None and int(index[1]) >= count:
-                    problem = f"get-tuple-element: index {index[1]} in a tuple of {count}"
-                    raise self.refused(at, problem, (), "Indices of members begin at 0.")
+                if member and index and member[1] in places:
+                    count = members(places[member[1]])
+                    if count is not None and int(index[1]) >= count:
+                        problem = f"get-tuple-element: index {index[1]} in a tuple of {count}"
+                        raise self.refused(at, problem, (), "Indices of members begin at 0.")
 
     def _end(self, position: int) -> int:
         """Where the line of a position ends."""
