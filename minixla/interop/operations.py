@@ -92,9 +92,6 @@ def _torch_index_select(step: Step) -> Sequence[Value]:
     return step.inlined(select)
 
 
-# Operations that run programs.
-
-
 def _fold(name: str, step: Step, **given: Any) -> Sequence[Value]:
     """A fold by one computation, which may be written for wider types than the operands'."""
     computation = step.region(0)
@@ -154,9 +151,6 @@ def _scan(step: Step) -> dict[str, Any]:
         step.reject("it has no inputs", "Its inputs say how many steps there are.")
     length = step.shapes[0].dimensions[dimension]
     return {"carries": len(step.operands) - count, "length": length, "scan_dimension": dimension}
-
-
-# Sizes that are operands.
 
 
 def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
@@ -230,8 +224,6 @@ def _dynamic_convolution(step: Step) -> Sequence[Value]:
     padding = tuple(zip(numbers[::2], numbers[1::2], strict=True))
     return step.apply("ConvGeneralDilated", step.operands[:2], padding=padding)
 
-
-# Collectives and transfers.
 
 _HOST_CHANNELS = (2, 3)
 

@@ -193,7 +193,6 @@ _shared = _SharedContext()
 
 
 def _check_text(text: str) -> None:
-    """Refuses what MLIR's parser dies of, and what it refuses."""
     refusals.check_characters(text, partial(refused_at, text))
     _check_strings(text)
     _check_nesting(text)

@@ -38,9 +38,6 @@ def _by_leaf(name: str, step: Step, **given: Any) -> Sequence[Value]:
     return [step.apply(name, [leaf, *others], **given)[0] for leaf in leaves]
 
 
-# Programs.
-
-
 def _call(step: Step) -> Sequence[Value]:
     details = step.module.details
     fields = details.get("frontend_attributes", {}) if details.get("is_composite") else {}
@@ -100,9 +97,6 @@ def _conditional(step: Step) -> Sequence[Value]:
     return step.apply("Conditional", [index, *everything], branches=programs)
 
 
-# Halves of asynchronous operations.
-
-
 def _start(opcode: str, step: Step) -> Sequence[Value]:
     """The start of a collective, which is translated as the whole."""
     found = TABLE[f"stablehlo.{opcode.replace('-', '_')}"](step)
@@ -138,9 +132,6 @@ def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
     if made is not None and made.op.name.endswith(("Start", "Update")):
         return step.apply(name)
     return [start if member is None else step.builder.member(start, member)]
-
-
-# Arrays.
 
 
 def _dynamic(name: str, count: int, step: Step, **given: Any) -> Sequence[Value]:
@@ -267,9 +258,6 @@ def _constant(step: Step) -> Sequence[Value]:
 def _domain(step: Step) -> Sequence[Value]:
     sides = {name: step.get(f"{name}_metadata") or "{}" for name in ("entry", "exit")}
     return _by_leaf("Domain", step, kind=step.choice("kind"), **sides)
-
-
-# Channels and custom calls.
 
 
 def _received(step: Step) -> dict[str, Any]:

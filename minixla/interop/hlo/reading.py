@@ -92,7 +92,6 @@ def _sent(source: HloText) -> Sent:
 
 
 def _refused(source: HloText, refusal: Refusal) -> ImportError_:
-    """Our error for what XLA or MLIR says, or dies of."""
     advice, text = ADVICE, source.text
     place = next((x for x in _PLACE.finditer(refusal.problem) if _VAGUE not in x[3]), None)
     if place is not None:

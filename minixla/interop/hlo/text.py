@@ -37,7 +37,6 @@ _LONGEST = 1 << 16
 
 
 def _callees_in(text: str) -> list[str]:
-    """The names of the computations that instructions run."""
     return re.findall(r"[\w.\-]+", " ".join(_CALLEE.findall(text)))
 
 
