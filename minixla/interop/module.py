@@ -153,8 +153,6 @@ class Module:
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
         """Translates a block; returns what its terminator is given."""
         for argument in block.arguments:
-            if builder.defines(argument):
-                continue
             try:
                 builder.add_input(argument)
             except ValueError as error:

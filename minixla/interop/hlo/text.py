@@ -3,7 +3,6 @@
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -82,18 +81,14 @@ class HloText:
         owners, names = self.tables["owners"], self.tables["names"]
         found: list[int] = []
         for index, computation in enumerate(self.tables["computations"]):
-            end = bisect_right(owners, index)
-            found += self._positions_in(computation, names[len(found) : end])
+            start, own = self.computations.get(computation, (0, []))
+            given = names[len(found) : bisect_right(owners, index)]
+            if len(own) != len(given):
+                # Some are written as operands of others; XLA numbers names that are there twice.
+                places = {name: at for at, name in reversed(own)}
+                own = [(places.get(x) or places.get(x.rpartition(".")[0], start), x) for x in given]
+            found += [at for at, _ in own]
         return found
-
-    def _positions_in(self, computation: str, names: Sequence[str]) -> list[int]:
-        """Where the instructions of a computation stand, of which XLA says the names."""
-        start, own = self.computations.get(computation, (0, []))
-        if len(own) == len(names):
-            return [at for at, _ in own]
-        # Some are written as operands of others; XLA numbers names that are there twice.
-        places = {name: at for at, name in reversed(own)}
-        return [places.get(name) or places.get(name.rpartition(".")[0], start) for name in names]
 
     def position_of(self, index: int) -> int:
         """Where an instruction stands."""
