@@ -27,7 +27,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
 
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.element_types import BY_STABLEHLO
 from minixla.engine.readers.hlo_protos import stablehlo_of_hlo
 from minixla.tools.worker import Worker, check_arguments, find_main, next_context, serve
 
@@ -43,8 +43,7 @@ def run_stablehlo(
 
 # What the process does: by StableHLO's name the types, and those that Python cannot read attributes
 # of; the operation, in the interpreter, gives one that it can.
-_TYPES = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
-_SMALL = [name for name, each in _TYPES.items() if each.is_float and each.bits <= 8]
+_SMALL = [name for name, each in BY_STABLEHLO.items() if each.is_float and each.bits <= 8]
 _CARRIERS: dict[str, tuple[Callable[[ir.Type, Any], Any], str]] = {
     "bf16": (stablehlo.bitcast_convert, "ui16"),
     **{name: (stablehlo.bitcast_convert, "ui8") for name in _SMALL if name[:2] == "f8"},
@@ -63,7 +62,7 @@ def _carriers(result: Any) -> list[Any]:
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         raise ValueError(f"the interpreter returns tensors of static shape only, not {type_}")
     element = str(type_.element_type)
-    if _TYPES[element].is_complex:
+    if BY_STABLEHLO[element].is_complex:
         return [stablehlo.real(result), stablehlo.imag(result)]
     if element not in _CARRIERS:
         return [result]
@@ -86,7 +85,7 @@ def _return_carriers(main: Any) -> None:
 
 def _read(type_: Any, carriers: Iterator[Any]) -> np.ndarray:
     """A result of @main from the next of what carried it."""
-    kind, dimensions = _TYPES[str(type_.element_type)], type_.shape
+    kind, dimensions = BY_STABLEHLO[str(type_.element_type)], type_.shape
     carrier = np.array(next(carriers)).reshape(dimensions)
     if kind.is_complex:
         array = np.empty(dimensions, kind.dtype)

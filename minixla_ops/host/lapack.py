@@ -192,3 +192,27 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         and len(batches) == 1
         and sizes.get("p", 0) <= min(sizes.get("q", m), sizes.get("s", n))
     )
+
+
+_LAYOUTS = "operand_layouts", "result_layouts"
+
+
+def with_layouts(call: Any, shapes: Sequence[AnyShape], are_free: bool) -> CustomCall:
+    """A call with the layouts that it declares; LAPACK's own make it a LapackCall.
+
+    Where none is declared they are row-major; if they are free, the target's.
+    """
+    kind, given = CustomCall, [call.values[name] for name in _LAYOUTS]
+    rows = tuple([tuple(map(_row_major, side)) for side in (shapes, call.shapes)])
+    columns = column_major(call.target_name, shapes) if call.api_version == 4 else None
+    free = columns if are_free else rows
+    layouts = [None if each == row else each for each, row in zip(given, rows, strict=True)]
+    if call.target_name in PORTABLE and not any(layouts):
+        kind = LapackCall
+    elif columns and columns == tuple([a or b for a, b in zip(given, free or rows, strict=True)]):
+        kind, layouts = LapackCall, [*columns]
+    return kind(**{**call.values, **dict(zip(_LAYOUTS, layouts, strict=True))})
+
+
+def _row_major(shape: AnyShape) -> tuple[int, ...]:
+    return tuple(range(shape.rank))[::-1] if isinstance(shape, Shape) else ()
