@@ -140,15 +140,15 @@ def of_two(name: str, text: str, function: Any = None) -> Any:
 
 
 def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[Function], Any]:
-    """Makes a function of two arrays of one shape and element type one of any two operands.
+    """Makes a function of arrays of one shape and element type one of any operands.
 
     `adjust` makes of their common type that of the arrays; where `is_real`, it must not be complex.
     """
 
     def made(function: Function) -> Any:
         @wraps(function)
-        def public(x1: Any, x2: Any, /) -> Any:
-            operands, kind, weak = promoted(function.__name__, (x1, x2), adjust)
+        def public(*given: Any) -> Any:
+            operands, kind, weak = promoted(function.__name__, given, adjust)
             if is_real:
                 refuse_complex(function.__name__, kind)
             return marked(function(*operands), weak)
@@ -202,6 +202,11 @@ def by_parts(function: Callable[[Any], Any], x: Any) -> Any:
     if kind_of(x).is_complex:
         return ops.complex(function(ops.real(x)), function(ops.imag(x)))
     return function(x)
+
+
+def either(of_reals: Function, of_complex: Function) -> Function:
+    """The function of an array that one of two is, by the kind of its elements."""
+    return lambda x: (of_complex if kind_of(x).is_complex else of_reals)(x)
 
 
 # Derivatives of their own, for functions where those of the formulas lose digits or are NaN.

@@ -5,7 +5,6 @@ functions whose results are booleans in `logic`.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -17,7 +16,7 @@ from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions, operands
 from minixla.numpy import element_functions as elements
-from minixla.numpy.element_functions import by_parts, in_f32, of_inexact, of_one, of_two
+from minixla.numpy.element_functions import by_parts, either, in_f32, of_inexact, of_one, of_two
 from minixla.numpy.operands import default_float, inexact_operand, keep_weak, kind_of, lifted
 from minixla_ops.elementwise import binary, operators
 from minixla_ops.elementwise.operators import convert
@@ -78,39 +77,6 @@ fmin = _promoted(
 )
 
 
-@one_program()
-@elements.of_promoted(inexact_type, is_real=True)
-def hypot(x1: Any, x2: Any, /) -> Any:
-    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
-    return _hypot(x1, x2)
-
-
-def _root_of_squares(x: Any, y: Any) -> Any:
-    x, y = ops.abs(x), ops.abs(y)
-    large, small = ops.max(x, y), ops.min(x, y)
-    ratio = small / ops.select(large == 0, shorthand.ones_like(large), large)
-    result = ops.select(large == 0, large, large * ops.sqrt(1 + ratio * ratio))
-    is_infinite = (x == math.inf) | (y == math.inf)
-    return ops.select(is_infinite, shorthand.full_like(result, math.inf), result)
-
-
-def _share(x: Any, result: Any) -> Any:
-    """The derivative of the root of squares by x: x / result, its sign where that is infinite."""
-    is_end = (result == 0) | (ops.abs(x) == math.inf)
-    one = shorthand.ones_like(result)
-    return ops.select(is_end, ops.sign(x), x) / ops.select(is_end, one, result)
-
-
-# The scale has corners, where second derivatives of the formula are wrong.
-_hypot = elements.with_derivatives(
-    _root_of_squares, lambda result, x, y: _share(x, result), lambda result, x, y: _share(y, result)
-)
-
-
 @elements.of_promoted(inexact_type)
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, x2 where it is 0, 1 where it is greater."""
@@ -160,12 +126,14 @@ def _scaled(x: Any, factor: float) -> Any:
     return by_parts(lambda part: part * factor, x)
 
 
-def _of_base(base: int, x: Any) -> Any:
-    return in_f32(lambda x: _scaled(ops.log(x), 1 / math.log(base)), x)
+def _logarithm(base: int) -> Any:
+    text, factor = f"The logarithm to base {base}.", 1 / math.log(base)
+    return of_inexact(
+        f"log{base}", text, lambda x: in_f32(lambda wide: _scaled(ops.log(wide), factor), x)
+    )
 
 
-log2 = of_inexact("log2", "The logarithm to base 2.", partial(_of_base, 2))
-log10 = of_inexact("log10", "The logarithm to base 10.", partial(_of_base, 10))
+log2, log10 = _logarithm(2), _logarithm(10)
 
 _complex_exp2 = elements.with_derivatives(
     complex_functions.exp2, lambda result, z: _scaled(result, math.log(2))
@@ -173,30 +141,24 @@ _complex_exp2 = elements.with_derivatives(
 _complex_square = one_program()(
     elements.with_derivatives(complex_functions.square, lambda result, z: z + z)
 )
+_exp2 = either(lambda x: ops.pow(shorthand.full_like(x, 2), x), _complex_exp2)
+exp2 = of_inexact("exp2", "2 to the power of x.", _exp2)
 
 
-exp2 = of_inexact(
-    "exp2",
-    "2 to the power of x.",
-    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
-)
-
-
+@elements.of_promoted(numeric_type)
 def square(x: Any, /) -> Any:
     """The product x * x."""
-    kind = numeric_type(kind_of(x, "square"))
-    number = lifted(convert(x, kind))
-    return keep_weak(_complex_square(number) if kind.is_complex else number * number, x)
+    return _complex_square(x) if kind_of(x).is_complex else x * x
 
 
+@elements.of_promoted(inexact_type, is_real=True)
 def fabs(x: Any, /) -> Any:
     """The absolute value as a float.
 
     Raises:
         ShapeError: x is complex.
     """
-    elements.refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
-    return keep_weak(ops.abs(inexact_operand(x, "fabs")), x)
+    return ops.abs(x)
 
 
 def sign(x: Any, /) -> Any:
