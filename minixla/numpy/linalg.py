@@ -25,8 +25,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     """
     x = inexact_operand(x, "norm")
     if axis is None and ord is None:
-        total = _root_of_squares(mnp.ravel(x), (0,), False)
-        return mnp.broadcast_to(total, (1,) * x.ndim) if keepdims else total
+        return _root_of_squares(x, tuple(range(x.ndim)), keepdims)
     axes = axes_of(None if axis is None else listed(axis), x.ndim, "norm")
     if len(axes) == 1:
         return _vector_norm(x, ord, axes, keepdims)
@@ -53,23 +52,15 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     size = mnp.absolute(x)
     if ord in (math.inf, -math.inf):
         return (mnp.max if ord > 0 else mnp.min)(size, axes, keepdims=keepdims)
-    if ord == 0:
-        return mnp.sum(x != 0, axes, size.dtype, None, keepdims)
-    if ord == 1:
-        return mnp.sum(size, axes, keepdims=keepdims)
+    if ord in (0, 1):
+        return mnp.sum(size if ord else x != 0, axes, size.dtype, None, keepdims)
     if isinstance(ord, str):
         raise _no_norm(ord, "vectors")
-    return _root_of_powers(size, ord, axes, keepdims)
-
-
-def _root_of_powers(size: Any, order: float, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The norm of an order; its derivative where it is 0 is 0."""
-    total = mnp.sum(size**order, axes, keepdims=True)
-    is_zero = total == (0 if order > 0 else math.inf)
-    if order < 1 or order % 1:  # the power is infinite at 0, or a derivative of it is
-        size = mnp.where(is_zero, 1, size)
-        total = mnp.sum(size**order, axes, keepdims=True)
-    result = mnp.where(is_zero, 0, mnp.where(is_zero, 1, total) ** (1 / order))
+    total = mnp.sum(size**ord, axes, keepdims=True)
+    is_zero = total == (0 if ord > 0 else math.inf)  # there the derivative is 0
+    if ord < 1 or ord % 1:  # the power is infinite at 0, or a derivative of it is
+        total = mnp.sum(mnp.where(is_zero, 1, size) ** ord, axes, keepdims=True)
+    result = mnp.where(is_zero, 0, mnp.where(is_zero, 1, total) ** (1 / ord))
     return result if keepdims else mnp.squeeze(result, axes)
 
 
@@ -114,16 +105,13 @@ def matrix_power(a: Any, n: int) -> Any:
     if exponent < 0:
         advice = "Inverses are not supported: give n >= 0."
         raise explain(AttributeValueError, "matrix_power", f"n is {exponent}", advice=advice)
-    result, square = None, mnp.asarray(a)
-    while exponent:
-        if exponent & 1:
-            result = square if result is None else matmul(result, square)
-        exponent >>= 1
-        square = matmul(square, square) if exponent else square
-    if result is None:
+    if not exponent:
         one = mnp.identity(shape.dimensions[-1], shape.element_type)
-        result = mnp.broadcast_to(one, shape.dimensions)
-    return result
+        return mnp.broadcast_to(one, shape.dimensions)
+    if exponent == 1:
+        return mnp.asarray(a)
+    power = matrix_power(matmul(a, a), exponent // 2)
+    return matmul(a, power) if exponent % 2 else power
 
 
 def multi_dot(arrays: Sequence[Any]) -> Any:
@@ -138,7 +126,6 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     first = mnp.expand_dims(first, 0) if ranks[0] == 1 else first
     last = mnp.expand_dims(last, 1) if ranks[1] == 1 else last
     letters = [chr(ord("a") + at) for at in range(len(arrays) + 1)]
-    terms = ",".join([one + other for one, other in pairwise(letters)])
-    path = f"{terms}->{letters[0]}{letters[-1]}"
+    path = f"{','.join(map(''.join, pairwise(letters)))}->{letters[0]}{letters[-1]}"
     product = mnp.einsum(path, first, *middle, last, optimize="optimal")
     return mnp.squeeze(product, [at for at, rank in enumerate(ranks) if rank == 1])

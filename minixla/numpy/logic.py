@@ -26,9 +26,8 @@ less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.
 
 
 def _logical(name: str, text: str, operation: Function) -> Any:
-    def both(x1: Any, x2: Any) -> Any:
-        found, _ = operators.promote(name, as_bool(x1, name), as_bool(x2, name))
-        return operation(*found)
+    def both(*given: Any) -> Any:
+        return operation(*promoted(name, [as_bool(each, name) for each in given])[0])
 
     return of_two(name, text, both)
 
@@ -179,12 +178,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast together and are equal then."""
-    a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
     try:
-        operators.broadcast_shapes([a1.shape, a2.shape], "array_equiv")
+        return mnp.all(equal(*mnp.broadcast_arrays(mnp.asarray(a1), mnp.asarray(a2))))
     except ShapeError:
         return _everywhere(False, Shape("pred"))
-    return mnp.all(equal(a1, a2))
 
 
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:
