@@ -9,19 +9,19 @@ from typing import Any, NoReturn
 import numpy as np
 
 import minixla.numpy as mnp
-from minixla.core.errors import ForeignCallError, ShapeError, explain
+from minixla.core.errors import ForeignCallError, explain
 from minixla.core.source import Source, find_source, running_expression, text_of
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
 from minixla.numpy.indexing import IndexUpdates, getitem
+from minixla.numpy.operands import shape_error
 
 
 def _members(self: Tracer) -> Iterator[Any]:
     """The members along the leading axis."""
     if not self.ndim:
-        problem = "a scalar has no members"
         advice = "Only arrays with dimensions have some; mx.fori_loop counts to a traced number."
-        raise explain(ShapeError, "iteration", problem, [f"the value is {self!r}"], advice)
+        raise shape_error("iteration", "a scalar has no members", advice, f"the value is {self!r}")
     return iter(mnp.unstack(self))
 
 
@@ -44,7 +44,7 @@ def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
     """Raises TypeError: arrays do not change."""
     problem = "an array's elements cannot be assigned to"
     advice = f"Use the updated copy: {_update()}, or .add, .multiply ..."
-    raise explain(ShapeError, "indexing", problem, [f"the array is {self!r}"], advice)
+    raise shape_error("indexing", problem, advice, f"the array is {self!r}")
 
 
 def _update() -> str:

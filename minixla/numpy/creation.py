@@ -9,7 +9,6 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import element_type
-from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, not_a_value
@@ -125,8 +124,8 @@ def _number(bound: Any) -> Any:
     advice = "Its bounds decide about its size: give Python numbers."
     value = operands.concrete(bound, "arange", advice)
     if value.ndim or np.iscomplexobj(value):
-        problem, given = "a bound is not a real number", [f"given {bound!r}"]
-        raise explain(AttributeValueError, "arange", problem, given, "Give real scalars.")
+        problem, advice = "a bound is not a real number", "Give real scalars."
+        raise operands.value_error("arange", problem, advice, bound=bound)
     return value[()]
 
 
@@ -146,13 +145,14 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if stop is None:
         start, stop = 0, start
     if step == 0:
-        raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
+        raise operands.value_error("arange", "step is 0", "Give another step.")
     try:
         size = max(0, math.ceil((stop - start) / step))
     except (OverflowError, ValueError) as error:
         problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
-        given = [f"start = {start}, stop = {stop}, step = {step}"]
-        raise explain(AttributeValueError, "arange", problem, given, advice) from error
+        raise operands.value_error(
+            "arange", problem, advice, start=start, stop=stop, step=step
+        ) from error
     work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
     if kind.kind == "pred":
         return lifted(np.arange(start, stop, step).astype(np.bool_))

@@ -9,10 +9,9 @@ import numpy as np
 from minixla.core import promotion
 from minixla.core.element_types import ElementType, canonical_element_type
 from minixla.core.element_types import element_type as _element_type
-from minixla.core.errors import ShapeError, explain
 from minixla.core.tracing import weak_type_of
 from minixla.numpy import creation
-from minixla.numpy.operands import operand_shape
+from minixla.numpy.operands import operand_shape, shape_error
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
 euler_gamma = float(np.euler_gamma)
@@ -81,7 +80,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         ShapeError: there is none, or no argument is given.
     """
     if not arrays_and_dtypes:
-        raise explain(ShapeError, "result_type", "no argument is given", advice="Give one or more.")
+        raise shape_error("result_type", "no argument is given", "Give one or more.")
     kind, _ = promotion.result_type([_type_of(each) for each in arrays_and_dtypes])
     return kind.dtype
 

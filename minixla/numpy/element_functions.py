@@ -9,9 +9,9 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
-from minixla.core.errors import ShapeError, explain
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
+from minixla.numpy import operands
 from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
@@ -166,7 +166,7 @@ def refuse_complex(
 ) -> None:
     """Raises ShapeError where an element type is complex."""
     if kind.is_complex:
-        raise explain(ShapeError, name, problem, advice=advice)
+        raise operands.shape_error(name, problem, advice)
 
 
 def of_inexact(name: str, text: str, function: Any = None) -> Any:

@@ -11,7 +11,6 @@ import ml_dtypes
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions, operands
@@ -214,7 +213,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         return a
     if not kind.is_inexact:
         problem = f"{kind} cannot be rounded to {places} decimals"
-        raise explain(AttributeValueError, "round", problem, advice="Convert to floats first.")
+        raise operands.value_error("round", problem, "Convert to floats first.")
     if places > math.log10(float(ml_dtypes.finfo(kind.real.dtype).max)):
         return a
     return keep_weak(by_parts(lambda part: _rounded(part, places), a), a)

@@ -16,9 +16,9 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType, element_type
-from minixla.core.errors import AttributeValueError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
+from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.index_parsing import WHOLE, Box, Entry, Parsed, box_of, parse_index, static_key
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
@@ -122,7 +122,7 @@ def checked_mode(mode: Any) -> str | None:
     name = "fill" if name in ("drop", "fill_or_drop") else name
     if name not in (None, "clip", "fill", "promise_in_bounds"):
         advice = "Give clip, fill, drop or promise_in_bounds."
-        raise explain(AttributeValueError, "indexing", f"mode {mode!r} is unknown", advice=advice)
+        raise operands.value_error("indexing", f"mode {mode!r} is unknown", advice)
     return name
 
 

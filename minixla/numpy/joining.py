@@ -10,7 +10,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, IndexingError, ShapeError, explain
+from minixla.core.errors import IndexingError, explain
 from minixla.core.tracing import weak_type_of
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
@@ -23,8 +23,7 @@ def _members(arrays: Any, subject: str) -> list[Any]:
         operand_shape(arrays, subject)
         arrays = unstack(arrays)
     if not arrays:
-        problem, advice = "no array is given", "Give one array or more."
-        raise explain(AttributeValueError, subject, problem, advice=advice)
+        raise operands.value_error(subject, "no array is given", "Give one array or more.")
     return list(arrays)
 
 
@@ -47,7 +46,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         problem = "the arrays have different ranks, or are scalars"
         given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
         advice = "They must have equally many dimensions, at least one; stack makes a new axis."
-        raise explain(ShapeError, "concatenate", problem, given, advice)
+        raise operands.shape_error("concatenate", problem, advice, *given)
     place = axis_of(axis, shapes[0].rank, "concatenate")
     converted = [lifted(each) for each in operands.convert_all("concatenate", members, dtype)]
     result = converted[0] if len(converted) == 1 else ops.concat_in_dim(converted, place)
@@ -69,9 +68,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     members = _members(arrays, "stack")
     shapes = [operand_shape(each, "stack") for each in members]
     if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
+        problem, advice = "the arrays have different shapes", "They must have one shape."
         given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
-        advice = "They must have one shape."
-        raise explain(ShapeError, "stack", "the arrays have different shapes", given, advice)
+        raise operands.shape_error("stack", problem, advice, *given)
     place = axis_of(axis, shapes[0].rank + 1, "stack")
     return concatenate([mnp.expand_dims(each, place) for each in members], place, dtype)
 
@@ -149,7 +148,7 @@ def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> l
     if sections < 1 or (equal and longer):
         problem = f"{size} indices cannot be split into {sections} equal sections"
         advice = "The number of sections must divide the size; array_split allows a remainder."
-        raise explain(AttributeValueError, subject, problem, advice=advice)
+        raise operands.value_error(subject, problem, advice)
     return [i * part + min(i, longer) for i in range(sections + 1)]
 
 
@@ -223,12 +222,12 @@ def repeat(
     advice = "Give total_repeat_length, the size of the result along the axis."
     counts = operands.concrete(repeats, "repeat", advice)
     if counts.shape not in ((), (1,), (size,)):
-        problem = "there is not one count for each index of the axis"
-        given, advice = [f"{counts.size} counts, the axis has size {size}"], "Give one, or as many."
-        raise explain(ShapeError, "repeat", problem, given, advice)
+        problem, advice = "there is not one count for each index", "Give one, or as many."
+        given = f"{counts.size} counts, the axis has size {size}"
+        raise operands.shape_error("repeat", problem, advice, given)
     if counts.dtype.kind not in "biu" or (counts < 0).any():
-        problem, given = "a count is negative or no integer", [f"repeats = {repeats}"]
-        raise explain(AttributeValueError, "repeat", problem, given, "Give integers >= 0.")
+        problem, advice = "a count is negative or no integer", "Give integers >= 0."
+        raise operands.value_error("repeat", problem, advice, repeats=repeats)
     if counts.size != 1:
         return mnp.take(a, np.repeat(np.arange(size, dtype=np.int32), counts), place)
     count = int(counts.item())

@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import minixla.numpy as mnp
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.numpy import operands
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
-from minixla.numpy.operands import Axis, axes_of, inexact_operand, listed, operand_shape, static_int
+from minixla.numpy.operands import Axis, axes_of, inexact_operand, operand_shape
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
@@ -26,7 +26,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     x = inexact_operand(x, "norm")
     if axis is None and ord is None:
         return _root_of_squares(x, tuple(range(x.ndim)), keepdims)
-    axes = axes_of(None if axis is None else listed(axis), x.ndim, "norm")
+    axes = axes_of(None if axis is None else operands.listed(axis), x.ndim, "norm")
     if len(axes) == 1:
         return _vector_norm(x, ord, axes, keepdims)
     if len(axes) != 2:
@@ -34,11 +34,11 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     return _matrix_norm(x, ord, axes, keepdims)
 
 
-def _no_norm(ord: Any, what: str) -> AttributeValueError:
+def _no_norm(ord: Any, what: str) -> Exception:
     problem = f"there is no norm ord={ord!r} of {what} here"
     advice = "Of vectors: None, inf, -inf, 0 or a number; of matrices: None, 'fro', 1, -1, inf "
     advice += "or -inf. Norms by singular values are not supported."
-    return explain(AttributeValueError, "norm", problem, advice=advice)
+    return operands.value_error("norm", problem, advice)
 
 
 def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -100,11 +100,11 @@ def matrix_power(a: Any, n: int) -> Any:
     """Square matrices to the power of an integer n >= 0, by repeated squaring."""
     shape = operand_shape(a, "matrix_power")
     if shape.rank < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
-        raise explain(ShapeError, "matrix_power", f"a is {shape}", advice="Give square matrices.")
-    exponent = static_int(n, "matrix_power", "n")
+        raise operands.shape_error("matrix_power", f"a is {shape}", "Give square matrices.")
+    exponent = operands.static_int(n, "matrix_power", "n")
     if exponent < 0:
         advice = "Inverses are not supported: give n >= 0."
-        raise explain(AttributeValueError, "matrix_power", f"n is {exponent}", advice=advice)
+        raise operands.value_error("matrix_power", f"n is {exponent}", advice)
     if not exponent:
         one = mnp.identity(shape.dimensions[-1], shape.element_type)
         return mnp.broadcast_to(one, shape.dimensions)

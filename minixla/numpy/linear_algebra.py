@@ -7,7 +7,6 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands as parameters
 from minixla.numpy.operands import common_type, kind_of, lifted, listed, marked, operand_shape
@@ -75,7 +74,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         problem = "contracting dimensions differ in size"
         advice = "The last of a must be as large as the last but one, or only one, of b."
     if problem:
-        raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], advice)
+        raise parameters.shape_error("matmul", problem, advice, f"a {left}", f"b {right}")
     rank = max(left.rank, right.rank, 2) - 2
     outer = "".join(map(chr, range(ord("a"), ord("a") + rank)))
     lhs = lifted(a), outer[rank + 2 - left.rank :] + "MK"[-left.rank :]
@@ -111,9 +110,8 @@ def tensordot(
         pairs = [(), (0,)]
     if len(pairs[0]) != len(pairs[1]):
         problem = "axes does not pair axes of a with axes of b"
-        given = [f"axes = {axes}", f"the ranks are {ranks[0]} and {ranks[1]}"]
         advice = "Give a count, or a pair of equally long lists of axes."
-        raise explain(AttributeValueError, "tensordot", problem, given, advice)
+        raise parameters.value_error("tensordot", problem, advice, axes=axes, ranks=ranks)
     numbers = (tuple(pairs), ((), ()))
     return _product("tensordot", a, b, numbers, precision, preferred_element_type)
 
@@ -212,7 +210,7 @@ def _components(x: Any, axis: int) -> list[Any]:
     if size not in (2, 3):
         problem = f"vectors of size {size} have no vector product"
         advice = "They must have two or three components."
-        raise explain(ShapeError, "cross", problem, [f"given {shape}, axis {axis}"], advice)
+        raise parameters.shape_error("cross", problem, advice, f"given {shape}", axis=axis)
     return [*mnp.unstack(x, axis=axis), *([None] if size == 2 else [])]
 
 
@@ -270,17 +268,17 @@ def _opt_einsum() -> Any:
 
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if not operands:
-        given, advice = [f"subscripts {subscripts!r}"[:200]], "Give them behind the subscripts."
-        raise explain(AttributeValueError, "einsum", "there are no operands", given, advice)
+        problem, given = "there are no operands", f"subscripts {subscripts!r}"[:200]
+        raise parameters.value_error("einsum", problem, "Give them behind the subscripts.", given)
     if isinstance(subscripts, str):
         return subscripts, operands
     try:
         text, arrays = _opt_einsum().parser.convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
         problem = "the subscripts are no text, nor operands and lists of axes in turn"
-        given = [f"subscripts of type {type(subscripts).__name__}", str(error)]
+        given = f"subscripts of type {type(subscripts).__name__}"
         advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
-        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
+        raise parameters.value_error("einsum", problem, advice, given, str(error)) from error
     return text, list(arrays)
 
 
@@ -304,14 +302,15 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any
         _, found = _opt_einsum().contract_path(text, *shapes, **how)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         problem = "the subscripts do not fit the operands"
-        operands = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
-        given = [f"subscripts {text!r}", *operands, str(error)]
+        given = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
         advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
-        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
+        raise parameters.value_error(
+            "einsum", problem, advice, f"subscripts {text!r}", *given, str(error)
+        ) from error
     steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])
     if any(len(step[0]) > 2 for step in steps):
-        problem, given = "the path takes three operands or more at once", [f"optimize = {optimize}"]
-        raise explain(AttributeValueError, "einsum", problem, given, "Give a path of pairs.")
+        problem, advice = "the path takes three operands or more at once", "Give a path of pairs."
+        raise parameters.value_error("einsum", problem, advice, optimize=optimize)
     return steps
 
 

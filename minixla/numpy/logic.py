@@ -6,7 +6,7 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.errors import ShapeError
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
@@ -118,7 +118,7 @@ def where(
     if x is None or y is None or size is not None or fill_value is not None:
         problem = "its arguments do not go together"
         advice = "Give the condition, x and y; or the condition, with size if it is traced."
-        raise explain(AttributeValueError, "where", problem, advice=advice)
+        raise operands.value_error("where", problem, advice)
     return _chosen(condition, x, y)
 
 
@@ -143,10 +143,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
-        problem = "there is not one choice for each condition"
-        given = [f"{len(condlist)} conditions, {len(choicelist)} choices"]
-        advice = "Give one choice for each condition, at least one."
-        raise explain(AttributeValueError, "select", problem, given, advice)
+        problem, advice = "there is not one choice for each condition", "Give one or more of both."
+        given = f"{len(condlist)} conditions, {len(choicelist)} choices"
+        raise operands.value_error("select", problem, advice, given)
     *choices, result = operands.convert_all("select", [*choicelist, default])
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         result = where(condition, choice, result)

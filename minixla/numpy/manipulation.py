@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.core.errors import ConcretizationError
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.operands import axes_of, axis_of, keep_weak, lifted, listed, operand_shape
@@ -79,7 +79,7 @@ def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
 
 def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     sizes = [operands.static_int(each, "reshape", "shape") for each in listed(shape)]
-    total, problem, given = math.prod(own), "", f"shape = {tuple(sizes)}"
+    total, problem, given = math.prod(own), "", tuple(sizes)
     if -1 in sizes:
         known = math.prod(size for size in sizes if size != -1)
         if sizes.count(-1) > 1 or known == 0 or total % known:
@@ -90,7 +90,8 @@ def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
         problem = f"{total} elements do not fit this shape"
     if problem:
         advice = "The number of elements must stay; one size may be -1."
-        raise explain(ShapeError, "reshape", problem, [f"the array has shape {own}", given], advice)
+        shown = f"the array has shape {own}"
+        raise operands.shape_error("reshape", problem, advice, shown, shape=given)
     return tuple(sizes)
 
 
@@ -108,8 +109,8 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     rank = operand_shape(a, "transpose").rank
     order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
     if len(order) != rank:
-        problem, given = f"axes names {len(order)} of {rank} axes", [f"axes = {axes}"]
-        raise explain(AttributeValueError, "transpose", problem, given, "Name every axis once.")
+        problem = f"axes names {len(order)} of {rank} axes"
+        raise operands.value_error("transpose", problem, "Name every axis once.", axes=axes)
     return _permuted(a, order)
 
 
@@ -151,9 +152,8 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     sources = axes_of(source, rank, "moveaxis")
     destinations = axes_of(destination, rank, "moveaxis")
     if len(sources) != len(destinations):
-        problem, advice = "the axes differ in length", "Give a destination for each source."
-        given = [f"source = {source}", f"destination = {destination}"]
-        raise explain(AttributeValueError, "moveaxis", problem, given, advice)
+        problem, given = "they differ in length", {"source": source, "destination": destination}
+        raise operands.value_error("moveaxis", problem, "Give one for each source.", **given)
     order = [axis for axis in range(rank) if axis not in sources]
     for target, origin in sorted(zip(destinations, sources, strict=True)):
         order.insert(target, origin)
@@ -190,9 +190,8 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
         places = axes_of(axis, len(own), "squeeze")
     if any(own[at] != 1 for at in places):
         problem = "an axis that is not of size 1 cannot be left out"
-        given = [f"the array has shape {own}", f"axis = {axis}"]
-        advice = "Take one index of it with a[...] or reduce over it."
-        raise explain(ShapeError, "squeeze", problem, given, advice)
+        given, advice = f"the array has shape {own}", "Take one index of it, or reduce over it."
+        raise operands.shape_error("squeeze", problem, advice, given, axis=axis)
     return _reshaped(a, own, tuple([size for at, size in enumerate(own) if at not in places]))
 
 
@@ -206,9 +205,9 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     sizes = operands.static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
         problem = "the array cannot be repeated to this shape"
-        given = [f"the array has shape {own}", f"shape = {sizes}"]
+        given = f"the array has shape {own}"
         advice = "Aligned from the right, sizes must be kept unless they are 1."
-        raise explain(ShapeError, "broadcast_to", problem, given, advice)
+        raise operands.shape_error("broadcast_to", problem, advice, given, shape=sizes)
     return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
 
 
@@ -296,9 +295,8 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     shifts = listed(shift)
     count = max(len(places), len(shifts))
     if len(places) not in (1, count) or len(shifts) not in (1, count):
-        given = [f"{len(shifts)} shifts, {len(places)} axes"]
-        advice = "Give one shift for each axis, or one for all."
-        raise explain(ShapeError, "roll", "there are not as many shifts as axes", given, advice)
+        problem = f"there are {len(shifts)} shifts for {len(places)} axes"
+        raise operands.shape_error("roll", problem, "Give one for each, or one for all.")
     result = lifted(a)
     for at, amount in islice(zip(cycle(places), cycle(shifts)), count):
         operand_shape(amount, "roll")

@@ -8,7 +8,6 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
@@ -75,8 +74,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     rank = operand_shape(a, "diagonal").rank
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
-        problem, given = "axis1 and axis2 are one axis", [f"axis1 = {axis1}", f"axis2 = {axis2}"]
-        raise explain(AttributeValueError, "diagonal", problem, given, "Give two.")
+        problem = "axis1 and axis2 are one axis"
+        raise operands.value_error("diagonal", problem, "Give two.", axis1=axis1, axis2=axis2)
     a = mnp.moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
     offset = operands.static_int(offset, "diagonal", "offset")
@@ -141,7 +140,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     shape = operand_shape(arr, "diag_indices_from")
     if shape.rank < 2 or len(set(shape.dimensions)) != 1:
         advice = "It must have two dimensions or more, all of one size."
-        raise explain(ShapeError, "diag_indices_from", f"the array is {shape}", advice=advice)
+        raise operands.shape_error("diag_indices_from", f"the array is {shape}", advice)
     return diag_indices(shape.dimensions[0], shape.rank)
 
 

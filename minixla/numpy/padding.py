@@ -6,8 +6,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, explain
-from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized
+from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized, value_error
 from minixla_ops.elementwise.operators import convert
 
 Widths = list[tuple[int, int]]
@@ -33,9 +32,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     allowed = _KEYWORDS.get(mode) if isinstance(mode, str) else None
     if mode not in _KEYWORDS or any(name != allowed for name in kwargs):
         problem = f"mode {mode!r} or its keywords are not supported"
-        given = [f"keywords {', '.join(kwargs) or 'none'}"]
-        advice = f"Modes are {', '.join(_KEYWORDS)}."
-        raise explain(AttributeValueError, "pad", problem, given, advice)
+        raise value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
     if mode in ("constant", "empty"):
         return keep_weak(_constant(array, widths, kwargs.get("constant_values", 0)), array)
     for axis, (before, after) in enumerate(widths):
@@ -61,7 +58,7 @@ def _widths(given: Any, rank: int) -> Widths:
     elif (known < 0).any():
         problem, advice = "a width is negative", "Take elements away with slices."
     if problem:
-        raise explain(AttributeValueError, "pad", problem, [f"pad_width = {given}"], advice)
+        raise value_error("pad", problem, advice, pad_width=given)
     return [(before, after) for before, after in np.broadcast_to(known, (rank, 2)).tolist()]
 
 
@@ -84,8 +81,8 @@ def _padded(
 ) -> Any:
     size = array.shape[axis]
     if size == 0:
-        problem, given = f"axis {axis} has no element to repeat", [f"mode = {mode!r}"]
-        raise explain(AttributeValueError, "pad", problem, given, 'Use mode "constant".')
+        problem = f"axis {axis} has no element to repeat"
+        raise value_error("pad", problem, 'Use mode "constant".', mode=mode)
     if mode in ("reflect", "symmetric"):
         # "reflect" does not repeat the edge itself.
         offset = 1 if mode == "reflect" and size > 1 else 0

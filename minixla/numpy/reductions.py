@@ -10,7 +10,6 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
@@ -40,7 +39,7 @@ def _folded(
     if initial is not None:
         first = convert(initial, kind)
         if operand_shape(first, name).rank:
-            raise explain(ShapeError, name, "initial is not a scalar", advice="Give one number.")
+            raise operands.shape_error(name, "initial is not a scalar", "Give one number.")
         first = mnp.broadcast_to(first, operand_shape(result, name).dimensions)
         result = computation(first, result)
     return mnp.expand_dims(result, axes) if keepdims and axes else result
@@ -105,9 +104,8 @@ def _extreme(
     is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
         problem = f"there may be no element to take the {name} of"
-        given = [f"the array has shape {sizes}", f"axis = {axis}"]
-        advice = "Give initial, the result where there is none."
-        raise explain(AttributeValueError, name, problem, given, advice)
+        given, advice = f"the array has shape {sizes}", "Give initial, the result of none."
+        raise operands.value_error(name, problem, advice, given, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
     found = _folded(row, x, axis, keepdims, initial, where)
     if filling is None or initial is not None or not kind_of(a).is_inexact:
@@ -172,8 +170,8 @@ def _index(
     x, sizes, place = operands.along(transforms().stop_gradient(lifted(x)), axis, name)
     dropped = range(shape.rank) if axis is None else (place,)
     if sizes[place] == 0:
-        problem, given = "there is no element", [f"the array has shape {shape.dimensions}"]
-        raise explain(AttributeValueError, name, problem, given, "Check for size 0 first.")
+        given = f"the array has shape {shape.dimensions}"
+        raise operands.value_error(name, "there is no element", "Check for size 0 first.", given)
     best = _folded(row, x, place, True)
     is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
@@ -312,8 +310,7 @@ def _running_from(
     rank = operand_shape(x, name).rank
     if rank == 0 or (axis is None and rank > 1):
         problem = f"axis is not given for an array of {rank} dimensions"
-        advice = "Only for a vector may it be left out."
-        raise explain(AttributeValueError, name, problem, advice=advice)
+        raise operands.value_error(name, problem, "Only for a vector may it be left out.")
     result = _cumulative(row, x, axis, dtype, promote_integers=initial == 0)
     if include_initial:
         _, sizes, place = operands.along(result, axis, name)

@@ -7,7 +7,6 @@ from typing import Any
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
@@ -70,7 +69,7 @@ def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[Element
     if own.is_complex and not kind.is_complex:
         problem = "the dtype for complex numbers is real"
         advice = "Leave dtype out, or give a complex one; the result is real."
-        raise explain(AttributeValueError, name, problem, [f"dtype = {dtype}"], advice)
+        raise operands.value_error(name, problem, advice, dtype=dtype)
     return operands.widened(kind), kind
 
 
@@ -109,10 +108,8 @@ def _spread(
     parts = [ops.real(apart), ops.imag(apart)] if work.is_complex else [apart]
     squares = functools.reduce(operators.add, [part * part for part in parts])
     if correction is not None and ddof:
-        problem = "ddof and correction are both given"
-        given = [f"ddof = {ddof}", f"correction = {correction}"]
-        advice = "They are two names of one number."
-        raise explain(AttributeValueError, name, problem, given, advice)
+        problem, advice = "ddof and correction are both given", "They are names of one number."
+        raise operands.value_error(name, problem, advice, ddof=ddof, correction=correction)
     less = ddof if correction is None else correction
     count = _count(a, axis, keepdims, mask, work.real) - less
     total = mnp.sum(squares, axis, work.real, None, keepdims, None, mask)
@@ -164,10 +161,9 @@ def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
         return weights
     axes = axes_of(axis, len(sizes), "average")
     if axis is None or given != tuple([sizes[each] for each in axes]):
-        problem = "the weights do not fit the array"
-        shapes = [f"a has shape {sizes}", f"weights have shape {given}", f"axis = {axis}"]
+        problem = f"the weights do not fit the array: their shapes are {given} and {sizes}"
         advice = "Weights have the shape of a, or of the axes that are averaged."
-        raise explain(ShapeError, "average", problem, shapes, advice)
+        raise operands.shape_error("average", problem, advice, axis=axis)
     order = sorted(range(len(axes)), key=lambda at: axes[at])
     kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
     return mnp.reshape(mnp.transpose(weights, order), kept)
@@ -292,10 +288,9 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> A
     is_scalar = all(operands.operand_shape(each, "gradient").rank == 0 for each in distances)
     if edge_order != 1 or len(distances) != len(axes) or not is_scalar or min(sizes, default=2) < 2:
         problem = "the arguments do not fit the array"
-        given = [f"axes {axes} of sizes {sizes}", f"{len(varargs)} distances"]
-        given += [f"edge_order {edge_order}"]
+        given = {"axes": axes, "sizes": sizes, "varargs": varargs, "edge_order": edge_order}
         advice = "Axes need two elements or more; give one distance, or one for each axis."
-        raise explain(AttributeValueError, "gradient", problem, given, advice)
+        raise operands.value_error("gradient", problem, advice, **given)
     found = []
     for each, distance in zip(axes, distances, strict=True):
         steps = diff(values, axis=each)
@@ -324,12 +319,12 @@ def interp(
     """
     points = [operands.operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
-        problem = "xp and fp are not vectors of one size"
-        advice = "Give a value for each place."
-        raise explain(ShapeError, "interp", problem, [f"xp {points[0]}", f"fp {points[1]}"], advice)
+        problem, advice = "xp and fp are not vectors of one size", "Give a value for each place."
+        given = [f"{name} {each}" for name, each in zip(("xp", "fp"), points, strict=True)]
+        raise operands.shape_error("interp", problem, advice, *given)
     if period is not None:
         advice = "Take x modulo the period, and repeat a point at each end."
-        raise explain(AttributeValueError, "interp", "period is not supported", advice=advice)
+        raise operands.value_error("interp", "period is not supported", advice)
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
     upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, points[0].size - 1)
     x0, x1, f0, f1 = (

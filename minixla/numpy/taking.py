@@ -9,7 +9,6 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import S64
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
 from minixla.numpy import indexing, operands
@@ -30,7 +29,7 @@ def _integers(indices: Any, subject: str) -> Any:
     kind = operand_shape(indices, subject).element_type
     if not kind.is_integer:
         advice = "Give integers: convert with astype(int)."
-        raise explain(ShapeError, subject, f"indices are of type {kind}", advice=advice)
+        raise operands.shape_error(subject, f"indices are of type {kind}", advice)
     return indices
 
 
@@ -91,10 +90,9 @@ def take_along_axis(
     given = operand_shape(indices, "take_along_axis").dimensions
     rank = len(own)
     if rank != len(given):
-        shown = [f"arr has shape {own}", f"indices have shape {given}"]
-        problem = "arr and indices have different ranks"
+        problem = f"arr of shape {own} and indices of shape {given} have different ranks"
         advice = "Give indices with as many dimensions as arr."
-        raise explain(ShapeError, "take_along_axis", problem, shown, advice)
+        raise operands.shape_error("take_along_axis", problem, advice)
     sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
@@ -143,7 +141,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """
     shape = operand_shape(a, "nonzero")
     if not shape.rank:
-        raise explain(ShapeError, "nonzero", "the array is a scalar", advice="Use atleast_1d(a).")
+        raise operands.shape_error("nonzero", "the array is a scalar", "Use atleast_1d(a).")
     if size is None:
         advice = "Give size, or choose between values with mx.numpy.where(mask, x, y)."
         return operands.host_indices(np.nonzero(concrete(a, "nonzero", advice)))
@@ -206,9 +204,11 @@ def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str)
         return mnp.clip(numbers, 0, size - 1)
     known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
     if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
-        problem = f"{what} is out of range, or the mode is unknown"
-        given = [f"given {numbers!r}", f"mode = {mode!r}"]
-        raise explain(AttributeValueError, subject, problem, given, f"It must be in [0, {size}).")
+        problem, advice = (
+            f"{what} is out of range, or the mode is unknown",
+            f"Give 0 to {size - 1}.",
+        )
+        raise operands.value_error(subject, problem, advice, numbers=numbers, mode=mode)
     return lifted(numbers)
 
 
