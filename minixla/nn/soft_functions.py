@@ -3,12 +3,9 @@
 import math
 from typing import Any
 
-import ml_dtypes
-
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import S32
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
@@ -153,7 +150,7 @@ def dot_product_attention(
     if bias is not None:
         scores = convert(scores + bias, wide)
     # Not -inf: a query that sees nothing gets the mean of all values, not NaN.
-    lowest = -0.7 * float(ml_dtypes.finfo(wide.dtype).max)
+    lowest = -0.7 * float(np.finfo(wide.dtype).max)
     if mask is not None:
         scores = np.where(mask, scores, lowest)
     if is_causal:
@@ -177,10 +174,11 @@ def _check(shapes: list[Shape]) -> None:
         names = ("query", "key", "value")
         problem = "query, key and value do not fit each other"
         given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
-        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
-        advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
-        advice += "key heads divide the heads."
-        raise explain(ShapeError, "dot_product_attention", problem, given, advice)
+        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key heads, "
+        advice += (
+            "size], value [batch..., positions, key heads, value size]; key heads divide them."
+        )
+        raise operands.shape_error("dot_product_attention", problem, advice, *given)
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
@@ -204,11 +202,11 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
     """Whether each integer names each class, along a new axis."""
     shape = operand_shape(x, subject)
     if not shape.element_type.is_integer:
-        advice = "Convert it: x.astype(mx.numpy.int32)."
-        raise explain(ShapeError, subject, "x does not hold integers", [f"x {shape}"], advice)
+        problem, advice = "x does not hold integers", "Convert it: x.astype(mx.numpy.int32)."
+        raise operands.shape_error(subject, problem, advice, f"x {shape}")
     place = axis_of(axis, shape.rank + 1, subject)
     if operands.static_int(count, subject, "num_classes") < 0:
-        raise explain(AttributeValueError, subject, f"num_classes is {count}", advice="Give >= 0.")
+        raise operands.value_error(subject, f"num_classes is {count}", "Give >= 0.")
     kind = shape.element_type
     if kind.bits < 32 and count > 1 << (kind.bits - (kind.kind == "signed")):
         x, kind = convert(x, S32), S32  # which holds all numbers of the classes
@@ -244,7 +242,7 @@ def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
         chosen = labels * log_probabilities
     else:
         problem = "the labels fit the logits neither as classes nor as probabilities"
-        shown = [f"logits {operand_shape(logits, 'cross_entropy')}", f"labels {given}"]
         advice = "Give integers without the class dimension, or probabilities of the logits' shape."
-        raise explain(ShapeError, "cross_entropy", problem, shown, advice)
+        shown = [f"logits {operand_shape(logits)}", f"labels {given}"]
+        raise operands.shape_error("cross_entropy", problem, advice, *shown)
     return -np.sum(chosen, place)

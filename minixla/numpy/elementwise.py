@@ -7,8 +7,6 @@ functions whose results are booleans in `logic`.
 import math
 from typing import Any
 
-import ml_dtypes
-
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type, numeric_type
@@ -214,7 +212,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     if not kind.is_inexact:
         problem = f"{kind} cannot be rounded to {places} decimals"
         raise operands.value_error("round", problem, "Convert to floats first.")
-    if places > math.log10(float(ml_dtypes.finfo(kind.real.dtype).max)):
+    if places > math.log10(float(mnp.finfo(kind.dtype).max)):
         return a
     return keep_weak(by_parts(lambda part: _rounded(part, places), a), a)
 
@@ -301,7 +299,7 @@ def nan_to_num(
     kind, x = kind_of(x, "nan_to_num"), lifted(x)
     if not kind.is_inexact:
         return x
-    limits = ml_dtypes.finfo(kind.real.dtype)
+    limits = mnp.finfo(kind.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
 

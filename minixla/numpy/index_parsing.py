@@ -56,9 +56,8 @@ def _bound(value: Any) -> int | None:
         return operator.index(value)
     except (TypeError, ConcretizationError):
         problem = "a bound of a slice is not an integer that is known when the function is traced"
-        advice = "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box "
-        advice += "of a fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a "
-        advice += "mask."
+        advice = "The result's shape depends on it: use mx.ops.dynamic_slice, a box of a fixed "
+        advice += "size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
         given = [f"given {value!r}"]
         raise explain(ConcretizationError, "indexing", problem, given, advice) from None
 

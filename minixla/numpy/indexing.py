@@ -4,13 +4,10 @@ Integers and slices that are known become Slice, Rev and Reshape; traced scalars
 arrays of indices one Gather, in updates one Scatter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 import minixla.numpy as mnp
@@ -22,7 +19,7 @@ from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.index_parsing import WHOLE, Box, Entry, Parsed, box_of, parse_index, static_key
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
-from minixla_ops.elementwise.operators import broadcast_shapes, broadcast_to, convert
+from minixla_ops.elementwise.operators import broadcast_shapes, convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.vocabulary.shorthand import full_like, splat, zeros
 
@@ -126,11 +123,6 @@ def checked_mode(mode: Any) -> str | None:
     return name
 
 
-#: A component of the index vectors: its indices (a host array or a value), which of the outer
-#: dimensions is their first, and the operand's axis that it is for.
-_Column = tuple[Any, int, int]
-
-
 class Plan(NamedTuple):
     """How the elements that an index names are gathered."""
 
@@ -145,73 +137,67 @@ class Plan(NamedTuple):
 def plan_of(parsed: Parsed) -> Plan:
     """The plan of an index that holds arrays."""
     dtype = index_dtype(parsed.sizes)
-    columns: list[_Column] = []
-    window, collapsed, offset_dims = list(parsed.sizes), [], []
-    outer: list[int] = []  # of the index vectors
-    sizes: list[int] = []
-    result: list[int] = []
+    window, offset_dims = list(parsed.sizes), []
+    outer, sizes, result = [], [], []  # of the index vectors, the gathered array, and with new axes
+    # Components of the vectors, and where their dimensions end among the outer ones.
+    columns: dict[int, tuple[Any, int]] = {}  # by the operand's axis that each is for
+    collapsed: list[int] = []  # axes that the result does not have
+
+    def collapse(values: dict[int, Any], dimensions: Sequence[int]) -> None:
+        for dims in (outer, sizes, result):
+            dims.extend(dimensions)
+        for axis, value in values.items():
+            columns[axis], window[axis] = (value, len(outer)), 1
+        collapsed.extend(values)
+
     # All arrays and scalars, broadcast together; their dimensions come at one place.
     block = [entry for entry in parsed.entries if entry.kind in ("array", "scalar")]
-    pairs = [(wrapped(entry.value, parsed.sizes, entry.axis), entry.axis) for entry in block]
-    common = broadcast_shapes([value.shape for value, _ in pairs], "indexing")
-    together = [
-        ((np.broadcast_to if isinstance(value, np.ndarray) else broadcast_to)(value, common), axis)
-        for value, axis in pairs
-    ]
-
-    def add_columns(added: Sequence[tuple[Any, int]], dimensions: Sequence[int]) -> None:
-        """Indices, of `dimensions`, of axes that the result does not have."""
-        for value, axis in added:
-            columns.append((value, len(outer), axis))
-            collapsed.append(axis)
-            window[axis] = 1
-        for collected in (outer, sizes, result):
-            collected.extend(dimensions)
-
-    if block and not parsed.is_contiguous:
-        add_columns(together, common)
+    values = {entry.axis: wrapped(entry.value, parsed.sizes, entry.axis) for entry in block}
+    common = broadcast_shapes([value.shape for value in values.values()], "indexing")
+    # NumPy puts them in front where others are between them.
+    first = (block if parsed.is_contiguous else parsed.entries)[0] if block else None
     for entry in parsed.entries:
-        if block and entry is block[0] and parsed.is_contiguous:
-            add_columns(together, common)
-        if entry.kind == "new":
+        if entry is first:
+            collapse(values, common)
+        kind, bounds, axis = entry
+        if kind == "new":
             result.append(1)
-        if entry.kind != "slice":
+        if kind != "slice":
             continue
-        axis = entry.axis
-        positions = range(parsed.sizes[axis])[slice(*entry.value)]
+        positions = range(parsed.sizes[axis])[slice(*bounds)]
         count = len(positions)
         if positions.step != 1 and count > 1:
-            add_columns([(np.asarray(positions, dtype), axis)], [count])
+            collapse({axis: np.asarray(positions, dtype)}, [count])
             continue
         if count != parsed.sizes[axis]:
             start = np.asarray(positions[0] if positions else 0, dtype)
-            columns.append((start, len(outer), axis))
-            window[axis] = count
+            columns[axis], window[axis] = (start, len(outer)), count
         offset_dims.append(len(sizes))
         sizes.append(count)
         result.append(count)
-    indices, vector_dim = _joined(columns, outer, dtype)
-    axes = tuple([axis for _, _, axis in columns])
+    indices, vector_dim = _joined(list(columns.values()), outer, dtype)
+    axes = tuple(columns)
     numbers = GatherDimensionNumbers(tuple(offset_dims), tuple(sorted(collapsed)), axes, vector_dim)
     limits = tuple([parsed.sizes[axis] - window[axis] for axis in axes])
     return Plan(indices, numbers, tuple(window), tuple(sizes), tuple(result), limits)
 
 
-def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
-    """The components as one array of index vectors, and the dimension that holds the vectors."""
+def _joined(
+    columns: Sequence[tuple[Any, int]], outer: Sequence[int], dtype: Any
+) -> tuple[Any, int]:
+    """The index vectors, and the dimension that holds their components."""
     if not columns:
         return np.zeros((*outer, 0), dtype), len(outer)
-    if len(columns) == 1 and len(columns[0][0].shape) == len(outer):
+    if len(columns) == 1 and columns[0][0].shape == tuple(outer):
         return columns[0][0], len(outer)
-    sizes = (*outer, 1)
-    spread = []
-    for value, place, _ in columns:
-        rank = len(value.shape)
+    spread, sizes = [], (*outer, 1)
+    for value, end in columns:
         if isinstance(value, np.ndarray):
-            aligned = value.reshape((*value.shape, *[1] * (len(outer) - place - rank + 1)))
+            aligned = value.reshape((*value.shape, *[1] * (len(sizes) - end)))
             spread.append(np.broadcast_to(aligned, sizes))
         else:
-            spread.append(ops.broadcast_in_dim(value, sizes, range(place, place + rank)))
+            places = range(end - len(value.shape), end)
+            spread.append(ops.broadcast_in_dim(value, sizes, places))
     if all(isinstance(each, np.ndarray) for each in spread):
         return np.concatenate(spread, -1), len(outer)
     return ops.concat_in_dim(spread, len(outer)), len(outer)
@@ -243,7 +229,7 @@ def fill_of(kind: ElementType) -> Any:
         return float("nan")
     if kind.kind == "pred":
         return True
-    limits = ml_dtypes.iinfo(kind.dtype)
+    limits = mnp.iinfo(kind.dtype)
     return int(limits.min if kind.kind == "signed" else limits.max)
 
 
@@ -252,23 +238,13 @@ def fill_of(kind: ElementType) -> Any:
 Combine = Callable[[Any, Any], Any]
 
 
-@dataclass(slots=True, eq=False)
-class IndexUpdates:
-    """`array.at`: indexing it gives an IndexUpdate."""
-
-    array: Any
-
-    def __getitem__(self, index: Any) -> IndexUpdate:
-        return IndexUpdate(self.array, index)
-
-
 def _replace(old: Any, new: Any) -> Any:
     return new
 
 
 def _method(name: str, combine: Combine, text: str) -> Callable[..., Any]:
-    def update(self: IndexUpdate, values: Any, **options: Any) -> Any:
-        return _updated(self.array, self.index, values, combine, **options)
+    def update(self: Any, values: Any, **options: Any) -> Any:
+        return self._updated(values, combine, **options)
 
     return named(update, name, text)
 
@@ -310,49 +286,57 @@ class IndexUpdate:
 
     def divide(self, values: Any, **options: Any) -> Any:
         """The array divided by `values` at the index."""
-        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
-        return self.array / ones.multiply(values, **options)
+        return self.array / self._among_ones(values, options)
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array to the power of `values` at the index."""
-        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
-        return mnp.power(self.array, ones.multiply(values, **options))
+        return mnp.power(self.array, self._among_ones(values, options))
+
+    def _among_ones(self, values: Any, options: dict[str, Any]) -> Any:
+        return IndexUpdate(mnp.ones_like(self.array), self.index).multiply(values, **options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
         """The array with `func`, a function of arrays of any shape, applied at the index."""
         zero = np.zeros((), operand_shape(self.array, "at").dtype)
-        return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
+        return self._updated(zero, lambda old, _: func(old), **options)
+
+    def _updated(
+        self,
+        values: Any,
+        combine: Combine,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Any:
+        mode, own = checked_mode(mode), operand_shape(self.array, "at")
+        if not own.size:
+            return lifted(self.array)
+        kind = common_type("at", self.array, values)
+        work, values = lifted(convert(self.array, kind)), convert(values, kind)
+        key = static_key(self.index)
+        box = None if key is None else box_of(own.dimensions, key)
+        if box is not None and box.is_clamped and mode != "clip":
+            result = work
+        elif box is not None and all(stride == 1 for stride in box.strides) and not box.reversed:
+            result = _box_updated(work, box, values, combine)
+        else:
+            parsed = parse_index(self.index, own.dimensions)
+            work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
+            promises = indices_are_sorted, unique_indices
+            result = _scattered(work, plan, values, combine, mode, *promises)
+            result = mnp.reshape(result, own.dimensions)
+        return keep_weak(convert(result, own.element_type), self.array)
 
 
-def _updated(
-    array: Any,
-    index: Any,
-    values: Any,
-    combine: Combine,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Any = None,
-) -> Any:
-    mode = checked_mode(mode)
-    own = operand_shape(array, "at")
-    if not own.size:
-        return lifted(array)
-    kind = common_type("at", array, values)
-    work, values = lifted(convert(array, kind)), convert(values, kind)
-    key = static_key(index)
-    box = None if key is None else box_of(own.dimensions, key)
-    if box is not None and box.is_clamped and mode != "clip":
-        result = work
-    elif box is not None and all(stride == 1 for stride in box.strides) and not box.reversed:
-        result = _box_updated(work, box, values, combine)
-    else:
-        parsed = parse_index(index, own.dimensions)
-        work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
-        promises = indices_are_sorted, unique_indices
-        result = _scattered(work, plan, values, combine, mode, *promises)
-        result = mnp.reshape(result, own.dimensions)
-    return keep_weak(convert(result, own.element_type), array)
+@dataclass(slots=True, eq=False)
+class IndexUpdates:
+    """`array.at`: indexing it gives an IndexUpdate."""
+
+    array: Any
+
+    def __getitem__(self, index: Any) -> IndexUpdate:
+        return IndexUpdate(self.array, index)
 
 
 def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:

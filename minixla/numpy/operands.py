@@ -155,8 +155,6 @@ def checked_mask(where: Any, subject: str) -> Any:
 
 def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> list[Any]:
     """Operands converted to `dtype`, or to their common type; their shapes stay."""
-    for each in operands if dtype is not None else ():
-        operand_shape(each, subject)
     kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
     return [convert(each, kind) for each in operands]
 

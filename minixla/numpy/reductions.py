@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 import minixla.numpy as mnp
@@ -256,7 +255,7 @@ def _factors(x: Any, y: Any) -> Any:
     """The product of x and y; beside 0 one that has overflowed counts as finite."""
     if kind_of(x).is_complex:
         return x * y
-    most = float(ml_dtypes.finfo(kind_of(x).dtype).max)
+    most = float(mnp.finfo(kind_of(x).dtype).max)
     beside_y = ops.select(y == 0, mnp.clip(x, -most, most), x)
     return beside_y * ops.select(x == 0, mnp.clip(y, -most, most), y)
 

@@ -1,6 +1,5 @@
 """Means and variances; differences, integrals and interpolation along an axis; polynomials."""
 
-import functools
 import math
 from typing import Any
 
@@ -8,7 +7,6 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
 from minixla.core.promotion import inexact_type
-from minixla.core.shapes import Shape
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, root
 from minixla.numpy.indexing import getitem
@@ -105,8 +103,9 @@ def _spread(
     if mean is None:
         mean = mnp.mean(x, axis, work, None, True, mask)
     apart = operators.subtract(x, convert(mean, work))
-    parts = [ops.real(apart), ops.imag(apart)] if work.is_complex else [apart]
-    squares = functools.reduce(operators.add, [part * part for part in parts])
+    squares = mnp.square(mnp.real(apart))
+    if work.is_complex:
+        squares = squares + mnp.square(mnp.imag(apart))
     if correction is not None and ddof:
         problem, advice = "ddof and correction are both given", "They are names of one number."
         raise operands.value_error(name, problem, advice, ddof=ddof, correction=correction)
@@ -143,7 +142,7 @@ def average(
     if weights is None:
         result = mean(inexact_operand(a, "average"), axis, None, None, keepdims)
         kind = kind_of(result)
-        total = lifted(shorthand.splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
+        total = mnp.full((), _count(a, axis, keepdims, None, kind), kind)
     else:
         both = convert_all("average", [a, weights])
         a, weights = (inexact_operand(x, "average") for x in both)

@@ -147,12 +147,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         return operands.host_indices(np.nonzero(concrete(a, "nonzero", advice)))
     count = operands.static_size(size, "nonzero", "size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
-    return _first_nonzero(operands.as_bool(a, "nonzero"), count, fills)
-
-
-def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ...]:
-    """The indices of the first `count` true elements, then `fills`."""
-    sizes, flat, kind = mask.shape, mnp.ravel(mask), default_int()
+    sizes, flat, kind = shape.dimensions, mnp.ravel(operands.as_bool(a, "nonzero")), default_int()
     # What is not wanted goes to a place that is out of bounds.
     place = mnp.where(flat, mnp.cumsum(flat, dtype=kind) - 1, count)
     empty = lifted(np.full(count, -1, kind.dtype))
@@ -226,12 +221,11 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         AttributeValueError: a number is out of range, or the mode is unknown.
     """
     refuse_out("choose", out)
-    count = len(choices)
-    numbers = _brought_inside("choose", a, count, mode, "a number")
-    result = choices[count - 1]
-    for at in reversed(range(count - 1)):
+    numbers = _brought_inside("choose", a, len(choices), mode, "a number")
+    result = choices[len(choices) - 1]
+    for at in reversed(range(len(choices))):
         result = mnp.where(numbers == at, choices[at], result)
-    return result if count > 1 else mnp.where(numbers == 0, result, result)
+    return result
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
@@ -262,10 +256,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     for size in reversed(sizes):
         host_array(size, Shape(default_int()), "unravel_index", "a size")
         rest, index = mnp.divmod(rest, size)
-        found.insert(0, index)
+        found.append(index)
     beyond, before = rest > 0, rest < -1
-    inside = zip(sizes, [mnp.where(before, 0, index) for index in found], strict=True)
-    return tuple([mnp.where(beyond, size - 1, index) for size, index in inside])
+    pairs = zip(sizes, reversed(found), strict=True)
+    return tuple([mnp.where(beyond, size - 1, mnp.where(before, 0, at)) for size, at in pairs])
 
 
 def ravel_multi_index(
