@@ -258,7 +258,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         AttributeValueError: `indexing` is something else.
         ShapeError: an array has more than one dimension.
     """
-    operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
+    operands.refuse_others(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [mnp.reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
     for each in vectors:
         operands.shape_of_rank(each, (1,), "meshgrid", "Give vectors.", _NO_VECTOR)

@@ -88,14 +88,14 @@ def signbit(x: Any, /) -> Any:
     return ops.lt(x, shorthand.full_like(x, 0))
 
 
-def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part of x is not zero."""
-    return not_equal(mnp.imag(x), 0)
+def _test_of_imag(name: str, test: Function, text: str) -> Any:
+    return named(
+        lambda x: test(mnp.imag(x), 0), name, f"Whether the imaginary part of x is {text}."
+    )
 
 
-def isreal(x: Any) -> Any:
-    """Whether the imaginary part of x is zero."""
-    return logical_not(iscomplex(x))
+iscomplex = _test_of_imag("iscomplex", not_equal, "not zero")
+isreal = _test_of_imag("isreal", equal, "zero")
 
 
 def where(

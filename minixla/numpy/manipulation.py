@@ -69,7 +69,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     sizes = _target_sizes(own, shape)
     if order == "F":
         return transpose(reshape(transpose(a), sizes[::-1]))
-    operands.one_of("C" if order == "A" else order, ("C", "F"), "reshape", "order")
+    operands.refuse_others("C" if order == "A" else order, ("C", "F"), "reshape", "order")
     return _reshaped(a, own, sizes)
 
 
@@ -256,14 +256,8 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     return keep_weak(ops.rev(lifted(m), axes) if axes else lifted(m), m)
 
 
-def fliplr(m: Any) -> Any:
-    """`m` reversed along axis 1."""
-    return flip(m, 1)
-
-
-def flipud(m: Any) -> Any:
-    """`m` reversed along axis 0."""
-    return flip(m, 0)
+fliplr = named(lambda m: flip(m, 1), "fliplr", "`m` reversed along axis 1.")
+flipud = named(lambda m: flip(m, 0), "flipud", "`m` reversed along axis 0.")
 
 
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:

@@ -162,8 +162,7 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
 def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
     """An array made of nested lists, of NumPy's where all their members are known."""
     # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
-    leaves: list[Any] = []
-    waiting = [members]
+    leaves, waiting = [], list(members)
     while waiting:
         each = waiting.pop()
         found = waiting if isinstance(each, (list, tuple)) else leaves
@@ -176,9 +175,7 @@ def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
 
 def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
     """A number, or nested lists of the numbers `leaves`, as an array of NumPy's."""
-    if kind is None and leaves:
-        kind = common_type("array", *leaves)
-    kind = kind or default_float()
+    kind = kind or (common_type("array", *leaves) if leaves else default_float())
     try:
         return np.asarray(members, dtype=kind.dtype)
     except OverflowError:
@@ -251,12 +248,11 @@ def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
         raise value_error(subject, f"arrays do not change in place{also}", advice)
 
 
-def one_of(value: Any, allowed: Collection[Any], subject: str, name: str) -> Any:
-    """`value`, which must be one of some."""
-    if value in allowed:
-        return value
-    known = " or ".join([f'"{each}"' for each in allowed if each is not None])
-    raise value_error(subject, f"{name} {value!r} is unknown", f"Give {known}.")
+def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str) -> None:
+    """Raises an error where `value` is not one of those allowed."""
+    if value not in allowed:
+        known = " or ".join([f'"{each}"' for each in allowed])
+        raise value_error(subject, f"{name} {value!r} is unknown", f"Give {known}.")
 
 
 def shape_of_rank(
@@ -310,11 +306,11 @@ def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
     try:
         return np.asarray(value)
     except TypeError as error:
-        if isinstance(value, Tracer) or hasattr(value, "aval"):
-            problem = "its result's shape depends on values that are not known when it is traced"
-            given = [f"given {operand_shape(value, subject)}"]
-            raise errors.explain(ConcretizationError, subject, problem, given, advice) from error
-        raise
+        if not isinstance(value, Tracer) and not hasattr(value, "aval"):
+            raise
+        problem = "its result's shape depends on values that are not known when it is traced"
+        given = [f"given {operand_shape(value, subject)}"]
+        raise errors.explain(ConcretizationError, subject, problem, given, advice) from error
 
 
 def refuse_out(subject: str, out: Any) -> None:

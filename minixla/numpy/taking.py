@@ -296,7 +296,7 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     Raises:
         AttributeValueError: `side` is something else.
     """
-    operands.one_of(side, ("left", "right"), "searchsorted", "side")
+    operands.refuse_others(side, ("left", "right"), "searchsorted", "side")
     (elements, values), _, _ = operands.promoted("searchsorted", (a, mnp.expand_dims(v, -1)))
     is_before = elements < values if side == "left" else elements <= values
     return mnp.sum(is_before, -1, np.int32)
