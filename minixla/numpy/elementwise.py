@@ -158,22 +158,17 @@ def fabs(x: Any, /) -> Any:
     return ops.abs(x)
 
 
+@elements.of_promoted(None)
 def sign(x: Any, /) -> Any:
     """-1, 0 or 1 by the sign of x; NaN is its own, complex numbers give x / abs(x)."""
-    if kind_of(x, "sign").kind == "unsigned":
-        return minimum(x, 1)
-    return keep_weak(ops.sign(lifted(x)), x)
+    return minimum(x, 1) if kind_of(x).kind == "unsigned" else ops.sign(x)
 
 
 def _rounding(name: str, text: str, function: Any = None) -> Any:
     """A function that leaves integers and booleans as they are."""
     function = function or getattr(ops, name)
-
-    def public(x: Any, /) -> Any:
-        is_inexact, x = kind_of(x, name).is_inexact, lifted(x)
-        return keep_weak(function(x), x) if is_inexact else x
-
-    return elements.named(public, name, text)
+    public = elements.named(lambda x, /: function(x) if kind_of(x).is_inexact else x, name, text)
+    return elements.of_promoted(None)(public)
 
 
 floor = _rounding("floor", "The nearest integer that is not greater.")
@@ -242,10 +237,10 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     return keep_weak(fraction, x), keep_weak(trunc(number), x)
 
 
+@elements.of_promoted(None)
 def real(val: Any, /) -> Any:
     """The real part."""
-    is_complex, number = kind_of(val, "real").is_complex, lifted(val)
-    return keep_weak(ops.real(number) if is_complex else number, val)
+    return ops.real(val) if kind_of(val).is_complex else val
 
 
 def imag(val: Any, /) -> Any:

@@ -1,5 +1,6 @@
 """pad: an array with elements put around it, by the modes of numpy.pad."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,6 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized, value_error
 from minixla_ops.elementwise.operators import convert
-
-Widths = list[tuple[int, int]]
 
 
 def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
@@ -33,8 +32,13 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     if mode not in _KEYWORDS or any(name != allowed for name in kwargs):
         problem = f"mode {mode!r} or its keywords are not supported"
         raise value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
-    if mode in ("constant", "empty"):
-        return keep_weak(_constant(array, widths, kwargs.get("constant_values", 0)), array)
+    values, kind = kwargs.get("constant_values", 0), kind_of(array)
+    if mode in ("constant", "empty") and np.ndim(values) == 0:
+        config = [(*pair, 0) for pair in widths]
+        result = ops.pad(array, lifted(convert(values, kind)), config) if config else array
+        return keep_weak(result, array)
+    if mode == "constant":
+        kwargs = {"ends": mnp.broadcast_to(mnp.asarray(values, kind), (array.ndim, 2))}
     for axis, (before, after) in enumerate(widths):
         if before or after:
             result = _padded(result, axis, before, after, mode, kwargs)
@@ -46,7 +50,7 @@ _KEYWORDS |= dict.fromkeys(("reflect", "symmetric"), "reflect_type")
 _KEYWORDS |= dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean"))
 
 
-def _widths(given: Any, rank: int) -> Widths:
+def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
     """A pair for each axis: numpy broadcasts scalars, one pair, and one number each."""
     known = concrete(np.asarray(given), "pad", "Give widths that are known when traced.")
     problem = advice = ""
@@ -62,25 +66,11 @@ def _widths(given: Any, rank: int) -> Widths:
     return [(before, after) for before, after in np.broadcast_to(known, (rank, 2)).tolist()]
 
 
-def _constant(array: Any, widths: Widths, values: Any) -> Any:
-    kind, rank = kind_of(array), len(widths)
-    if np.ndim(values) == 0:
-        value = lifted(convert(values, kind))
-        return ops.pad(array, value, [(*pair, 0) for pair in widths]) if rank else array
-    numbers = mnp.broadcast_to(mnp.asarray(values, kind), (rank, 2))
-    for axis, (before, after) in enumerate(widths):
-        for side, (low, high) in enumerate([(before, 0), (0, after)]):
-            if low or high:
-                config = [(low, high, 0) if at == axis else (0, 0, 0) for at in range(rank)]
-                array = ops.pad(array, numbers[axis, side], config)
-    return array
-
-
 def _padded(
     array: Any, axis: int, before: int, after: int, mode: str, keywords: dict[str, Any]
 ) -> Any:
     size = array.shape[axis]
-    if size == 0:
+    if size == 0 and mode != "constant":
         problem = f"axis {axis} has no element to repeat"
         raise value_error("pad", problem, 'Use mode "constant".', mode=mode)
     if mode in ("reflect", "symmetric"):
@@ -94,7 +84,7 @@ def _padded(
         back = ops.slice_in_dim(array, 0, after % size, axis)
         parts = [front, *[array] * (before // size + 1 + after // size), back]
     else:
-        first, last = _ends(array, axis, mode)
+        first, last = _ends(array, axis, mode, keywords.get("ends"))
         parts = [_repeated(first, axis, before), array, _repeated(last, axis, after)]
     parts = [part for part in parts if part.shape[axis]]
     return parts[0] if len(parts) == 1 else ops.concat_in_dim(parts, axis)
@@ -104,8 +94,11 @@ def _repeated(part: Any, axis: int, count: int) -> Any:
     return ops.broadcast_in_dim(part, resized(part.shape, axis, count), range(part.ndim))
 
 
-def _ends(array: Any, axis: int, mode: str) -> tuple[Any, Any]:
-    """What is repeated before and after an array."""
+def _ends(array: Any, axis: int, mode: str, numbers: Any) -> Sequence[Any]:
+    """What is repeated before and after an array; one of two `numbers` for each axis."""
+    if mode == "constant":
+        sizes = resized(array.shape, axis, 1)
+        return [mnp.broadcast_to(numbers[axis, side], sizes) for side in (0, 1)]
     if mode == "edge":
         size = array.shape[axis]
         return ops.slice_in_dim(array, 0, 1, axis), ops.slice_in_dim(array, size - 1, size, axis)
