@@ -107,10 +107,15 @@ def _extreme(
         raise operands.value_error(name, problem, advice, given, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
     found = _folded(row, x, axis, keepdims, initial, where)
-    if filling is None or initial is not None or not kind_of(a).is_inexact:
+    return found if initial is not None else _or_missing(row, found, math.nan, a, axis, keepdims)
+
+
+def _or_missing(row: Row, found: Any, missing: float, a: Any, axis: Axis, keepdims: Any) -> Any:
+    """What was found, but `missing` where all of `a` is NaN, which does not count."""
+    if row.filling is None or not kind_of(a).is_inexact:
         return found
-    is_missing = all(mnp.isnan(a), axis, None, keepdims)
-    return mnp.where(is_missing, shorthand.full_like(found, math.nan), found)
+    is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
+    return mnp.where(is_missing, shorthand.full_like(found, missing), found)
 
 
 max = amax = _extreme("max", "The greatest element over axes, or NaN.", "max")
@@ -179,10 +184,7 @@ def _index(
     found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
     found = ops.reduce(found, operands.neutral("min", operands.default_int()), ops.min, [place])
     found = mnp.expand_dims(found, dropped) if keepdims else found
-    if filling is None or not shape.element_type.is_inexact:
-        return found
-    is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
-    return mnp.where(is_missing, shorthand.full_like(found, -1), found)
+    return _or_missing(row, found, -1, a, axis, keepdims)
 
 
 argmax = _index("argmax", "The first index of the greatest element, or of NaN.", "max")
@@ -212,12 +214,12 @@ def _cumulative(
     own = kind_of(a, name)
     a, sizes, place = operands.along(mnp.atleast_1d(a), axis, name)
     default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
-    kind = work = operands.requested_type(dtype, name, default)
+    kind = operands.requested_type(dtype, name, default)
     if kind.kind == "pred":
-        a, work = as_bool(a, name), operands.sum_type(kind)
-    a = lifted(convert(a, work))
-    result = a if 0 in sizes else run(a, place)
-    return lifted(as_bool(result, name) if kind.kind == "pred" else convert(result, kind))
+        counted = _cumulative(row, as_bool(a, name), place, None)
+        return as_bool(counted, name)
+    a = lifted(convert(a, kind))
+    return a if 0 in sizes else run(a, place)
 
 
 _sum = partial(_window, monoid="add")
