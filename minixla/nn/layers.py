@@ -132,9 +132,8 @@ def _pool(
     if leading < 0:
         problem = f"a window of {len(window)} dimensions does not fit"
         advice = "The window covers the spatial dimensions, which stand before the features."
-        raise operands.shape_error(
-            subject, problem, advice, f"window_shape {window}", f"inputs {shape}"
-        )
+        given = f"window_shape {window}", f"inputs {shape}"
+        raise operands.shape_error(subject, problem, advice, *given)
     steps = (1,) * len(window) if strides is None else tuple(strides)
     window, steps = ((*(1,) * leading, *each, 1) for each in (window, steps))
     if not isinstance(padding, str):

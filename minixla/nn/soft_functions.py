@@ -176,7 +176,7 @@ def _check(shapes: list[Shape]) -> None:
         given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
         advice = "Give query [batch..., length, heads, size], key [batch..., positions, key heads, "
         advice += (
-            "size], value [batch..., positions, key heads, value size]; key heads divide them."
+            "size], value [batch..., positions, key heads, value size]; key heads divide heads."
         )
         raise operands.shape_error("dot_product_attention", problem, advice, *given)
 

@@ -62,16 +62,15 @@ float_power = _promoted("float_power", "x1 to the power of x2, as floats.", ops.
 arctan2 = atan2 = _promoted(
     "arctan2", "The angle of the point (x2, x1), in (-pi, pi].", ops.atan2, inexact_type
 )
-fmax = _promoted(
-    "fmax",
-    "The greater; of a NaN and a number, the number.",
-    lambda x1, x2: ops.select((x1 > x2) | (x2 != x2), x1, x2),
-)
-fmin = _promoted(
-    "fmin",
-    "The smaller; of a NaN and a number, the number.",
-    lambda x1, x2: ops.select((x1 < x2) | (x2 != x2), x1, x2),
-)
+
+
+def _of_numbers(name: str, which: str, wins: Any) -> Any:
+    text = f"The {which}; of a NaN and a number, the number."
+    return _promoted(name, text, lambda x1, x2: ops.select(wins(x1, x2) | (x2 != x2), x1, x2))
+
+
+fmax = _of_numbers("fmax", "greater", operators.greater)
+fmin = _of_numbers("fmin", "smaller", operators.less)
 
 
 @elements.of_promoted(inexact_type)
@@ -111,12 +110,10 @@ cosh = of_inexact("cosh", "The hyperbolic cosine.")
 sqrt = of_inexact("sqrt", "The square root; NaN of negative numbers.")
 cbrt = of_inexact("cbrt", "The cube root.")
 reciprocal = of_inexact("reciprocal", "1 / x.", lambda x: 1 / x)
-deg2rad = radians = of_inexact(
-    "deg2rad", "An angle given in degrees, in radians.", lambda x: x * (math.pi / 180)
-)
-rad2deg = degrees = of_inexact(
-    "rad2deg", "An angle given in radians, in degrees.", lambda x: x * (180 / math.pi)
-)
+_ANGLE = "An angle given in {}, in {}."
+deg2rad = of_inexact("deg2rad", _ANGLE.format("degrees", "radians"), lambda x: x * (math.pi / 180))
+rad2deg = of_inexact("rad2deg", _ANGLE.format("radians", "degrees"), lambda x: x * (180 / math.pi))
+radians, degrees = deg2rad, rad2deg
 
 
 def _scaled(x: Any, factor: float) -> Any:
@@ -124,10 +121,11 @@ def _scaled(x: Any, factor: float) -> Any:
 
 
 def _logarithm(base: int) -> Any:
-    text, factor = f"The logarithm to base {base}.", 1 / math.log(base)
-    return of_inexact(
-        f"log{base}", text, lambda x: in_f32(lambda wide: _scaled(ops.log(wide), factor), x)
-    )
+    def logarithm(x: Any) -> Any:
+        return _scaled(ops.log(x), 1 / math.log(base))
+
+    text = f"The logarithm to base {base}."
+    return of_inexact(f"log{base}", text, lambda x: in_f32(logarithm, x))
 
 
 log2, log10 = _logarithm(2), _logarithm(10)

@@ -199,11 +199,8 @@ def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str)
         return mnp.clip(numbers, 0, size - 1)
     known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
     if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
-        problem, advice = (
-            f"{what} is out of range, or the mode is unknown",
-            f"Give 0 to {size - 1}.",
-        )
-        raise operands.value_error(subject, problem, advice, numbers=numbers, mode=mode)
+        problem, given = f"{what} is out of range, or the mode is unknown", f"given {numbers!r}"
+        raise operands.value_error(subject, problem, f"Give 0 to {size - 1}.", given, mode=mode)
     return lifted(numbers)
 
 
