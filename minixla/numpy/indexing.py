@@ -182,9 +182,7 @@ def plan_of(parsed: Parsed) -> Plan:
     return Plan(indices, numbers, tuple(window), tuple(sizes), tuple(result), limits)
 
 
-def _joined(
-    columns: Sequence[tuple[Any, int]], outer: Sequence[int], dtype: Any
-) -> tuple[Any, int]:
+def _joined(columns: Sequence[Any], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
     """The index vectors, and the dimension that holds their components."""
     if not columns:
         return np.zeros((*outer, 0), dtype), len(outer)

@@ -357,9 +357,7 @@ def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str
 Named = tuple[Any, str]
 
 
-def _pair(
-    subject: str, lhs: Named, rhs: Named, output: str, summed: Collection[str], *how: Any
-) -> Any:
+def _pair(subject: str, lhs: Named, rhs: Named, output: str, summed: Any, *how: Any) -> Any:
     """The product of two arrays; `how` is the precision and the preferred type.
 
     An axis that only one operand has, or has in full, is a free one of DotGeneral: nothing is

@@ -12,9 +12,8 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Function, named, of_two, refuse_complex
-from minixla.numpy.operands import as_bool, lifted, listed, marked, operand_shape, promoted
+from minixla.numpy.operands import as_bool, convert, lifted, listed, marked, operand_shape, promoted
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
 equal = of_two("equal", "Whether x1 == x2.")

@@ -66,9 +66,7 @@ def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
     return [(before, after) for before, after in np.broadcast_to(known, (rank, 2)).tolist()]
 
 
-def _padded(
-    array: Any, axis: int, before: int, after: int, mode: str, keywords: dict[str, Any]
-) -> Any:
+def _padded(array: Any, axis: int, before: int, after: int, mode: str, keywords: Any) -> Any:
     size = array.shape[axis]
     if size == 0 and mode != "constant":
         problem = f"axis {axis} has no element to repeat"

@@ -206,14 +206,12 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
     return ops.reduce_window([x], [start], _COMPUTATIONS[monoid], window, [1] * shape.rank, padding)
 
 
-def _cumulative(
-    row: Row, a: Any, axis: int | None, dtype: Any, promote_integers: bool = False
-) -> Any:
+def _cumulative(row: Row, a: Any, axis: int | None, dtype: Any, widens: bool = False) -> Any:
     """Running results; `row.fold` makes them of an array and its axis."""
     name, run, _ = row
     own = kind_of(a, name)
     a, sizes, place = operands.along(mnp.atleast_1d(a), axis, name)
-    default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
+    default = operands.sum_type(own) if widens or own.kind == "pred" else own
     kind = operands.requested_type(dtype, name, default)
     if kind.kind == "pred":
         counted = _cumulative(row, as_bool(a, name), place, None)
@@ -312,7 +310,7 @@ def _running_from(
     if rank == 0 or (axis is None and rank > 1):
         problem = f"axis is not given for an array of {rank} dimensions"
         raise operands.value_error(name, problem, "Only for a vector may it be left out.")
-    result = _cumulative(row, x, axis, dtype, promote_integers=initial == 0)
+    result = _cumulative(row, x, axis, dtype, initial == 0)
     if include_initial:
         _, sizes, place = operands.along(result, axis, name)
         first = mnp.full(operands.resized(sizes, place, 1), initial, result.dtype)
