@@ -146,26 +146,21 @@ def average(
     else:
         both = convert_all("average", [a, weights])
         a, weights = (inexact_operand(x, "average") for x in both)
-        weights = _aligned_weights(a, weights, axis)
+        if a.shape != weights.shape:
+            axes = axes_of(axis, a.ndim, "average")
+            if axis is None or weights.shape != tuple([a.shape[each] for each in axes]):
+                problem = "the weights do not fit the array"
+                advice = "Weights have the shape of a, or of the axes that are averaged."
+                given = {"axis": axis, "shape": a.shape, "weights_shape": weights.shape}
+                raise operands.shape_error("average", problem, advice, **given)
+            order = sorted(range(len(axes)), key=axes.__getitem__)
+            others = [at for at in range(a.ndim) if at not in axes]
+            weights = mnp.expand_dims(mnp.transpose(weights, order), others)
         total = mnp.sum(weights, axis, None, None, keepdims)
         result = mnp.sum(a * weights, axis, None, None, keepdims) / total
     if not returned:
         return result
     return result, mnp.broadcast_to(total, operands.operand_shape(result, "average").dimensions)
-
-
-def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
-    sizes, given = a.shape, weights.shape
-    if sizes == given:
-        return weights
-    axes = axes_of(axis, len(sizes), "average")
-    if axis is None or given != tuple([sizes[each] for each in axes]):
-        problem = f"the weights do not fit the array: their shapes are {given} and {sizes}"
-        advice = "Weights have the shape of a, or of the axes that are averaged."
-        raise operands.shape_error("average", problem, advice, axis=axis)
-    order = sorted(range(len(axes)), key=lambda at: axes[at])
-    kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
-    return mnp.reshape(mnp.transpose(weights, order), kept)
 
 
 def cov(
@@ -189,9 +184,9 @@ def cov(
     for each in given:
         shape = operands.shape_of_rank(each, range(3), "cov", "Give two dimensions or fewer.")
         is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
-        x = mnp.atleast_2d(convert(each, kind))
+        x = convert(each, kind)
         rows.append(mnp.transpose(x) if is_turned else x)
-    data = mnp.concatenate(rows, 0)
+    data = mnp.vstack(rows)
     correction = (0 if bias else 1) if ddof is None else ddof
     centered = data - mean(data, 1, None, None, True)
     product = mnp.matmul(centered, mnp.conjugate(mnp.transpose(centered)))
@@ -204,7 +199,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     if covariance.ndim == 0:
         return covariance / covariance
     deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
-    return covariance / mnp.expand_dims(deviations, 1) / mnp.expand_dims(deviations, 0)
+    return covariance / mnp.expand_dims(deviations, 1) / deviations
 
 
 def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
@@ -244,8 +239,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in row-major order, between two given ends of their type."""
     middle = diff(mnp.ravel(ary))
     given = [mnp.ravel(part) for part in (to_begin, middle, to_end) if part is not None]
-    parts = [convert(part, kind_of(middle)) for part in given]
-    return mnp.concatenate(parts) if len(parts) > 1 else middle
+    return mnp.concatenate(given, dtype=middle.dtype) if len(given) > 1 else middle
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -326,9 +320,8 @@ def interp(
         raise operands.value_error("interp", "period is not supported", advice)
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
     upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, points[0].size - 1)
-    x0, x1, f0, f1 = (
-        mnp.take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
-    )
+    x0, f0 = (mnp.take(each, upper - 1, 0, mode="clip") for each in (xp, fp))
+    x1, f1 = (mnp.take(each, upper, 0, mode="clip") for each in (xp, fp))
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)
