@@ -42,17 +42,11 @@ PARAMETERS = {
 
 
 class Row(NamedTuple):
-    """What a function of a family has of its own.
+    """What a function of a family has of its own."""
 
-    Attributes:
-        name: its public name.
-        fold: the monoid, or the function, that its result is made by.
-        filling: what stands in place of NaN; None where NaN counts.
-    """
-
-    name: str
-    fold: Any = None
-    filling: float | None = None
+    name: str  # its public one
+    fold: Any = None  # the monoid, or the function, that its result is made by
+    filling: float | None = None  # what stands in place of NaN; None where NaN counts
 
 
 def family(

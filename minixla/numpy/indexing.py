@@ -21,7 +21,7 @@ from minixla.numpy.index_parsing import WHOLE, Box, Entry, Parsed, box_of, parse
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import broadcast_shapes, convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minixla_ops.vocabulary.shorthand import full_like, splat, zeros
+from minixla_ops.vocabulary.shorthand import full_like, zeros
 
 
 def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) -> Any:
@@ -206,7 +206,7 @@ def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
     indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
     inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
     if vector_dim != len(indices.shape):
-        inside = ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
+        inside = mnp.all(inside, vector_dim)
     outer = [at for at in range(len(plan.sizes)) if at not in plan.numbers.offset_dims]
     mask = ops.broadcast_in_dim(inside, plan.sizes, outer)
     value = fill_of(kind_of(found)) if fill_value is None else fill_value

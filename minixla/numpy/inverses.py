@@ -146,10 +146,7 @@ sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc,
 
 
 def _with_shares(share: Function) -> Callable[[Function], Any]:
-    """Makes a symmetric function of two floats one of any two reals.
-
-    `share` is the derivative by an operand: of that and the result.
-    """
+    """Makes a function of two floats one of reals; `share(x, result)` is its derivative by each."""
 
     def made(function: Any) -> Any:
         own = with_derivatives(

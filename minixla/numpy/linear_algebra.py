@@ -293,10 +293,7 @@ def _path(optimize: Any, count: int) -> Any:
 
 @lru_cache(maxsize=1024)
 def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any:
-    """The steps in which a product is computed.
-
-    Each is of one operand or two: which, which letters it sums over, and its own subscripts.
-    """
+    """The steps of a product: of which operands, which letters are summed, their subscripts."""
     how: Any = {"shapes": True, "optimize": optimize, "einsum_call": True}
     try:
         _, found = _opt_einsum().contract_path(text, *shapes, **how)
@@ -353,8 +350,7 @@ def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str
     return mnp.reshape(x, [own[at] for at in kept]), "".join([names[at] for at in kept])
 
 
-#: An array, and a letter for each of its axes.
-Named = tuple[Any, str]
+Named = tuple[Any, str]  # an array, and a letter for each of its axes
 
 
 def _pair(subject: str, lhs: Named, rhs: Named, output: str, summed: Any, *how: Any) -> Any:

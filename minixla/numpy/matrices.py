@@ -18,10 +18,9 @@ from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
 
 
-def _compared(name: str, compare: Callable[..., Any], sizes: Any, k: Any, kind: ElementType) -> Any:
+def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType) -> Any:
     """Where the number of a row, plus k, compares with that of the column."""
-    rows = static_size(sizes[0], name, "N")
-    columns = rows if sizes[1] is None else static_size(sizes[1], name, "M")
+    rows, columns = static_size(N, name, "N"), static_size(N if M is None else M, name, "M")
     shape = Shape("s32", (rows, columns))
     if isinstance(k, int):  # farther away there are no elements
         k = min(max(k, -rows), columns)
@@ -38,7 +37,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
         dtype: default: the default float type.
     """
     kind = operands.requested_type(dtype, "eye", operands.default_float())
-    return _compared("eye", ops.eq, (N, M), k, kind)
+    return _compared("eye", ops.eq, N, M, k, kind)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -48,13 +47,12 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
-    return _compared("tri", ops.ge, (N, M), k, operands.requested_type(dtype, "tri", F32))
+    return _compared("tri", ops.ge, N, M, k, operands.requested_type(dtype, "tri", F32))
 
 
 def _triangle(name: str, is_lower: bool, text: str) -> Any:
     def triangle(m: Any, k: int = 0) -> Any:
-        advice = "It must have two dimensions or more."
-        shape = shape_of_rank(m, range(2, 1 << 16), name, advice)
+        shape = shape_of_rank(m, range(2, 1 << 16), name, "It must have two dimensions or more.")
         mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
         kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
         return keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
@@ -176,8 +174,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     """
     operands.refuse_in_place("fill_diagonal", inplace or wrap, ", and wrap is not supported")
     shape = operand_shape(a, "fill_diagonal")
-    count = min(shape.dimensions)
-    values = lifted(val)
+    values, count = lifted(val), min(shape.dimensions)
     index = (np.arange(count, dtype=np.int32),) * shape.rank
     return IndexUpdate(a, index).set(mnp.resize(values, (count,)) if values.ndim else values)
 
