@@ -17,7 +17,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
-from minixla.numpy.index_parsing import WHOLE, Box, Entry, Parsed, box_of, parse_index, static_key
+from minixla.numpy.index_parsing import WHOLE, Box, Parsed, box_of, parse_index, static_key
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import broadcast_shapes, convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -33,7 +33,8 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
     cut, parsed = lifted(array), _leading(index, sizes)
     if parsed is None:
         cut, parsed = _without_slices(cut, parse_index(index, sizes))
-    if mode != "fill" and all(entry.kind != "array" for entry in parsed.entries):
+    ranks = [operand_shape(each, "indexing").rank for each in parsed.values.values()]
+    if mode != "fill" and not any(ranks):
         return keep_weak(_dynamic(cut, parsed), array)
     plan = plan_of(parsed)
     if 0 in plan.result:
@@ -56,12 +57,8 @@ def _leading(index: Any, sizes: Sequence[int]) -> Parsed | None:
     """The parsed form of the most common index, one traced array of integers; None for others."""
     if not isinstance(index, Tracer) or not sizes or not sizes[0]:
         return None
-    shape = index._array_shape()
-    if not shape.element_type.is_integer:
-        return None
-    first = Entry("array" if shape.rank else "scalar", index, 0)
-    whole = [Entry("slice", WHOLE, axis) for axis in range(1, len(sizes))]
-    return Parsed(tuple(sizes), [first, *whole], True)
+    is_integer = index._array_shape().element_type.is_integer
+    return Parsed(tuple(sizes), range(len(sizes)), {0: index}, {}, True) if is_integer else None
 
 
 def index_dtype(sizes: Sequence[int]) -> np.dtype:
@@ -87,25 +84,21 @@ def wrapped(index: Any, sizes: Sequence[int], axis: int) -> Any:
 
 
 def _without_slices(array: Any, parsed: Parsed) -> tuple[Any, Parsed]:
-    """The array cut by the slices of an index, and the index with whole slices in their place."""
+    """The array cut by the slices of an index, and the index without them."""
     array = array if array.shape == parsed.sizes else ops.reshape(array, parsed.sizes)
-    slices = [each for each in parsed.entries if each.kind == "slice"]
-    values = {each.axis: each.value for each in slices}
-    key = tuple([values.get(axis, WHOLE) for axis in range(len(parsed.sizes))])
+    key = tuple([parsed.slices.get(axis, WHOLE) for axis in range(len(parsed.sizes))])
     cut = _apply_box(array, parsed.sizes, box_of(parsed.sizes, key))
-    whole = [e._replace(value=WHOLE) if e.kind == "slice" else e for e in parsed.entries]
-    return cut, Parsed(cut.shape, whole, parsed.is_contiguous)
+    return cut, parsed._replace(sizes=cut.shape, slices={})
 
 
 def _dynamic(array: Any, parsed: Parsed) -> Any:
-    """An array indexed by scalars and whole slices."""
+    """An array indexed by scalars, without slices."""
     starts: list[Any] = [np.zeros((), index_dtype(parsed.sizes))] * len(parsed.sizes)
-    counts, result = list(parsed.sizes), []
-    for kind, value, axis in parsed.entries:
-        if kind == "scalar":
-            starts[axis], counts[axis] = wrapped(value, parsed.sizes, axis), 1
-        else:
-            result.append(1 if kind == "new" else parsed.sizes[axis])
+    counts = list(parsed.sizes)
+    for axis, value in parsed.values.items():
+        starts[axis], counts[axis] = wrapped(value, parsed.sizes, axis), 1
+    kept = [axis for axis in parsed.layout if axis not in parsed.values]
+    result = [1 if axis is None else parsed.sizes[axis] for axis in kept]
     return ops.reshape(ops.dynamic_slice(array, starts, counts), result)
 
 
@@ -150,21 +143,19 @@ def plan_of(parsed: Parsed) -> Plan:
             columns[axis], window[axis] = (value, len(outer)), 1
         collapsed.extend(values)
 
-    # All arrays and scalars, broadcast together; their dimensions come at one place.
-    block = [entry for entry in parsed.entries if entry.kind in ("array", "scalar")]
-    values = {entry.axis: wrapped(entry.value, parsed.sizes, entry.axis) for entry in block}
+    # All arrays and scalars, broadcast together; their dimensions come at one place, which is in
+    # front where others are between them.
+    values = {axis: wrapped(each, parsed.sizes, axis) for axis, each in parsed.values.items()}
     common = broadcast_shapes([value.shape for value in values.values()], "indexing")
-    # NumPy puts them in front where others are between them.
-    first = (block if parsed.is_contiguous else parsed.entries)[0] if block else None
-    for entry in parsed.entries:
-        if entry is first:
+    place = parsed.layout.index(min(values)) if values and parsed.is_contiguous else 0
+    for at, axis in enumerate(parsed.layout):
+        if values and at == place:
             collapse(values, common)
-        kind, bounds, axis = entry
-        if kind == "new":
+        if axis is None:
             result.append(1)
-        if kind != "slice":
+        if axis is None or axis in values:
             continue
-        positions = range(parsed.sizes[axis])[slice(*bounds)]
+        positions = range(parsed.sizes[axis])[slice(*parsed.slices.get(axis, WHOLE))]
         count = len(positions)
         if positions.step != 1 and count > 1:
             collapse({axis: np.asarray(positions, dtype)}, [count])
