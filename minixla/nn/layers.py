@@ -11,8 +11,7 @@ import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.operands import Axis, axis_of, convert_all, inexact_operand, operand_shape
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import Axis, convert, convert_all, inexact_operand, operand_shape
 from minixla_ops.programs.computations import neutral_element
 
 Padding = str | Sequence[tuple[int, int]]
@@ -163,7 +162,7 @@ def batch_norm(
         AttributeValueError: the axis is out of range.
         ShapeError: see `minixla_ops.batch_norm_training`.
     """
-    feature = axis_of(axis, operand_shape(inputs, "batch_norm").rank, "batch_norm")
+    feature = operands.axis_of(axis, operand_shape(inputs, "batch_norm").rank, "batch_norm")
     given = convert_all("batch_norm", [inputs, scale, offset])
     return ops.batch_norm_training(*given, epsilon=epsilon, feature_index=feature)
 
@@ -180,7 +179,7 @@ def batch_norm_inference(
 ) -> Any:
     """Normalisation with given moments (XLA: BatchNormInference); see `batch_norm`."""
     subject = "batch_norm_inference"
-    feature = axis_of(axis, operand_shape(inputs, subject).rank, subject)
+    feature = operands.axis_of(axis, operand_shape(inputs, subject).rank, subject)
     given = convert_all(subject, [inputs, scale, offset, mean, variance])
     return ops.batch_norm_inference(*given, epsilon=epsilon, feature_index=feature)
 

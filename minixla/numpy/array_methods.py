@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, reduce
 from typing import Any, NoReturn
 
@@ -18,7 +18,6 @@ from minixla.numpy.operands import shape_error
 
 
 def _members(self: Tracer) -> Iterator[Any]:
-    """The members along the leading axis."""
     if not self.ndim:
         advice = "Only arrays with dimensions have some; mx.fori_loop counts to a traced number."
         raise shape_error("iteration", "a scalar has no members", advice, f"the value is {self!r}")
@@ -130,7 +129,13 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
             _refuse(name, problem, "Choose between values with mx.numpy.where.")
         result = function(*inputs)
     else:
-        result = _folded(name, method, inputs, options)
+        prefix = {"reduce": "", "accumulate": "cum"}.get(method, method)
+        function = _ours(prefix + _FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
+        array, *rest = inputs
+        given = {"axis": rest[0] if rest else 0, **_meant(options)}
+        if given.get("where") is True:
+            del given["where"]
+        result = function(array, **given)
     return result if dtype is None else mnp.astype(result, dtype)
 
 
@@ -142,16 +147,6 @@ def _instead_of_out() -> str:
         instead = ast.BinOp(node.target, node.op, node.value)
         return f"{rule}: write {text_of(node.target)} = {text_of(instead)}."
     return f"{rule}: use the function's result (x = x + y, not x += y, where x is a NumPy array)."
-
-
-def _folded(name: str, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    prefix = {"reduce": "", "accumulate": "cum"}.get(method, method)
-    function = _ours(prefix + _FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
-    array, *rest = inputs
-    given = {"axis": rest[0] if rest else 0, **_meant(options)}
-    if given.get("where") is True:
-        del given["where"]
-    return function(array, **given)
 
 
 def _meant(options: dict[str, Any]) -> dict[str, Any]:

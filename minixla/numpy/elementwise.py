@@ -14,9 +14,8 @@ from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions, operands
 from minixla.numpy import element_functions as elements
 from minixla.numpy.element_functions import by_parts, either, in_f32, of_inexact, of_one, of_two
-from minixla.numpy.operands import default_float, inexact_operand, keep_weak, kind_of, lifted
+from minixla.numpy.operands import convert, default_float, keep_weak, kind_of, lifted
 from minixla_ops.elementwise import binary, operators
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
 # Operators.
@@ -228,7 +227,7 @@ def _rounded(x: Any, decimals: int) -> Any:
 
 def modf(x: Any, /) -> tuple[Any, Any]:
     """The fraction and the integer part of x, both with its sign."""
-    number = inexact_operand(x, "modf")
+    number = operands.inexact_operand(x, "modf")
     no_fraction = ops.mul(ops.sign(number), shorthand.full_like(number, 0))
     is_infinite = ops.abs(number) == math.inf
     fraction = ops.select(is_infinite, no_fraction, ops.rem(number, shorthand.ones_like(number)))

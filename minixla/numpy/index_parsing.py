@@ -91,14 +91,13 @@ def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
             continue
         if member[2] == 0:
             raise rejected("the step of a slice is 0", key, sizes, "Give another step.")
-        start, stop, step = slice(*member).indices(size)
-        count = len(range(start, stop, step))
-        if step < 0:
+        positions = range(size)[slice(*member)]
+        if positions.step < 0:
             reversed_axes.append(len(boxes))
-            start, step = start + (count - 1) * step, -step
-        start = start if count else 0
-        boxes.append((start, start + (count - 1) * step + 1 if count else 0, step))
-        result.append(count)
+            positions = positions[::-1]
+        ends = (positions[0], positions[-1] + 1) if positions else (0, 0)
+        boxes.append((*ends, positions.step))
+        result.append(len(positions))
     starts, limits, strides = zip(*boxes, strict=True) if boxes else ((), (), ())
     return Box(starts, limits, strides, tuple(reversed_axes), tuple(result), clamped)
 

@@ -333,16 +333,13 @@ def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
     counts = tuple([limit - start for start, limit in zip(box.starts, box.limits, strict=True)])
     if 0 in counts:
         return array
-    updates = mnp.broadcast_to(values, box.sizes)
-    updates = updates if box.sizes == counts else ops.reshape(updates, counts)
+    updates = mnp.reshape(mnp.broadcast_to(values, box.sizes), counts)
     is_whole = counts == array.shape
     if combine is not _replace:
         old = array if is_whole else ops.slice(array, box.starts, box.limits)
         updates = mnp.broadcast_to(lifted(combine(old, updates)), counts)
-    if is_whole:
-        return updates
     starts = [np.asarray(start, np.int32) for start in box.starts]
-    return ops.dynamic_update_slice(array, updates, starts)
+    return updates if is_whole else ops.dynamic_update_slice(array, updates, starts)
 
 
 def _scattered(

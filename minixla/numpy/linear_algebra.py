@@ -9,8 +9,7 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands as parameters
-from minixla.numpy.operands import common_type, kind_of, lifted, listed, marked, operand_shape
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import convert, kind_of, lifted, listed, marked, operand_shape
 from minixla_ops.programs.computations import sum_over
 
 
@@ -245,7 +244,7 @@ def einsum(
     parameters.refuse_out("einsum", out)
     text, arrays = _spelled_out(subscripts, operands)
     shapes = tuple([operand_shape(each, "einsum").dimensions for each in arrays])
-    kind = common_type("einsum", *arrays)
+    kind = parameters.common_type("einsum", *arrays)
     weak = all(map(weak_type_of, arrays)) and preferred_element_type is None
     wanted = parameters.requested_type(preferred_element_type, "einsum", kind)
     values = [lifted(convert(each, kind)) for each in arrays]

@@ -12,8 +12,7 @@ from minixla.core.shapes import Shape
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate
-from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import convert, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
 
@@ -55,7 +54,7 @@ def _triangle(name: str, is_lower: bool, text: str) -> Any:
         shape = shape_of_rank(m, range(2, 1 << 16), name, "It must have two dimensions or more.")
         mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
         kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
-        return keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
+        return operands.keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
 
     return named(triangle, name, text)
 
@@ -84,7 +83,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     start = offset if offset >= 0 else -offset * columns
     flat = mnp.reshape(a, (*outer, rows * columns))
     limit = start + (count - 1) * (columns + 1) + 1
-    return keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
+    return operands.keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
 
 
 def trace(
@@ -116,7 +115,7 @@ def diag(v: Any, k: int = 0) -> Any:
     low = offset if offset >= 0 else -offset * size
     high = size * size - low - (shape.size - 1) * (size + 1) - 1
     zero = splat(0, Shape(shape.element_type))
-    return keep_weak(ops.reshape(ops.pad(v, zero, [(low, high, size)]), (size, size)), v)
+    return operands.keep_weak(ops.reshape(ops.pad(v, zero, [(low, high, size)]), (size, size)), v)
 
 
 def diagflat(v: Any, k: int = 0) -> Any:

@@ -14,8 +14,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, transforms
-from minixla.numpy.operands import Axis, as_bool, kind_of, lifted, operand_shape, refuse_out
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.vocabulary import shorthand
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
@@ -72,7 +71,7 @@ def _total(
         kind = work = operands.requested_type(dtype, name)
         monoid = {"add": "or", "mul": "and"}[monoid] if kind.kind == "pred" else monoid
     x = operands.without_nan(a, name, filling)
-    x = as_bool(x, name) if kind.kind == "pred" else convert(x, work)
+    x = operands.as_bool(x, name) if kind.kind == "pred" else convert(x, work)
     return lifted(convert(_folded(Row(name, monoid), x, axis, keepdims, initial, where), kind))
 
 
@@ -142,7 +141,7 @@ def _truth(
     where: Any = None,
 ) -> Any:
     refuse_out(row.name, out)
-    return _folded(row, as_bool(a, row.name), axis, keepdims, where=where)
+    return _folded(row, operands.as_bool(a, row.name), axis, keepdims, where=where)
 
 
 all = _truth("all", "Whether all elements over axes are not zero.", "and")
@@ -151,7 +150,7 @@ any = _truth("any", "Whether any element over axes is not zero.", "or")
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over axes are not zero."""
-    return sum(as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
+    return sum(operands.as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
 
 
 @family(
@@ -214,8 +213,8 @@ def _cumulative(row: Row, a: Any, axis: int | None, dtype: Any, widens: bool = F
     default = operands.sum_type(own) if widens or own.kind == "pred" else own
     kind = operands.requested_type(dtype, name, default)
     if kind.kind == "pred":
-        counted = _cumulative(row, as_bool(a, name), place, None)
-        return as_bool(counted, name)
+        counted = _cumulative(row, operands.as_bool(a, name), place, None)
+        return operands.as_bool(counted, name)
     a = lifted(convert(a, kind))
     return a if 0 in sizes else run(a, place)
 

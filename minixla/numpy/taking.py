@@ -13,9 +13,8 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
 from minixla.numpy import indexing, operands
 from minixla.numpy.indexing import IndexUpdate, getitem
-from minixla.numpy.operands import along, concrete, default_int, lifted, operand_shape, refuse_out
+from minixla.numpy.operands import concrete, convert, default_int, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.vocabulary import shorthand
 
@@ -60,7 +59,7 @@ def take(
         AttributeValueError: the mode is unknown.
     """
     refuse_out("take", out)
-    a, sizes, place = along(a, axis, "take")
+    a, sizes, place = operands.along(a, axis, "take")
     indices = _integers(indices, "take")
     if mode == "wrap":
         indices = lifted(indices) % sizes[place]
@@ -86,7 +85,7 @@ def take_along_axis(
         ShapeError: the ranks differ, or the indices are no integers.
     """
     indices = _integers(indices, "take_along_axis")
-    arr, own, place = along(arr, axis, "take_along_axis")
+    arr, own, place = operands.along(arr, axis, "take_along_axis")
     given = operand_shape(indices, "take_along_axis").dimensions
     rank = len(own)
     if rank != len(given):
@@ -118,7 +117,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool
     """
     operands.refuse_in_place("put_along_axis", inplace)
     own = operand_shape(arr, "put_along_axis").dimensions
-    arr, sizes, place = along(arr, axis, "put_along_axis")
+    arr, sizes, place = operands.along(arr, axis, "put_along_axis")
     grid = list(np.indices(sizes, np.int32, sparse=True))
     grid[place] = _integers(indices, "put_along_axis")
     return mnp.reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
@@ -247,7 +246,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The index along each axis of elements given by their number in row-major order."""
+    """The index operands.along each axis of elements given by their number in row-major order."""
     sizes = operands.static_sizes(shape, "unravel_index")
     rest, found = lifted(_integers(indices, "unravel_index")), []
     for size in reversed(sizes):
