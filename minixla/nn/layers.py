@@ -137,9 +137,8 @@ def _pool(
     window, steps = ((*(1,) * leading, *each, 1) for each in (window, steps))
     if not isinstance(padding, str):
         padding = [(0, 0)] * leading + [*padding] + [(0, 0)]
-    computation = ops.max if monoid == "max" else ops.add
     start = neutral_element(monoid, shape.element_type)
-    return ops.reduce_window(inputs, start, computation, window, steps, padding)
+    return ops.reduce_window(inputs, start, getattr(ops, monoid), window, steps, padding)
 
 
 @one_program("inputs", "scale", "offset")

@@ -25,7 +25,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
         where: which elements take part; the others give 0.
     """
     x, axes = _taking_part(x, axis, where, "softmax")
-    exponentials = ops.exp(_below_zero(x, axes))
+    exponentials = ops.exp(x - spread(_top(x, axes), axes, x))
     result = exponentials / spread(np.sum(exponentials, axes), axes, x)
     return result if where is None else np.where(where, result, 0)
 
@@ -37,7 +37,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     Arguments are those of `softmax`; elements left out by `where` give -inf.
     """
     x, axes = _taking_part(x, axis, where, "log_softmax")
-    shifted = _below_zero(x, axes)
+    shifted = x - spread(_top(x, axes), axes, x)
     total = np.sum(ops.exp(shifted), axes)
     result = shifted - spread(ops.log(total), axes, x)
     return result if where is None else np.where(where, result, -math.inf)
@@ -95,11 +95,6 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
     """The maximum, which derivatives need not know: it cancels."""
     is_empty = 0 in [x.shape[axis] for axis in axes]
     return stop_gradient(np.max(x, axes, initial=-math.inf if is_empty else None))
-
-
-def _below_zero(x: Any, axes: tuple[int, ...]) -> Any:
-    """How far x is below its maximum, as negative numbers."""
-    return x - spread(_top(x, axes), axes, x)
 
 
 @one_program("query", "key", "value", "bias", "mask")

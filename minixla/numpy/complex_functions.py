@@ -31,11 +31,6 @@ def i_times(z: Any) -> Any:
     return ops.complex(-ops.imag(z), ops.real(z))
 
 
-def minus_i_times(z: Any) -> Any:
-    """The product of -i and z, signs of zeros included."""
-    return ops.complex(ops.imag(z), -ops.real(z))
-
-
 def square(z: Any) -> Any:
     """The square, whose real part neither cancels nor overflows early."""
     x, y = ops.real(z), ops.imag(z)
@@ -163,8 +158,12 @@ def arctanh(z: Any) -> Any:
 
 
 def _turned(function: Any) -> Any:
-    return lambda z: minus_i_times(function(i_times(z)))
+    # -i sin(iz) is sinh(z), and so on. Not -(i sin(iz)): signs of zeros.
+    def turned(z: Any) -> Any:
+        found = function(i_times(z))
+        return ops.complex(ops.imag(found), -ops.real(found))
+
+    return turned
 
 
-# -i sin(iz) is sinh(z), and so on.
 sinh, arcsinh, arctan = map(_turned, (ops.sin, arcsin, arctanh))

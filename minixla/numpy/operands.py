@@ -276,15 +276,15 @@ def static_int(value: Any, subject: str, name: str) -> int:
         advice = "It decides about shapes: give a Python integer, or name it in static_argnums."
         raise errors.explain(ConcretizationError, subject, problem, given, advice) from None
     except TypeError:
-        problem, advice = f"{name} is not an integer", "Give a Python integer."
-        raise value_error(subject, problem, advice, **{name: value}) from None
+        problem, given = f"{name} is not an integer", f"{name} = {value!r}"
+        raise value_error(subject, problem, "Give a Python integer.", given) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
     """A `static_int` that is not negative."""
     size = static_int(value, subject, name)
     if size < 0:
-        raise value_error(subject, f"{name} is negative", "Give 0 or more.", **{name: size})
+        raise value_error(subject, f"{name} is negative", "Give 0 or more.", f"{name} = {size}")
     return size
 
 
