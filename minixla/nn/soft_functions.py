@@ -131,9 +131,24 @@ def dot_product_attention(
     """
     query, key, value = operands.convert_all("dot_product_attention", [query, key, value])
     shapes = [operand_shape(each, "dot_product_attention") for each in (query, key, value)]
-    _check(shapes)
-    *batch, length, heads, size = shapes[0].dimensions
-    positions, key_heads = shapes[1].dimensions[-3:-1]
+    own, keys, values = [shape.dimensions for shape in shapes]
+    if (
+        min(map(len, (own, keys, values))) < 3
+        or not own[:-3] == keys[:-3] == values[:-3]
+        or keys[-3:-1] != values[-3:-1]
+        or own[-1] != keys[-1]
+        or keys[-2] == 0
+        or own[-2] % keys[-2]
+    ):
+        names, problem = ("query", "key", "value"), "query, key and value do not fit each other"
+        given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
+        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key heads, "
+        advice += (
+            "size], value [batch..., positions, key heads, value size]; key heads divide heads."
+        )
+        raise operands.shape_error("dot_product_attention", problem, advice, *given)
+    *batch, length, heads, size = own
+    positions, key_heads = keys[-3:-1]
     kind = shapes[0].element_type
     wide = operands.widened(kind)
     grouped = (*batch, length, key_heads, heads // key_heads, size)
@@ -152,28 +167,7 @@ def dot_product_attention(
         scores = np.where(np.tri(length, positions, dtype=bool), scores, lowest)
     weights = np.reshape(convert(softmax(scores), kind), products.shape)
     averages = np.einsum("...kgts,...skh->...tkgh", weights, value)
-    return np.reshape(averages, (*batch, length, heads, shapes[2].dimensions[-1]))
-
-
-def _check(shapes: list[Shape]) -> None:
-    """Raises ShapeError where query, key and value do not fit each other."""
-    query, key, value = [shape.dimensions for shape in shapes]
-    if (
-        min(map(len, (query, key, value))) < 3
-        or not query[:-3] == key[:-3] == value[:-3]
-        or key[-3:-1] != value[-3:-1]
-        or query[-1] != key[-1]
-        or key[-2] == 0
-        or query[-2] % key[-2]
-    ):
-        names = ("query", "key", "value")
-        problem = "query, key and value do not fit each other"
-        given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
-        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key heads, "
-        advice += (
-            "size], value [batch..., positions, key heads, value size]; key heads divide heads."
-        )
-        raise operands.shape_error("dot_product_attention", problem, advice, *given)
+    return np.reshape(averages, (*batch, length, heads, values[-1]))
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:

@@ -41,20 +41,16 @@ def _round(self: Tracer, ndigits: int | None = None) -> Any:
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
     """Raises TypeError: arrays do not change."""
-    problem = "an array's elements cannot be assigned to"
-    advice = f"Use the updated copy: {_update()}, or .add, .multiply ..."
-    raise shape_error("indexing", problem, advice, f"the array is {self!r}")
-
-
-def _update() -> str:
-    """The user's assignment to elements as an update of a copy."""
     node, parent = _running(find_source())
-    if not isinstance(node, ast.Subscript) or not isinstance(parent, (ast.Assign, ast.AugAssign)):
-        return "x = x.at[index].set(value)"
-    is_plain = isinstance(parent, ast.Assign)
-    changed = parent.value if is_plain else ast.BinOp(node, parent.op, parent.value)
-    array, index = text_of(node.value), text_of(node.slice)
-    return f"{array} = {array}.at[{index}].set({text_of(changed)})"
+    update = "x = x.at[index].set(value)"
+    if isinstance(node, ast.Subscript) and isinstance(parent, (ast.Assign, ast.AugAssign)):
+        is_plain = isinstance(parent, ast.Assign)
+        changed = parent.value if is_plain else ast.BinOp(node, parent.op, parent.value)
+        array, index = text_of(node.value), text_of(node.slice)
+        update = f"{array} = {array}.at[{index}].set({text_of(changed)})"
+    problem = "an array's elements cannot be assigned to"
+    advice = f"Use the updated copy: {update}, or .add, .multiply ..."
+    raise shape_error("indexing", problem, advice, f"the array is {self!r}")
 
 
 def _running(source: Source | None) -> tuple[Any, Any]:
@@ -115,7 +111,13 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     """Our function in place of a NumPy ufunc, or of its methods reduce, accumulate and outer."""
     name = ufunc.__name__
     if kwargs.get("out") is not None:
-        _refuse(name, "its result cannot be put into out", _instead_of_out())
+        node, _ = _running(state.source or find_source())
+        instead = "use the function's result (x = x + y, not x += y, where x is a NumPy array)"
+        if isinstance(node, ast.AugAssign):
+            changed = ast.BinOp(node.target, node.op, node.value)
+            instead = f"write {text_of(node.target)} = {text_of(changed)}"
+        advice = f"Traced values do not change arrays in place: {instead}."
+        _refuse(name, "its result cannot be put into out", advice)
     without_effect = ("out", "casting", "order", "subok")
     options = {key: value for key, value in kwargs.items() if key not in without_effect}
     dtype = options.pop("dtype", None)
@@ -137,16 +139,6 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
             del given["where"]
         result = function(array, **given)
     return result if dtype is None else mnp.astype(result, dtype)
-
-
-def _instead_of_out() -> str:
-    """What to write instead of a change of a NumPy array in place."""
-    node, _ = _running(state.source or find_source())
-    rule = "Traced values do not change arrays in place"
-    if isinstance(node, ast.AugAssign):
-        instead = ast.BinOp(node.target, node.op, node.value)
-        return f"{rule}: write {text_of(node.target)} = {text_of(instead)}."
-    return f"{rule}: use the function's result (x = x + y, not x += y, where x is a NumPy array)."
 
 
 def _meant(options: dict[str, Any]) -> dict[str, Any]:
@@ -187,7 +179,7 @@ _SAME_AS_FUNCTIONS += "ptp sum choose nonzero searchsorted take"
 
 def install_on(kind: type[Tracer]) -> None:
     """Gives a class of tracers the methods and attributes of arrays."""
-    methods: dict[str, Callable[..., Any]] = {
+    members: dict[str, Any] = {
         **{name: getattr(mnp, name) for name in _SAME_AS_FUNCTIONS.split()},
         "__getitem__": getitem,
         "__setitem__": _refuse_assignment,
@@ -204,17 +196,13 @@ def install_on(kind: type[Tracer]) -> None:
         "__array_ufunc__": _array_ufunc,
         "__array_function__": _array_function,
         "__array_namespace__": _array_namespace,
+        "T": property(mnp.transpose),
+        "mT": property(mnp.matrix_transpose),
+        "at": property(IndexUpdates),
+        "imag": property(mnp.imag),
+        "itemsize": property(lambda self: self.dtype.itemsize),
+        "nbytes": property(lambda self: self.size * self.dtype.itemsize),
+        "real": property(mnp.real),
     }
-    attributes: dict[str, Callable[[Tracer], Any]] = {
-        "T": mnp.transpose,
-        "mT": mnp.matrix_transpose,
-        "at": IndexUpdates,
-        "imag": mnp.imag,
-        "itemsize": lambda self: self.dtype.itemsize,
-        "nbytes": lambda self: self.size * self.dtype.itemsize,
-        "real": mnp.real,
-    }
-    for name, function in methods.items():
-        setattr(kind, name, function)
-    for name, getter in attributes.items():
-        setattr(kind, name, property(getter))
+    for name, member in members.items():
+        setattr(kind, name, member)

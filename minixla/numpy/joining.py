@@ -133,23 +133,20 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
     sizes = operand_shape(ary, subject).dimensions
     place = axis_of(axis, len(sizes), subject)
-    bounds = pairwise(_bounds(subject, sizes[place], indices_or_sections, equal))
-    ary = lifted(ary)
-    cuts = [ops.slice_in_dim(ary, start, max(start, limit), place) for start, limit in bounds]
-    return [keep_weak(cut, ary) for cut in cuts]
-
-
-def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> list[int]:
+    ary, size = lifted(ary), sizes[place]
     if isinstance(indices_or_sections, (list, tuple)) or np.ndim(indices_or_sections):
-        cuts = [operands.static_int(each, subject, "an index") for each in indices_or_sections]
-        return [0, *(slice(each).indices(size)[1] for each in cuts), size]
-    sections = operands.static_int(indices_or_sections, subject, "the number of sections")
-    part, longer = divmod(size, sections) if sections > 0 else (0, 1)
-    if sections < 1 or (equal and longer):
-        problem = f"{size} indices cannot be split into {sections} equal sections"
-        advice = "The number of sections must divide the size; array_split allows a remainder."
-        raise operands.value_error(subject, problem, advice)
-    return [i * part + min(i, longer) for i in range(sections + 1)]
+        inner = [operands.static_int(each, subject, "an index") for each in indices_or_sections]
+        bounds = [0, *(slice(each).indices(size)[1] for each in inner), size]
+    else:
+        sections = operands.static_int(indices_or_sections, subject, "the number of sections")
+        part, longer = divmod(size, sections) if sections > 0 else (0, 1)
+        if sections < 1 or (equal and longer):
+            problem = f"{size} indices cannot be split into {sections} equal sections"
+            advice = "The number of sections must divide the size; array_split allows a remainder."
+            raise operands.value_error(subject, problem, advice)
+        bounds = [i * part + min(i, longer) for i in range(sections + 1)]
+    pairs = [(start, max(start, limit)) for start, limit in pairwise(bounds)]
+    return [keep_weak(ops.slice_in_dim(ary, *pair, place), ary) for pair in pairs]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:

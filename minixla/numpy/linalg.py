@@ -31,7 +31,14 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
         return _vector_norm(x, ord, axes, keepdims)
     if len(axes) != 2:
         raise _no_norm(ord, f"{len(axes)} axes")
-    return _matrix_norm(x, ord, axes, keepdims)
+    if ord in (None, "fro", "f"):
+        return _root_of_squares(x, axes, keepdims)
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise _no_norm(ord, "matrices")
+    summed, compared = axes if ord in (1, -1) else axes[::-1]
+    sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
+    extreme = (mnp.max if ord > 0 else mnp.min)(sums, compared, None, True)
+    return extreme if keepdims else mnp.squeeze(extreme, axes)
 
 
 def _no_norm(ord: Any, what: str) -> Exception:
@@ -62,17 +69,6 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         total = mnp.sum(mnp.where(is_zero, 1, size) ** ord, axes, keepdims=True)
     result = mnp.where(is_zero, 0, mnp.where(is_zero, 1, total) ** (1 / ord))
     return result if keepdims else mnp.squeeze(result, axes)
-
-
-def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    if ord in (None, "fro", "f"):
-        return _root_of_squares(x, axes, keepdims)
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise _no_norm(ord, "matrices")
-    summed, compared = axes if ord in (1, -1) else axes[::-1]
-    sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
-    extreme = (mnp.max if ord > 0 else mnp.min)(sums, compared, None, True)
-    return extreme if keepdims else mnp.squeeze(extreme, axes)
 
 
 def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:

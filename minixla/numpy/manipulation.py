@@ -66,18 +66,6 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
         ShapeError: the number of elements differs.
     """
     own = operand_shape(a, "reshape").dimensions
-    sizes = _target_sizes(own, shape)
-    if order == "F":
-        return transpose(reshape(transpose(a), sizes[::-1]))
-    operands.refuse_others("C" if order == "A" else order, ("C", "F"), "reshape", "order")
-    return _reshaped(a, own, sizes)
-
-
-def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
-    return lifted(a) if own == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
-
-
-def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     sizes = [operands.static_int(each, "reshape", "shape") for each in listed(shape)]
     total, problem, given = math.prod(own), "", tuple(sizes)
     if -1 in sizes:
@@ -92,7 +80,14 @@ def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
         advice = "The number of elements must stay; one size may be -1."
         shown = f"the array has shape {own}"
         raise operands.shape_error("reshape", problem, advice, shown, shape=given)
-    return tuple(sizes)
+    if order == "F":
+        return transpose(reshape(transpose(a), sizes[::-1]))
+    operands.refuse_others("C" if order == "A" else order, ("C", "F"), "reshape", "order")
+    return _reshaped(a, own, tuple(sizes))
+
+
+def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    return lifted(a) if own == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
 
 
 def ravel(a: Any, order: str = "C") -> Any:
@@ -180,10 +175,9 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
         ShapeError: a named one has another size.
     """
     own = operand_shape(a, "squeeze").dimensions
-    places: Sequence[int] = [at for at, size in enumerate(own) if size == 1]
-    if axis is not None:
-        places = axes_of(axis, len(own), "squeeze")
-    if any(own[at] != 1 for at in places):
+    ones = [at for at, size in enumerate(own) if size == 1]
+    places = ones if axis is None else axes_of(axis, len(own), "squeeze")
+    if not {*places} <= {*ones}:
         problem = "an axis that is not of size 1 cannot be left out"
         given, advice = f"the array has shape {own}", "Take one index of it, or reduce over it."
         raise operands.shape_error("squeeze", problem, advice, given, axis=axis)
