@@ -142,10 +142,9 @@ def dot_product_attention(
     ):
         names, problem = ("query", "key", "value"), "query, key and value do not fit each other"
         given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
-        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key heads, "
-        advice += (
-            "size], value [batch..., positions, key heads, value size]; key heads divide heads."
-        )
+        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
+        advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
+        advice += "key heads divide the heads."
         raise operands.shape_error("dot_product_attention", problem, advice, *given)
     *batch, length, heads, size = own
     positions, key_heads = keys[-3:-1]

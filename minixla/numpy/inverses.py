@@ -127,11 +127,7 @@ def _sinc(x: Any) -> Any:
     square, series = near * near, shorthand.full_like(angle, 0)
     for coefficient in reversed(_SINC):
         series = series * square + coefficient
-    return ops.select(is_near, series, _sine_of_half_turns(x) / far)
-
-
-def _sine_of_half_turns(x: Any) -> Any:
-    """sin(pi x): the nearest integer is taken from x before pi makes it inexact."""
+    # The sine: the nearest integer is taken from x before pi makes it inexact.
     real = ops.real(x)
     whole = ops.round_nearest_even(real)
     is_odd = whole * 0.5 != ops.floor(whole * 0.5)
@@ -139,7 +135,7 @@ def _sine_of_half_turns(x: Any) -> Any:
     if kind_of(x).is_complex:
         rest = ops.complex(rest, ops.imag(x))
     sine = ops.sin(rest * math.pi)
-    return ops.select(is_odd, -sine, sine)
+    return ops.select(is_near, series, ops.select(is_odd, -sine, sine) / far)
 
 
 sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc, x))

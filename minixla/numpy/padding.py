@@ -1,6 +1,5 @@
 """pad: an array with elements put around it, by the modes of numpy.pad."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,29 +81,23 @@ def _padded(array: Any, axis: int, before: int, after: int, mode: str, keywords:
         back = ops.slice_in_dim(array, 0, after % size, axis)
         parts = [front, *[array] * (before // size + 1 + after // size), back]
     else:
-        first, last = _ends(array, axis, mode, keywords.get("ends"))
-        parts = [_repeated(first, axis, before), array, _repeated(last, axis, after)]
+        if mode == "edge":
+            ends = [ops.slice_in_dim(array, at, at + 1, axis) for at in (0, size - 1)]
+        elif mode == "constant":
+            sizes = resized(array.shape, axis, 1)
+            ends = [mnp.broadcast_to(keywords["ends"][axis, side], sizes) for side in (0, 1)]
+        else:
+            functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
+            value = functions[mode](array, axis, keepdims=True)
+            value = mnp.rint(value) if kind_of(array).is_integer else value
+            ends = [lifted(convert(value, kind_of(array)))] * 2
+        parts = [_repeated(ends[0], axis, before), array, _repeated(ends[1], axis, after)]
     parts = [part for part in parts if part.shape[axis]]
     return parts[0] if len(parts) == 1 else ops.concat_in_dim(parts, axis)
 
 
 def _repeated(part: Any, axis: int, count: int) -> Any:
     return ops.broadcast_in_dim(part, resized(part.shape, axis, count), range(part.ndim))
-
-
-def _ends(array: Any, axis: int, mode: str, numbers: Any) -> Sequence[Any]:
-    """What is repeated before and after an array; one of two `numbers` for each axis."""
-    if mode == "constant":
-        sizes = resized(array.shape, axis, 1)
-        return [mnp.broadcast_to(numbers[axis, side], sizes) for side in (0, 1)]
-    if mode == "edge":
-        size = array.shape[axis]
-        return ops.slice_in_dim(array, 0, 1, axis), ops.slice_in_dim(array, size - 1, size, axis)
-    functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
-    value = functions[mode](array, axis, keepdims=True)
-    value = mnp.rint(value) if kind_of(array).is_integer else value
-    value = lifted(convert(value, kind_of(array)))
-    return value, value
 
 
 def _mirrored(

@@ -58,19 +58,6 @@ mean = _mean("mean", "The mean over axes.")
 nanmean = _mean("nanmean", "The mean over axes of what is not NaN.", None, 0)
 
 
-def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[ElementType, ElementType]:
-    """The type to compute a variance in, and its own."""
-    if dtype is None:
-        kind = inexact_type(own)
-        return operands.widened(kind), kind.real
-    kind = operands.requested_type(dtype, name)
-    if own.is_complex and not kind.is_complex:
-        problem = "the dtype for complex numbers is real"
-        advice = "Leave dtype out, or give a complex one; the result is real."
-        raise operands.value_error(name, problem, advice, dtype=dtype)
-    return operands.widened(kind), kind
-
-
 @family(
     "a",
     "where",
@@ -97,7 +84,13 @@ def _spread(
     operands.refuse_out(name, out)
     axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
     mask = _present(a, where, name, filling is not None)
-    work, kind = _computation_types(kind_of(a, name), dtype, name)
+    own = kind_of(a, name)
+    wanted = operands.requested_type(dtype, name, inexact_type(own))
+    work, kind = operands.widened(wanted), wanted.real if dtype is None else wanted
+    if own.is_complex and not wanted.is_complex:
+        problem = "the dtype for complex numbers is real"
+        advice = "Leave dtype out, or give a complex one; the result is real."
+        raise operands.value_error(name, problem, advice, dtype=dtype)
     # A number in place of NaN, so that no NaN comes back through the derivative.
     x = lifted(convert(operands.without_nan(a, name, filling), work))
     if mean is None:
