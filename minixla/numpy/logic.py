@@ -8,7 +8,6 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import ShapeError
 from minixla.core.promotion import inexact_type
-from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Function, named, of_two, refuse_complex
@@ -41,10 +40,6 @@ def logical_not(x: Any, /) -> Any:
     return ops.not_(as_bool(x, "logical_not"))
 
 
-def _everywhere(answer: bool, shape: Shape) -> Any:
-    return lifted(shorthand.splat(answer, Shape("pred", shape.dimensions)))
-
-
 def _test_of_parts(
     name: str, test: Function, text: str, join: Function | None = ops.or_, of_integers: bool = False
 ) -> Any:
@@ -57,7 +52,7 @@ def _test_of_parts(
             refuse_complex(name, kind, *_NO_SIGN)
         elif kind.is_complex:
             return join(test(ops.real(x)), test(ops.imag(x)))
-        return test(lifted(x)) if kind.is_float else _everywhere(of_integers, shape)
+        return test(lifted(x)) if kind.is_float else mnp.full(shape.dimensions, of_integers)
 
     return named(tested, name, text)
 
@@ -82,7 +77,7 @@ def signbit(x: Any, /) -> Any:
     kind = shape.element_type
     refuse_complex("signbit", kind, *_NO_SIGN)
     if not kind.is_float and kind.kind != "signed":
-        return _everywhere(False, shape)
+        return mnp.full(shape.dimensions, False)
     x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}") if kind.is_float else x
     return ops.lt(x, shorthand.full_like(x, 0))
 
@@ -169,7 +164,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements."""
     a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
     if a1.shape != a2.shape:
-        return _everywhere(False, Shape("pred"))
+        return mnp.full((), False)
     same = equal(a1, a2)
     return mnp.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
 
@@ -179,7 +174,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     try:
         return mnp.all(equal(*mnp.broadcast_arrays(mnp.asarray(a1), mnp.asarray(a2))))
     except ShapeError:
-        return _everywhere(False, Shape("pred"))
+        return mnp.full((), False)
 
 
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:
