@@ -8,13 +8,13 @@ from types import FunctionType, ModuleType
 from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import minixla_ops as ops
-from minixla.core.element_types import F32, ElementType
+from minixla.core.element_types import ElementType
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
+from minixla_ops.elementwise.operators import Adjustment, operand_shape
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 Function = Callable[..., Any]
@@ -181,14 +181,6 @@ def of_inexact(name: str, text: str, function: Any = None) -> Any:
     converted.__name__ = name
     whole = one_program()(converted)
     return named(of_one, name, text)
-
-
-def in_f32(function: Function, *operands: Any) -> Any:
-    """`function` of floats, computed in f32 where they are narrower."""
-    kind = kind_of(operands[0])
-    if kind.bits >= 32:
-        return function(*operands)
-    return convert(function(*[convert(each, F32) for each in operands]), kind)
 
 
 def by_parts(function: Callable[[Any], Any], x: Any) -> Any:

@@ -13,9 +13,10 @@ from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions, operands
 from minixla.numpy import element_functions as elements
-from minixla.numpy.element_functions import by_parts, either, in_f32, of_inexact, of_one, of_two
+from minixla.numpy.element_functions import by_parts, either, of_inexact, of_one, of_two
 from minixla.numpy.operands import convert, default_float, keep_weak, kind_of, lifted
-from minixla_ops.elementwise import binary, operators
+from minixla_ops.elementwise import binary, operators, unary
+from minixla_ops.elementwise.families import in_f32
 from minixla_ops.vocabulary import shorthand
 
 # Operators.
@@ -249,8 +250,7 @@ def imag(val: Any, /) -> Any:
 
 def conjugate(x: Any, /) -> Any:
     """The complex conjugate; of real numbers the number itself."""
-    x = lifted(x)
-    return ops.complex(ops.real(x), -ops.imag(x)) if kind_of(x, "conjugate").is_complex else x
+    return unary.conjugate(lifted(x))
 
 
 conj = conjugate

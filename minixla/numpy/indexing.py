@@ -4,6 +4,7 @@ Integers and slices that are known become Slice, Rev and Reshape; traced scalars
 arrays of indices one Gather, in updates one Scatter.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from minixla.numpy.index_parsing import WHOLE, Box, Parsed, box_of, parse_index,
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import broadcast_shapes, convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.programs.computations import extreme_of
 from minixla_ops.vocabulary.shorthand import full_like, zeros
 
 
@@ -214,12 +216,8 @@ def limits_of(plan: Plan) -> np.ndarray:
 
 def fill_of(kind: ElementType) -> Any:
     """What stands for a missing element: NaN, an integer type's extreme value, or True."""
-    if kind.is_inexact:
-        return float("nan")
-    if kind.kind == "pred":
-        return True
-    limits = mnp.iinfo(kind.dtype)
-    return int(limits.min if kind.kind == "signed" else limits.max)
+    is_signed = kind.kind == "signed"
+    return math.nan if kind.is_inexact else extreme_of(kind.dtype, lowest=is_signed).item()
 
 
 # Updates.

@@ -14,8 +14,9 @@ from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions
 from minixla.numpy import element_functions as elements
-from minixla.numpy.element_functions import Function, either, in_f32, of_inexact, with_derivatives
+from minixla.numpy.element_functions import Function, either, of_inexact, with_derivatives
 from minixla.numpy.operands import kind_of
+from minixla_ops.elementwise.families import in_f32
 from minixla_ops.vocabulary import shorthand
 
 
