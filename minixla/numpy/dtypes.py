@@ -90,19 +90,12 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     return promotion.result_type([_type_of(np.dtype(a)), _type_of(np.dtype(b))])[0].dtype
 
 
-_ARRAY_API_KINDS = {
-    "bool": ("pred",),
-    "signed integer": ("signed",),
-    "unsigned integer": ("unsigned",),
-    "integral": ("signed", "unsigned"),
-    "real floating": ("float",),
-    "complex floating": ("complex",),
-    "numeric": ("signed", "unsigned", "float", "complex"),
-}
-# NumPy's class of each kind, and its classes of several.
+# NumPy's class of each kind, its classes of several, and the array API's names of these.
 _CLASSES = {"pred": np.bool_, "signed": signedinteger, "unsigned": unsignedinteger}
 _CLASSES |= {"float": floating, "complex": complexfloating}
 _ABSTRACT = {generic, number, integer, inexact, *_CLASSES.values()} - {np.bool_}
+_NAMES = ("bool", "signed integer", "unsigned integer", "real floating", "complex floating")
+_KINDS = dict(zip(_NAMES, _CLASSES.values(), strict=True), integral=integer, numeric=number)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -127,9 +120,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return any(isdtype(dtype, each) for each in kind)
     if not isinstance(kind, str):
         return np.dtype(dtype) == np.dtype(kind)
-    if kind not in _ARRAY_API_KINDS:
-        raise ValueError(f"{kind!r} is no kind of dtype; kinds are {', '.join(_ARRAY_API_KINDS)}")
-    return _element_type(np.dtype(dtype)).kind in _ARRAY_API_KINDS[kind]
+    if kind not in _KINDS:
+        raise ValueError(f"{kind!r} is no kind of dtype; kinds are {', '.join(_KINDS)}")
+    return issubdtype(np.dtype(dtype), _KINDS[kind])
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
