@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Collection, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import minixla.numpy as mnp
@@ -261,8 +261,7 @@ def einsum(
     return marked(lifted(convert(values[0], wanted)), weak)
 
 
-def _opt_einsum() -> Any:
-    return importlib.import_module("opt_einsum")  # late: it takes some 30 ms
+_opt_einsum: Any = partial(importlib.import_module, "opt_einsum")  # late: it takes some 30 ms
 
 
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
@@ -342,11 +341,10 @@ def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
 
 def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:
     """`x` without axes of size 1 that the other operand has in full."""
-    own = x.shape
-    kept = [at for at, name in enumerate(names) if own[at] != 1 or sizes.get(name, 1) == 1]
-    if len(kept) == len(names):
-        return x, names
-    return mnp.reshape(x, [own[at] for at in kept]), "".join([names[at] for at in kept])
+    own = dict(zip(names, x.shape, strict=True))
+    dropped = [name for name in names if own[name] == 1 and sizes.get(name, 1) != 1]
+    x = mnp.squeeze(x, [names.index(name) for name in dropped]) if dropped else x
+    return x, "".join([name for name in names if name not in dropped])
 
 
 Named = tuple[Any, str]  # an array, and a letter for each of its axes
