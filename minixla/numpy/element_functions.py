@@ -152,15 +152,13 @@ def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[F
     return made
 
 
-def refuse_complex(
-    name: str,
-    kind: ElementType,
-    problem: str = "it is not defined for complex numbers",
-    advice: str = "Give the real or imaginary part, or the absolute value.",
-) -> None:
-    """Raises ShapeError where an element type is complex."""
+_NOT_COMPLEX = ("it is not defined for complex numbers", "Give a part, or the absolute value.")
+
+
+def refuse_complex(name: str, kind: ElementType, how: tuple[str, str] = _NOT_COMPLEX) -> None:
+    """Raises ShapeError, saying the problem and the advice `how`, where a type is complex."""
     if kind.is_complex:
-        raise operands.shape_error(name, problem, advice)
+        raise operands.shape_error(name, *how)
 
 
 def of_inexact(name: str, text: str, function: Any = None) -> Any:

@@ -271,7 +271,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """
     refusal = "complex numbers have no order", "Clip the real and the imaginary part."
     for each in [each for each in (arr, min, max) if each is not None]:
-        elements.refuse_complex("clip", kind_of(each, "clip"), *refusal)
+        elements.refuse_complex("clip", kind_of(each, "clip"), refusal)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
 

@@ -74,7 +74,7 @@ class Box(NamedTuple):
 def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
     """The box of an array of `sizes` that a `static_key` names."""
     members = _expanded(key, sizes)
-    boxes: list[tuple[int, int, int]] = []
+    boxes: list[tuple[int, ...]] = []
     reversed_axes, result, clamped = [], [], False
     for member in members:
         if member is None:

@@ -34,7 +34,11 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
         return keep_weak(_apply_box(lifted(array), sizes, box_of(sizes, key)), array)
     cut, parsed = lifted(array), _leading(index, sizes)
     if parsed is None:
-        cut, parsed = _without_slices(cut, parse_index(index, sizes))
+        parsed = parse_index(index, sizes)
+        key = tuple([parsed.slices.get(axis, WHOLE) for axis in range(len(parsed.sizes))])
+        cut = cut if cut.shape == parsed.sizes else ops.reshape(cut, parsed.sizes)
+        cut = _apply_box(cut, parsed.sizes, box_of(parsed.sizes, key))
+        parsed = parsed._replace(sizes=cut.shape, slices={})
     ranks = [operand_shape(each, "indexing").rank for each in parsed.values.values()]
     if mode != "fill" and not any(ranks):
         return keep_weak(_dynamic(cut, parsed), array)
@@ -83,14 +87,6 @@ def wrapped(index: Any, sizes: Sequence[int], axis: int) -> Any:
         zero, whole = full_like(index, 0), full_like(index, size)
         index = ops.select(ops.lt(index, zero), ops.add(index, whole), index)
     return convert(index, element_type(dtype))
-
-
-def _without_slices(array: Any, parsed: Parsed) -> tuple[Any, Parsed]:
-    """The array cut by the slices of an index, and the index without them."""
-    array = array if array.shape == parsed.sizes else ops.reshape(array, parsed.sizes)
-    key = tuple([parsed.slices.get(axis, WHOLE) for axis in range(len(parsed.sizes))])
-    cut = _apply_box(array, parsed.sizes, box_of(parsed.sizes, key))
-    return cut, parsed._replace(sizes=cut.shape, slices={})
 
 
 def _dynamic(array: Any, parsed: Parsed) -> Any:

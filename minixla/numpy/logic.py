@@ -49,7 +49,7 @@ def _test_of_parts(
         shape = operand_shape(x, name)
         kind = shape.element_type
         if join is None:
-            refuse_complex(name, kind, *_NO_SIGN)
+            refuse_complex(name, kind, _NO_SIGN)
         elif kind.is_complex:
             return join(test(ops.real(x)), test(ops.imag(x)))
         return test(lifted(x)) if kind.is_float else mnp.full(shape.dimensions, of_integers)
@@ -75,7 +75,7 @@ def signbit(x: Any, /) -> Any:
     """
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
-    refuse_complex("signbit", kind, *_NO_SIGN)
+    refuse_complex("signbit", kind, _NO_SIGN)
     if not kind.is_float and kind.kind != "signed":
         return mnp.full(shape.dimensions, False)
     x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}") if kind.is_float else x
