@@ -134,20 +134,21 @@ def of_two(name: str, text: str, function: Any = None) -> Any:
 
 
 def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[Function], Any]:
-    """Makes a function of arrays of one shape and element type one of any operands.
+    """Makes a function of one or two arrays of one shape and element type one of any operands.
 
     `adjust` makes of their common type that of the arrays; where `is_real`, it must not be complex.
     """
 
     def made(function: Function) -> Any:
-        @wraps(function)
-        def public(*given: Any) -> Any:
+        def whole(*given: Any) -> Any:
             operands, kind, weak = promoted(function.__name__, given, adjust)
             if is_real:
                 refuse_complex(function.__name__, kind)
             return marked(function(*operands), weak)
 
-        return public
+        # Errors name the parameters.
+        forms: list[Function] = [lambda x, /: whole(x), lambda x1, x2, /: whole(x1, x2)]
+        return wraps(function)(forms[len(signature(function).parameters) - 1])
 
     return made
 

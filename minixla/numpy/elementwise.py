@@ -235,10 +235,10 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     return keep_weak(fraction, x), keep_weak(trunc(number), x)
 
 
-@elements.of_promoted(None)
 def real(val: Any, /) -> Any:
     """The real part."""
-    return ops.real(val) if kind_of(val).is_complex else val
+    is_complex, number = kind_of(val, "real").is_complex, lifted(val)
+    return keep_weak(ops.real(number) if is_complex else number, val)
 
 
 def imag(val: Any, /) -> Any:

@@ -142,7 +142,8 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     sources = axes_of(source, rank, "moveaxis")
     destinations = axes_of(destination, rank, "moveaxis")
     if len(sources) != len(destinations):
-        problem, given = "they differ in length", {"source": source, "destination": destination}
+        problem = "source and destination differ in length"
+        given = {"source": source, "destination": destination}
         raise operands.value_error("moveaxis", problem, "Give one for each source.", **given)
     order = [axis for axis in range(rank) if axis not in sources]
     for target, origin in sorted(zip(destinations, sources, strict=True)):
@@ -222,7 +223,7 @@ def _at_least(rank: int, text: str, behind: int = 0) -> Any:
     """A function that adds dimensions until there are `rank`, at most so many of them behind."""
     name = f"atleast_{rank}d"
 
-    def public(*arys: Any) -> Any:
+    def of_all(arys: Sequence[Any]) -> Any:
         made = []
         for each in arys:
             own = operand_shape(each, name).dimensions
@@ -231,7 +232,8 @@ def _at_least(rank: int, text: str, behind: int = 0) -> Any:
             made.append(reshape(each, (1,) * (missing - after) + own + (1,) * after))
         return made[0] if len(made) == 1 else made
 
-    return named(public, name, f"The arrays with dimensions of size 1 {text}.")
+    text = f"The arrays with dimensions of size 1 {text}."
+    return named(lambda *arys: of_all(arys), name, text)
 
 
 atleast_1d = _at_least(1, "where they are scalars; a list where there are several")
