@@ -219,7 +219,7 @@ def repeat(
     advice = "Give total_repeat_length, the size of the result along the axis."
     counts = operands.concrete(repeats, "repeat", advice)
     if counts.shape not in ((), (1,), (size,)):
-        problem, advice = "there is not one count for each index", "Give one, or as many."
+        problem, advice = "there is not one count for each index", "Give one, or one for each."
         given = f"{counts.size} counts, the axis has size {size}"
         raise operands.shape_error("repeat", problem, advice, given)
     if counts.dtype.kind not in "biu" or (counts < 0).any():
@@ -251,8 +251,9 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
     try:
         return change(np.arange(size, dtype=np.int32), index, *values)
     except IndexError as error:
-        problem, advice = "an index does not fit the axis", "Negative ones count from the end."
+        problem = "an index does not fit the axis"
         given = [f"obj = {index}", f"the axis has size {size}", str(error)]
+        advice = "Indices are integers; negative ones count from the end."
         raise explain(IndexingError, change.__name__, problem, given, advice) from None
 
 

@@ -171,8 +171,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast together and are equal then."""
+    arrays = mnp.asarray(a1), mnp.asarray(a2)
     try:
-        return mnp.all(equal(*mnp.broadcast_arrays(mnp.asarray(a1), mnp.asarray(a2))))
+        return mnp.all(equal(*mnp.broadcast_arrays(*arrays)))
     except ShapeError:
         return mnp.full((), False)
 

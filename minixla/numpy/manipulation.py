@@ -121,7 +121,10 @@ def matrix_transpose(x: Any, /) -> Any:
     Raises:
         AttributeValueError: it has fewer than two.
     """
-    axis_of(-2, operand_shape(x, "matrix_transpose").rank, "matrix_transpose")
+    sizes = operand_shape(x, "matrix_transpose").dimensions
+    if len(sizes) < 2:
+        problem, advice = f"x has {len(sizes)} dimensions", "It must have two or more."
+        raise operands.value_error("matrix_transpose", problem, advice, f"x has shape {sizes}")
     return swapaxes(x, -2, -1)
 
 

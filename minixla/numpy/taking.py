@@ -246,7 +246,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The index operands.along each axis of elements given by their number in row-major order."""
+    """The index along each axis of elements given by their number in row-major order."""
     sizes = operands.static_sizes(shape, "unravel_index")
     rest, found = lifted(_integers(indices, "unravel_index")), []
     for size in reversed(sizes):
