@@ -134,21 +134,20 @@ def of_two(name: str, text: str, function: Any = None) -> Any:
 
 
 def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[Function], Any]:
-    """Makes a function of one or two arrays of one shape and element type one of any operands.
+    """Makes a function of two arrays of one shape and element type one of any two operands.
 
     `adjust` makes of their common type that of the arrays; where `is_real`, it must not be complex.
     """
 
     def made(function: Function) -> Any:
-        def whole(*given: Any) -> Any:
-            operands, kind, weak = promoted(function.__name__, given, adjust)
+        @wraps(function)
+        def public(x1: Any, x2: Any, /) -> Any:
+            operands, kind, weak = promoted(function.__name__, (x1, x2), adjust)
             if is_real:
                 refuse_complex(function.__name__, kind)
             return marked(function(*operands), weak)
 
-        # Errors name the parameters.
-        forms: list[Function] = [lambda x, /: whole(x), lambda x1, x2, /: whole(x1, x2)]
-        return wraps(function)(forms[len(signature(function).parameters) - 1])
+        return public
 
     return made
 

@@ -140,33 +140,38 @@ _exp2 = either(lambda x: ops.pow(shorthand.full_like(x, 2), x), _complex_exp2)
 exp2 = of_inexact("exp2", "2 to the power of x.", _exp2)
 
 
-@elements.of_promoted(numeric_type)
 def square(x: Any, /) -> Any:
     """The product x * x."""
-    return _complex_square(x) if kind_of(x).is_complex else x * x
+    kind = numeric_type(kind_of(x, "square"))
+    number = lifted(convert(x, kind))
+    return keep_weak(_complex_square(number) if kind.is_complex else number * number, x)
 
 
-@elements.of_promoted(inexact_type, is_real=True)
 def fabs(x: Any, /) -> Any:
     """The absolute value as a float.
 
     Raises:
         ShapeError: x is complex.
     """
-    return ops.abs(x)
+    elements.refuse_complex("fabs", kind_of(x, "fabs"))
+    return keep_weak(ops.abs(operands.inexact_operand(x, "fabs")), x)
 
 
-@elements.of_promoted(None)
 def sign(x: Any, /) -> Any:
     """-1, 0 or 1 by the sign of x; NaN is its own, complex numbers give x / abs(x)."""
-    return minimum(x, 1) if kind_of(x).kind == "unsigned" else ops.sign(x)
+    is_unsigned = kind_of(x, "sign").kind == "unsigned"
+    return minimum(x, 1) if is_unsigned else keep_weak(ops.sign(lifted(x)), x)
 
 
 def _rounding(name: str, text: str, function: Any = None) -> Any:
     """A function that leaves integers and booleans as they are."""
     function = function or getattr(ops, name)
-    public = elements.named(lambda x, /: function(x) if kind_of(x).is_inexact else x, name, text)
-    return elements.of_promoted(None)(public)
+
+    def public(x: Any, /) -> Any:
+        is_inexact, x = kind_of(x, name).is_inexact, lifted(x)
+        return keep_weak(function(x), x) if is_inexact else x
+
+    return elements.named(public, name, text)
 
 
 floor = _rounding("floor", "The nearest integer that is not greater.")

@@ -106,7 +106,11 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     if len(order) != rank:
         problem = f"axes names {len(order)} of {rank} axes"
         raise operands.value_error("transpose", problem, "Name every axis once.", axes=axes)
-    is_same = list(order) == list(range(rank))
+    return _permuted(a, order)
+
+
+def _permuted(a: Any, order: Sequence[int]) -> Any:
+    is_same = list(order) == list(range(len(order)))
     return lifted(a) if is_same else keep_weak(ops.transpose(lifted(a), order), a)
 
 
@@ -151,7 +155,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     order = [axis for axis in range(rank) if axis not in sources]
     for target, origin in sorted(zip(destinations, sources, strict=True)):
         order.insert(target, origin)
-    return transpose(a, order)
+    return _permuted(a, order)
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
