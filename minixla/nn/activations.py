@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import F32
-from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.element_functions import named
-from minixla.numpy.operands import axis_of, kind_of, lifted, marked
+from minixla.numpy.operands import axis_of, kind_of, lifted, marked, shape_error
 from minixla_ops.elementwise.operators import Adjustment, convert
 from minixla_ops.vocabulary.shorthand import full_like
 
@@ -150,8 +149,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     """
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
-        problem = "the dimension cannot be cut into halves"
-        given = [f"x has dimensions {tuple(x.shape)}", f"axis = {axis}"]
-        raise explain(ShapeError, "glu", problem, given, "Its size must be even.")
+        problem, given = "the dimension cannot be cut into halves", f"x has dimensions {x.shape}"
+        raise shape_error("glu", problem, "Its size must be even.", given, axis=axis)
     value, gate = np.split(x, 2, place)
     return value * ops.logistic(gate)

@@ -9,11 +9,9 @@ from typing import Any
 
 import minixla.numpy as np
 import minixla_ops as ops
-from minixla.core.errors import ShapeError, explain
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.operands import Axis, axis_of, convert_all, inexact_operand, operand_shape
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import Axis, convert, convert_all, inexact_operand, operand_shape
 from minixla_ops.programs.computations import neutral_element
 
 Padding = str | Sequence[tuple[int, int]]
@@ -60,25 +58,19 @@ def conv(
         given = [f"inputs {shapes[0]}", f"kernel {shapes[1]}"]
         advice = "Give inputs [batch, spatial..., features] (x[None] adds a batch dimension) and "
         advice += "kernel [spatial..., features, output features]."
-        raise explain(ShapeError, "conv", problem, given, advice)
+        raise operands.shape_error("conv", problem, advice, *given)
     if dimension_numbers is None:
         numbers = "".join(map(str, range(spatial)))
         dimension_numbers = f"b{numbers}f_{numbers}io->b{numbers}f"
+    steps, dilation, spacing = [
+        (each,) * spatial if isinstance(each, int) else tuple(each)
+        for each in (strides, input_dilation, kernel_dilation)
+    ]
     return ops.conv_general_dilated(
-        inputs,
-        kernel,
-        _repeated(strides, spatial),
-        padding,
-        _repeated(input_dilation, spatial),
-        _repeated(kernel_dilation, spatial),
-        dimension_numbers,
+        *(inputs, kernel, steps, padding, dilation, spacing, dimension_numbers),
         feature_group_count=feature_group_count,
         preferred_element_type=preferred_element_type,
     )
-
-
-def _repeated(value: int | Sequence[int], count: int) -> tuple[int, ...]:
-    return (value,) * count if isinstance(value, int) else tuple(value)
 
 
 def max_pool(
@@ -121,14 +113,13 @@ def avg_pool(
     Raises:
         ShapeError, AttributeValueError: as `max_pool`.
     """
-    inputs = inexact_operand(inputs, "avg_pool")
-    options = (window_shape, strides, padding)
-    total = _pool("avg_pool", "add", inputs, *options)
+    inputs, how = inexact_operand(inputs, "avg_pool"), (window_shape, strides, padding)
+    total = _pool("avg_pool", "add", inputs, *how)
     if count_include_pad:
         return total / math.prod(window_shape)
     # All examples and features have the same counts.
-    sizes = (*inputs.shape[-1 - len(window_shape) : -1], 1)
-    return total / _pool("avg_pool", "add", np.ones(sizes, inputs.dtype), *options)
+    ones = np.ones((*inputs.shape[-1 - len(window_shape) : -1], 1), inputs.dtype)
+    return total / _pool("avg_pool", "add", ones, *how)
 
 
 def _pool(
@@ -139,16 +130,15 @@ def _pool(
     leading = shape.rank - 1 - len(window)
     if leading < 0:
         problem = f"a window of {len(window)} dimensions does not fit"
-        given = [f"window_shape {window}", f"inputs {shape}"]
         advice = "The window covers the spatial dimensions, which stand before the features."
-        raise explain(ShapeError, subject, problem, given, advice)
+        given = f"window_shape {window}", f"inputs {shape}"
+        raise operands.shape_error(subject, problem, advice, *given)
     steps = (1,) * len(window) if strides is None else tuple(strides)
     window, steps = ((*(1,) * leading, *each, 1) for each in (window, steps))
     if not isinstance(padding, str):
         padding = [(0, 0)] * leading + [*padding] + [(0, 0)]
-    computation = ops.max if monoid == "max" else ops.add
     start = neutral_element(monoid, shape.element_type)
-    return ops.reduce_window(inputs, start, computation, window, steps, padding)
+    return ops.reduce_window(inputs, start, getattr(ops, monoid), window, steps, padding)
 
 
 @one_program("inputs", "scale", "offset")
@@ -171,7 +161,7 @@ def batch_norm(
         AttributeValueError: the axis is out of range.
         ShapeError: see `minixla_ops.batch_norm_training`.
     """
-    feature = axis_of(axis, operand_shape(inputs, "batch_norm").rank, "batch_norm")
+    feature = operands.axis_of(axis, operand_shape(inputs, "batch_norm").rank, "batch_norm")
     given = convert_all("batch_norm", [inputs, scale, offset])
     return ops.batch_norm_training(*given, epsilon=epsilon, feature_index=feature)
 
@@ -188,7 +178,7 @@ def batch_norm_inference(
 ) -> Any:
     """Normalisation with given moments (XLA: BatchNormInference); see `batch_norm`."""
     subject = "batch_norm_inference"
-    feature = axis_of(axis, operand_shape(inputs, subject).rank, subject)
+    feature = operands.axis_of(axis, operand_shape(inputs, subject).rank, subject)
     given = convert_all(subject, [inputs, scale, offset, mean, variance])
     return ops.batch_norm_inference(*given, epsilon=epsilon, feature_index=feature)
 
@@ -238,5 +228,5 @@ def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: 
         problem = f"{name} does not fit the normalised dimensions"
         given = [f"{name} has dimensions {own}", f"inputs have dimensions {sizes}"]
         advice = f"Give {name} the sizes of the dimensions that are normalised over."
-        raise explain(ShapeError, "layer_norm", problem, [*given, f"axis = {axes}"], advice)
+        raise operands.shape_error("layer_norm", problem, advice, *given, axis=axes)
     return operands.keep_weak(ops.broadcast_in_dim(parameter, sizes, axes), parameter)

@@ -3,12 +3,9 @@
 import math
 from typing import Any
 
-import ml_dtypes
-
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import S32
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
@@ -28,7 +25,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
         where: which elements take part; the others give 0.
     """
     x, axes = _taking_part(x, axis, where, "softmax")
-    exponentials = ops.exp(_below_zero(x, axes))
+    exponentials = ops.exp(x - spread(_top(x, axes), axes, x))
     result = exponentials / spread(np.sum(exponentials, axes), axes, x)
     return result if where is None else np.where(where, result, 0)
 
@@ -40,7 +37,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     Arguments are those of `softmax`; elements left out by `where` give -inf.
     """
     x, axes = _taking_part(x, axis, where, "log_softmax")
-    shifted = _below_zero(x, axes)
+    shifted = x - spread(_top(x, axes), axes, x)
     total = np.sum(ops.exp(shifted), axes)
     result = shifted - spread(ops.log(total), axes, x)
     return result if where is None else np.where(where, result, -math.inf)
@@ -100,11 +97,6 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
     return stop_gradient(np.max(x, axes, initial=-math.inf if is_empty else None))
 
 
-def _below_zero(x: Any, axes: tuple[int, ...]) -> Any:
-    """How far x is below its maximum, as negative numbers."""
-    return x - spread(_top(x, axes), axes, x)
-
-
 @one_program("query", "key", "value", "bias", "mask")
 def dot_product_attention(
     query: Any,
@@ -139,9 +131,23 @@ def dot_product_attention(
     """
     query, key, value = operands.convert_all("dot_product_attention", [query, key, value])
     shapes = [operand_shape(each, "dot_product_attention") for each in (query, key, value)]
-    _check(shapes)
-    *batch, length, heads, size = shapes[0].dimensions
-    positions, key_heads = shapes[1].dimensions[-3:-1]
+    own, keys, values = [shape.dimensions for shape in shapes]
+    if (
+        min(map(len, (own, keys, values))) < 3
+        or not own[:-3] == keys[:-3] == values[:-3]
+        or keys[-3:-1] != values[-3:-1]
+        or own[-1] != keys[-1]
+        or keys[-2] == 0
+        or own[-2] % keys[-2]
+    ):
+        names, problem = ("query", "key", "value"), "query, key and value do not fit each other"
+        given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
+        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
+        advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
+        advice += "key heads divide the heads."
+        raise operands.shape_error("dot_product_attention", problem, advice, *given)
+    *batch, length, heads, size = own
+    positions, key_heads = keys[-3:-1]
     kind = shapes[0].element_type
     wide = operands.widened(kind)
     grouped = (*batch, length, key_heads, heads // key_heads, size)
@@ -153,34 +159,14 @@ def dot_product_attention(
     if bias is not None:
         scores = convert(scores + bias, wide)
     # Not -inf: a query that sees nothing gets the mean of all values, not NaN.
-    lowest = -0.7 * float(ml_dtypes.finfo(wide.dtype).max)
+    lowest = -0.7 * float(np.finfo(wide.dtype).max)
     if mask is not None:
         scores = np.where(mask, scores, lowest)
     if is_causal:
         scores = np.where(np.tri(length, positions, dtype=bool), scores, lowest)
     weights = np.reshape(convert(softmax(scores), kind), products.shape)
     averages = np.einsum("...kgts,...skh->...tkgh", weights, value)
-    return np.reshape(averages, (*batch, length, heads, shapes[2].dimensions[-1]))
-
-
-def _check(shapes: list[Shape]) -> None:
-    """Raises ShapeError where query, key and value do not fit each other."""
-    query, key, value = [shape.dimensions for shape in shapes]
-    if (
-        min(map(len, (query, key, value))) < 3
-        or not query[:-3] == key[:-3] == value[:-3]
-        or key[-3:-1] != value[-3:-1]
-        or query[-1] != key[-1]
-        or key[-2] == 0
-        or query[-2] % key[-2]
-    ):
-        names = ("query", "key", "value")
-        problem = "query, key and value do not fit each other"
-        given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
-        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
-        advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
-        advice += "key heads divide the heads."
-        raise explain(ShapeError, "dot_product_attention", problem, given, advice)
+    return np.reshape(averages, (*batch, length, heads, values[-1]))
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
@@ -204,11 +190,11 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
     """Whether each integer names each class, along a new axis."""
     shape = operand_shape(x, subject)
     if not shape.element_type.is_integer:
-        advice = "Convert it: x.astype(mx.numpy.int32)."
-        raise explain(ShapeError, subject, "x does not hold integers", [f"x {shape}"], advice)
+        problem, advice = "x does not hold integers", "Convert it: x.astype(mx.numpy.int32)."
+        raise operands.shape_error(subject, problem, advice, f"x {shape}")
     place = axis_of(axis, shape.rank + 1, subject)
     if operands.static_int(count, subject, "num_classes") < 0:
-        raise explain(AttributeValueError, subject, f"num_classes is {count}", advice="Give >= 0.")
+        raise operands.value_error(subject, f"num_classes is {count}", "Give >= 0.")
     kind = shape.element_type
     if kind.bits < 32 and count > 1 << (kind.bits - (kind.kind == "signed")):
         x, kind = convert(x, S32), S32  # which holds all numbers of the classes
@@ -244,7 +230,7 @@ def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
         chosen = labels * log_probabilities
     else:
         problem = "the labels fit the logits neither as classes nor as probabilities"
-        shown = [f"logits {operand_shape(logits, 'cross_entropy')}", f"labels {given}"]
         advice = "Give integers without the class dimension, or probabilities of the logits' shape."
-        raise explain(ShapeError, "cross_entropy", problem, shown, advice)
+        shown = [f"logits {operand_shape(logits)}", f"labels {given}"]
+        raise operands.shape_error("cross_entropy", problem, advice, *shown)
     return -np.sum(chosen, place)

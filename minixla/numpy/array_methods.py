@@ -2,26 +2,25 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
 from typing import Any, NoReturn
 
 import numpy as np
 
 import minixla.numpy as mnp
-from minixla.core.errors import ForeignCallError, ShapeError, explain
+from minixla.core.errors import ForeignCallError, explain
 from minixla.core.source import Source, find_source, running_expression, text_of
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
 from minixla.numpy.indexing import IndexUpdates, getitem
+from minixla.numpy.operands import shape_error
 
 
 def _members(self: Tracer) -> Iterator[Any]:
-    """The members along the leading axis."""
     if not self.ndim:
-        problem = "a scalar has no members"
         advice = "Only arrays with dimensions have some; mx.fori_loop counts to a traced number."
-        raise explain(ShapeError, "iteration", problem, [f"the value is {self!r}"], advice)
+        raise shape_error("iteration", "a scalar has no members", advice, f"the value is {self!r}")
     return iter(mnp.unstack(self))
 
 
@@ -35,11 +34,6 @@ def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _astype(self: Tracer, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The same values in another dtype."""
-    return mnp.astype(self, dtype)
-
-
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
     """Python's round: to so many decimals, or to the nearest integer as an array of integers."""
     return mnp.astype(mnp.round(self), int) if ndigits is None else mnp.round(self, ndigits)
@@ -47,33 +41,23 @@ def _round(self: Tracer, ndigits: int | None = None) -> Any:
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
     """Raises TypeError: arrays do not change."""
+    node, parent = _running(find_source())
+    update = "x = x.at[index].set(value)"
+    if isinstance(node, ast.Subscript) and isinstance(parent, (ast.Assign, ast.AugAssign)):
+        is_plain = isinstance(parent, ast.Assign)
+        changed = parent.value if is_plain else ast.BinOp(node, parent.op, parent.value)
+        array, index = text_of(node.value), text_of(node.slice)
+        update = f"{array} = {array}.at[{index}].set({text_of(changed)})"
     problem = "an array's elements cannot be assigned to"
-    advice = f"Use the updated copy: {_update()}, or .add, .multiply ..."
-    raise explain(ShapeError, "indexing", problem, [f"the array is {self!r}"], advice)
+    advice = f"Use the updated copy: {update}, or .add, .multiply ..."
+    raise shape_error("indexing", problem, advice, f"the array is {self!r}")
 
 
-def _update() -> str:
-    """The user's assignment to elements as an update of a copy."""
-    node, parents = _running(find_source())
-    parent = parents[0] if parents else None
-    if not isinstance(node, ast.Subscript) or not isinstance(parent, (ast.Assign, ast.AugAssign)):
-        return "x = x.at[index].set(value)"
-    changed: ast.expr = parent.value
-    if isinstance(parent, ast.AugAssign):
-        changed = ast.BinOp(node, parent.op, parent.value)
-    array, index = text_of(node.value), text_of(node.slice)
-    return f"{array} = {array}.at[{index}].set({text_of(changed)})"
-
-
-def _running(source: Source | None) -> tuple[Any, Sequence[Any]]:
-    """The expression that is running at a line, and those that it is part of."""
+def _running(source: Source | None) -> tuple[Any, Any]:
+    """The expression that is running at a line, and what it is part of."""
     expression = running_expression(source)
-    return (None, ()) if expression is None else (expression.node, expression.parents)
-
-
-def _block_until_ready(self: Tracer) -> Any:
-    """The value itself, which is computed when it is needed."""
-    return self
+    parents = expression.parents if expression else None
+    return expression and expression.node, parents and parents[0]
 
 
 # NumPy's protocols: plain NumPy functions given a tracer become ours.
@@ -110,35 +94,30 @@ def _refuse(name: str, problem: str, advice: str) -> NoReturn:
 
 def _unsupported(name: str) -> NoReturn:
     outside = "call it outside of the traced function, or on values that are not traced"
-    advice = _INSTEAD.get(name)
-    if advice is None and not _is_of_numpy(name):  # SciPy's, or a method of a ufunc
-        advice = "Write it with functions of mx.numpy or mx.ops, or JAX's by mx.from_jax"
-    elif advice is None:
-        advice = f"JAX's function can be used: mx.from_jax(jax.numpy.{name})({_arguments()})"
-    _refuse(name, "it has no counterpart for traced values", f"{advice}; or {outside}.")
-
-
-def _is_of_numpy(name: str) -> bool:
-    found: Any = np
-    for each in name.split("."):
-        found = getattr(found, each, None)
-    return callable(found) and not isinstance(getattr(found, "__self__", None), np.ufunc)
-
-
-def _arguments() -> str:
-    """What the user's call gives to the function that is running."""
-    call, _ = _running(state.source or find_source())
-    if not isinstance(call, ast.Call):
-        return "x"
-    named = [f"{each.arg}={text_of(each.value)}" for each in call.keywords]
-    return ", ".join([*map(text_of, call.args), *named])
+    found: Any = reduce(lambda where, each: getattr(where, each, None), name.split("."), np)
+    is_of_numpy = callable(found) and not isinstance(getattr(found, "__self__", None), np.ufunc)
+    advice = "Write it with functions of mx.numpy or mx.ops, or JAX's by mx.from_jax"
+    if is_of_numpy:  # not SciPy's, nor a method of a ufunc
+        call, _ = _running(state.source or find_source())
+        is_call = isinstance(call, ast.Call)
+        given: list[ast.AST] = [*call.args, *call.keywords] if is_call else [ast.Name("x")]
+        arguments = ", ".join(map(text_of, given))
+        advice = f"JAX's function can be used: mx.from_jax(jax.numpy.{name})({arguments})"
+    advice = f"{_INSTEAD.get(name, advice)}; or {outside}."
+    _refuse(name, "it has no counterpart for traced values", advice)
 
 
 def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Our function in place of a NumPy ufunc, or of its methods reduce, accumulate and outer."""
     name = ufunc.__name__
     if kwargs.get("out") is not None:
-        _refuse(name, "its result cannot be put into out", _instead_of_out())
+        node, _ = _running(state.source or find_source())
+        instead = "use the function's result (x = x + y, not x += y, where x is a NumPy array)"
+        if isinstance(node, ast.AugAssign):
+            changed = ast.BinOp(node.target, node.op, node.value)
+            instead = f"write {text_of(node.target)} = {text_of(changed)}"
+        advice = f"Traced values do not change arrays in place: {instead}."
+        _refuse(name, "its result cannot be put into out", advice)
     without_effect = ("out", "casting", "order", "subok")
     options = {key: value for key, value in kwargs.items() if key not in without_effect}
     dtype = options.pop("dtype", None)
@@ -152,28 +131,14 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
             _refuse(name, problem, "Choose between values with mx.numpy.where.")
         result = function(*inputs)
     else:
-        result = _folded(name, method, inputs, options)
+        prefix = {"reduce": "", "accumulate": "cum"}.get(method, method)
+        function = _ours(prefix + _FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
+        array, *rest = inputs
+        given = {"axis": rest[0] if rest else 0, **_meant(options)}
+        if given.get("where") is True:
+            del given["where"]
+        result = function(array, **given)
     return result if dtype is None else mnp.astype(result, dtype)
-
-
-def _instead_of_out() -> str:
-    """What to write instead of a change of a NumPy array in place."""
-    node, _ = _running(state.source or find_source())
-    rule = "Traced values do not change arrays in place"
-    if isinstance(node, ast.AugAssign):
-        instead = ast.BinOp(node.target, node.op, node.value)
-        return f"{rule}: write {text_of(node.target)} = {text_of(instead)}."
-    return f"{rule}: use the function's result (x = x + y, not x += y, where x is a NumPy array)."
-
-
-def _folded(name: str, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    prefix = {"reduce": "", "accumulate": "cum"}.get(method, method)
-    function = _ours(prefix + _FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
-    array, *rest = inputs
-    given = {"axis": rest[0] if rest else 0, **_meant(options)}
-    if given.get("where") is True:
-        del given["where"]
-    return function(array, **given)
 
 
 def _meant(options: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +153,7 @@ def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict
     renamed = _KEYWORDS.get(name, {})
     named = {renamed.get(key, key): value for key, value in _meant(kwargs).items()}
     known = _parameters(function)
-    unknown = [] if known is None else [key for key in named if key not in known]
+    unknown = [key for key in named if key not in known and "kwargs" not in known]
     if unknown:
         problem = f"the keyword {unknown[0]} is not supported for traced values"
         _refuse(name, problem, f"The keywords of mx.numpy.{name} are those of jax.numpy.{name}.")
@@ -196,12 +161,8 @@ def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict
 
 
 @cache
-def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
-    """The names that a function's keywords may have; None where it takes any."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return None
-    return frozenset(each.name for each in parameters)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
 def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
@@ -218,7 +179,7 @@ _SAME_AS_FUNCTIONS += "ptp sum choose nonzero searchsorted take"
 
 def install_on(kind: type[Tracer]) -> None:
     """Gives a class of tracers the methods and attributes of arrays."""
-    methods: dict[str, Callable[..., Any]] = {
+    members: dict[str, Any] = {
         **{name: getattr(mnp, name) for name in _SAME_AS_FUNCTIONS.split()},
         "__getitem__": getitem,
         "__setitem__": _refuse_assignment,
@@ -226,8 +187,8 @@ def install_on(kind: type[Tracer]) -> None:
         "__round__": _round,
         "__copy__": mnp.copy,
         "__deepcopy__": lambda self, memo: self,
-        "astype": _astype,
-        "block_until_ready": _block_until_ready,
+        "astype": lambda self, dtype, copy=False, device=None: mnp.astype(self, dtype),
+        "block_until_ready": lambda self: self,
         "compress": lambda self, condition, axis=None: mnp.compress(condition, self, axis),
         "flatten": mnp.ravel,
         "reshape": _with_sizes(mnp.reshape),
@@ -235,17 +196,13 @@ def install_on(kind: type[Tracer]) -> None:
         "__array_ufunc__": _array_ufunc,
         "__array_function__": _array_function,
         "__array_namespace__": _array_namespace,
+        "T": property(mnp.transpose),
+        "mT": property(mnp.matrix_transpose),
+        "at": property(IndexUpdates),
+        "imag": property(mnp.imag),
+        "itemsize": property(lambda self: self.dtype.itemsize),
+        "nbytes": property(lambda self: self.size * self.dtype.itemsize),
+        "real": property(mnp.real),
     }
-    attributes: dict[str, Callable[[Tracer], Any]] = {
-        "T": mnp.transpose,
-        "mT": mnp.matrix_transpose,
-        "at": IndexUpdates,
-        "imag": mnp.imag,
-        "itemsize": lambda self: self.dtype.itemsize,
-        "nbytes": lambda self: self.size * self.dtype.itemsize,
-        "real": mnp.real,
-    }
-    for name, function in methods.items():
-        setattr(kind, name, function)
-    for name, getter in attributes.items():
-        setattr(kind, name, property(getter))
+    for name, member in members.items():
+        setattr(kind, name, member)

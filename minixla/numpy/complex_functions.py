@@ -31,11 +31,6 @@ def i_times(z: Any) -> Any:
     return ops.complex(-ops.imag(z), ops.real(z))
 
 
-def minus_i_times(z: Any) -> Any:
-    """The product of -i and z, signs of zeros included."""
-    return ops.complex(ops.imag(z), -ops.real(z))
-
-
 def square(z: Any) -> Any:
     """The square, whose real part neither cancels nor overflows early."""
     x, y = ops.real(z), ops.imag(z)
@@ -62,12 +57,14 @@ def _with_sign(size: Any, of: Any) -> Any:
     return ops.select(logic.signbit(of), -size, size)
 
 
-def _leg_and_height(x: Any, y: Any) -> tuple[Any, Any]:
-    """What arcsin(x + iy) is made of in the first quadrant.
+def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
+    """The parts of z, and what arcsin(x + iy) is made of for x = |Re z| and y = |Im z|.
 
     The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
     Im arcsin(x + iy).
     """
+    signed_x, signed_y = ops.real(z), ops.imag(z)
+    x, y = ops.abs(signed_x), ops.abs(signed_y)
     is_inside = x < 1
     # Distances from -1 and 1: half of their sum is a, the ellipse's half-axis.
     far, near = ops.abs(ops.complex(x + 1, y)), ops.abs(ops.complex(x - 1, y))
@@ -84,26 +81,17 @@ def _leg_and_height(x: Any, y: Any) -> tuple[Any, Any]:
     leg = ops.select(
         x > 1, y * ops.sqrt(flatness * half), ops.sqrt(half * (rise + (near + (1 - x))))
     )
-    return leg, ops.log1p(above_1 + root)
-
-
-def _far_height(x: Any, y: Any) -> Any:
-    """Im arcsin(x + iy) far from 0: log(2 |x + iy|)."""
+    height = ops.log1p(above_1 + root)
+    # Far from 0 the height is log(2 |x + iy|).
     larger = ops.max(x, y)
     ratio = ops.min(x, y) / larger
-    height = math.log(2) + ops.log(larger) + 0.5 * ops.log1p(ratio * ratio)
-    return ops.select((x == math.inf) | (y == math.inf), full_like(x, math.inf), height)
-
-
-def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
-    """The parts of z, the leg and the height, for |Re z| and |Im z|."""
-    signed_x, signed_y = ops.real(z), ops.imag(z)
-    x, y = ops.abs(signed_x), ops.abs(signed_y)
+    far_height = math.log(2) + ops.log(larger) + 0.5 * ops.log1p(ratio * ratio)
+    is_infinite = (x == math.inf) | (y == math.inf)
+    far_height = ops.select(is_infinite, full_like(x, math.inf), far_height)
     limit = square_limit(x)
     is_far = (x > limit) | (y > limit)
-    leg, height = _leg_and_height(x, y)
-    leg = ops.select(is_far, y, leg)
-    return signed_x, signed_y, leg, ops.select(is_far, _far_height(x, y), height)
+    heights = ops.select(is_far, far_height, height)
+    return signed_x, signed_y, ops.select(is_far, y, leg), heights
 
 
 def arcsin(z: Any) -> Any:
@@ -138,8 +126,7 @@ def _inverse_roots(z: Any, offset: Any) -> Any:
 
 def slope_of_arcsin(z: Any) -> Any:
     """The derivative of arcsin, 1 / (sqrt(1 - z) sqrt(1 + z)), on both sides of its cuts."""
-    low = ops.rsqrt(ops.complex(1 - ops.real(z), ops.abs(ops.imag(z))))
-    slope = low * conjugate(_inverse_roots(z, 1))
+    slope = _inverse_roots(-z, 1) * conjugate(_inverse_roots(z, 1))
     return ops.select(logic.signbit(ops.imag(z)), slope, conjugate(slope))
 
 
@@ -153,30 +140,30 @@ def arctanh(z: Any) -> Any:
     """The inverse hyperbolic tangent of complex numbers."""
     signed_x, signed_y = ops.real(z), ops.imag(z)
     x, y = ops.abs(signed_x), ops.abs(signed_y)
-    real = ops.select(x == 0, x, _real_of_arctanh(x, y))
-    limit = full_like(x, square_limit(x))
-    near, height = ops.min(x, limit), ops.min(y, limit)
-    angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
-    angle = ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
-    return ops.complex(_with_sign(real, signed_x), _with_sign(angle, signed_y))
-
-
-def _real_of_arctanh(x: Any, y: Any) -> Any:
-    """A quarter of log1p(4x / |1 - z|**2), and its limits where the square under- or overflows."""
     limit = square_limit(x)
+    # A quarter of log1p(4x / |1 - z|**2), and its limits where the square under- or overflows.
     ratio = 4 * x / ((1 - x) * (1 - x) + y * y)
     scale = 1 / 16 / limit
     near_x, near_y = x * scale, y * scale
     far = near_x / (near_x * near_x + near_y * near_y) * scale
     near_pole = 0.5 * (math.log(2) - ops.log(y))
-    result = ops.select((x > limit) | (y > limit), far, 0.25 * ops.log1p(ratio))
-    result = ops.select((x == 1) & (y < 1 / limit), near_pole, result)
-    return ops.select((x == math.inf) | (y == math.inf), full_like(x, 0), result)
+    real = ops.select((x > limit) | (y > limit), far, 0.25 * ops.log1p(ratio))
+    real = ops.select((x == 1) & (y < 1 / limit), near_pole, real)
+    real = ops.select((x == math.inf) | (y == math.inf), full_like(x, 0), real)
+    real = ops.select(x == 0, x, real)
+    near, height = (ops.min(each, full_like(x, limit)) for each in (x, y))
+    angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
+    angle = ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
+    return ops.complex(_with_sign(real, signed_x), _with_sign(angle, signed_y))
 
 
 def _turned(function: Any) -> Any:
-    return lambda z: minus_i_times(function(i_times(z)))
+    # -i sin(iz) is sinh(z), and so on. Not -(i sin(iz)): signs of zeros.
+    def turned(z: Any) -> Any:
+        found = function(i_times(z))
+        return ops.complex(ops.imag(found), -ops.real(found))
+
+    return turned
 
 
-# -i sin(iz) is sinh(z), and so on.
 sinh, arcsinh, arctan = map(_turned, (ops.sin, arcsin, arctanh))

@@ -8,15 +8,13 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.element_types import element_type
-from minixla.core.errors import AttributeValueError, explain
+from minixla.core.element_types import F32
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, not_a_value
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
-from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import splat
 
@@ -122,11 +120,10 @@ def _number(bound: Any) -> Any:
     if bound is None or isinstance(bound, (int, float)):
         return bound
     operand_shape(bound, "arange")
-    advice = "Its bounds decide about its size: give Python numbers."
-    value = operands.concrete(bound, "arange", advice)
+    value = operands.concrete(bound, "arange", "Its bounds decide about its size: give numbers.")
     if value.ndim or np.iscomplexobj(value):
-        problem, given = "a bound is not a real number", [f"given {bound!r}"]
-        raise explain(AttributeValueError, "arange", problem, given, "Give real scalars.")
+        problem, advice = "a bound is not a real number", "Give real scalars."
+        raise operands.value_error("arange", problem, advice, bound=bound)
     return value[()]
 
 
@@ -143,19 +140,19 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         raise not_a_value(start, "arange", "start")
     kind = common_type("arange", *given) if dtype is None else requested_type(dtype, "arange")
     start, stop, step = map(_number, (start, stop, 1 if step is None else step))
-    if stop is None:
-        start, stop = 0, start
+    start, stop = (0, start) if stop is None else (start, stop)
     if step == 0:
-        raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
+        raise operands.value_error("arange", "step is 0", "Give another step.")
     try:
         size = max(0, math.ceil((stop - start) / step))
     except (OverflowError, ValueError) as error:
         problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
-        given = [f"start = {start}, stop = {stop}, step = {step}"]
-        raise explain(AttributeValueError, "arange", problem, given, advice) from error
-    work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
+        raise operands.value_error(
+            "arange", problem, advice, start=start, stop=stop, step=step
+        ) from error
     if kind.kind == "pred":
         return lifted(np.arange(start, stop, step).astype(np.bool_))
+    work = F32 if kind.is_float and kind.bits < 32 else kind
     counted = ops.iota(Shape(work, (size,)), 0)
     if step != 1:
         counted = counted * _filled(step, Shape(work), "arange", "step")
@@ -188,33 +185,27 @@ def linspace(
         AttributeValueError: `num` is negative.
     """
     count = operands.static_size(num, "linspace", "num")
-    default = inexact_type(common_type("linspace", start, stop))
-    kind = requested_type(dtype, "linspace", default)
+    kind = requested_type(dtype, "linspace", inexact_type(common_type("linspace", start, stop)))
     work = inexact_type(kind)
-    sizes = operators.broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
-    place = operands.axis_of(axis, len(sizes) + 1, "linspace")
-    bounds = [mnp.broadcast_to(convert(each, work), sizes) for each in (start, stop)]
-    first, last = (mnp.expand_dims(each, place) for each in bounds)
+    given = operands.convert_all("linspace", [start, stop], work)
+    (low, high), _, _ = operands.promoted("linspace", given)
+    place = operands.axis_of(axis, low.ndim + 1, "linspace")
+    first, last = (mnp.expand_dims(each, place) for each in (low, high))
     gaps = count - 1 if endpoint else count
-    points = _interpolated(first, last, count, gaps, place)
+    if count < 2:
+        points = ops.slice_in_dim(first, 0, count, place)
+    else:
+        spread = [gaps if at == place else 1 for at in range(first.ndim)]
+        parts = mnp.reshape(convert(ops.iota(Shape(work.real, (gaps,)), 0) / gaps, work), spread)
+        points = first * (1 - parts) + last * parts
+        # The last point is exact, whatever rounding does to the others.
+        points = ops.concat_in_dim([points, last], place) if count > gaps else points
     result = lifted(convert(ops.floor(points) if kind.is_integer else points, kind))
     if not retstep:
         return result
     if gaps > 0:
-        return result, ops.reshape(last - first, sizes) / gaps
-    return result, full(sizes if count == 1 and not endpoint else (), math.nan, work)
-
-
-def _interpolated(first: Any, last: Any, count: int, gaps: int, place: int) -> Any:
-    """`count` points from `first` towards `last`, which is `gaps` steps away."""
-    if count < 2:
-        return ops.slice_in_dim(first, 0, count, place)
-    kind = operands.kind_of(first)
-    spread = [gaps if at == place else 1 for at in range(first.ndim)]
-    parts = mnp.reshape(convert(ops.iota(Shape(kind.real, (gaps,)), 0) / gaps, kind), spread)
-    points = first * (1 - parts) + last * parts
-    # The last point is exact, whatever rounding does to the others.
-    return ops.concat_in_dim([points, last], place) if count > gaps else points
+        return result, (high - low) / gaps
+    return result, full(low.shape if count == 1 and not endpoint else (), math.nan, work)
 
 
 def logspace(
@@ -235,8 +226,7 @@ def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
-    kind = inexact_type(common_type("geomspace", start, stop))
-    signs = mnp.sign(mnp.astype(start, kind))
+    signs = mnp.sign(mnp.astype(start, inexact_type(common_type("geomspace", start, stop))))
     first, last = (mnp.log10(each / signs) for each in (start, stop))
     result = mnp.moveaxis(signs * logspace(first, last, num, endpoint), 0, axis)
     return result if dtype is None else mnp.astype(result, dtype)
@@ -258,8 +248,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         AttributeValueError: `indexing` is something else.
         ShapeError: an array has more than one dimension.
     """
-    operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
-    vectors = [mnp.reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
+    operands.refuse_others(indexing, ("xy", "ij"), "meshgrid", "indexing")
+    vectors = [mnp.atleast_1d(x) for x in xi]
     for each in vectors:
         operands.shape_of_rank(each, (1,), "meshgrid", "Give vectors.", _NO_VECTOR)
     places = list(range(len(vectors)))

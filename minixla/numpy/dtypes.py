@@ -9,10 +9,9 @@ import numpy as np
 from minixla.core import promotion
 from minixla.core.element_types import ElementType, canonical_element_type
 from minixla.core.element_types import element_type as _element_type
-from minixla.core.errors import ShapeError, explain
 from minixla.core.tracing import weak_type_of
 from minixla.numpy import creation
-from minixla.numpy.operands import operand_shape
+from minixla.numpy.operands import operand_shape, shape_error
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
 euler_gamma = float(np.euler_gamma)
@@ -81,7 +80,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         ShapeError: there is none, or no argument is given.
     """
     if not arrays_and_dtypes:
-        raise explain(ShapeError, "result_type", "no argument is given", advice="Give one or more.")
+        raise shape_error("result_type", "no argument is given", "Give one or more.")
     kind, _ = promotion.result_type([_type_of(each) for each in arrays_and_dtypes])
     return kind.dtype
 
@@ -91,19 +90,12 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     return promotion.result_type([_type_of(np.dtype(a)), _type_of(np.dtype(b))])[0].dtype
 
 
-_ARRAY_API_KINDS = {
-    "bool": ("pred",),
-    "signed integer": ("signed",),
-    "unsigned integer": ("unsigned",),
-    "integral": ("signed", "unsigned"),
-    "real floating": ("float",),
-    "complex floating": ("complex",),
-    "numeric": ("signed", "unsigned", "float", "complex"),
-}
-# NumPy's class of each kind, and its classes of several.
+# NumPy's class of each kind, its classes of several, and the array API's names of these.
 _CLASSES = {"pred": np.bool_, "signed": signedinteger, "unsigned": unsignedinteger}
 _CLASSES |= {"float": floating, "complex": complexfloating}
 _ABSTRACT = {generic, number, integer, inexact, *_CLASSES.values()} - {np.bool_}
+_NAMES = ("bool", "signed integer", "unsigned integer", "real floating", "complex floating")
+_KINDS = dict(zip(_NAMES, _CLASSES.values(), strict=True), integral=integer, numeric=number)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -128,9 +120,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return any(isdtype(dtype, each) for each in kind)
     if not isinstance(kind, str):
         return np.dtype(dtype) == np.dtype(kind)
-    if kind not in _ARRAY_API_KINDS:
-        raise ValueError(f"{kind!r} is no kind of dtype; kinds are {', '.join(_ARRAY_API_KINDS)}")
-    return _element_type(np.dtype(dtype)).kind in _ARRAY_API_KINDS[kind]
+    if kind not in _KINDS:
+        raise ValueError(f"{kind!r} is no kind of dtype; kinds are {', '.join(_KINDS)}")
+    return issubdtype(np.dtype(dtype), _KINDS[kind])
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:

@@ -8,13 +8,13 @@ from types import FunctionType, ModuleType
 from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import minixla_ops as ops
-from minixla.core.element_types import F32, ElementType
-from minixla.core.errors import ShapeError, explain
+from minixla.core.element_types import ElementType
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
+from minixla.numpy import operands
 from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
+from minixla_ops.elementwise.operators import Adjustment, operand_shape
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 Function = Callable[..., Any]
@@ -42,17 +42,11 @@ PARAMETERS = {
 
 
 class Row(NamedTuple):
-    """What a function of a family has of its own.
+    """What a function of a family has of its own."""
 
-    Attributes:
-        name: its public name.
-        fold: the monoid, or the function, that its result is made by.
-        filling: what stands in place of NaN; None where NaN counts.
-    """
-
-    name: str
-    fold: Any = None
-    filling: float | None = None
+    name: str  # its public one
+    fold: Any = None  # the monoid, or the function, that its result is made by
+    filling: float | None = None  # what stands in place of NaN; None where NaN counts
 
 
 def family(
@@ -158,15 +152,13 @@ def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[F
     return made
 
 
-def refuse_complex(
-    name: str,
-    kind: ElementType,
-    problem: str = "it is not defined for complex numbers",
-    advice: str = "Give the real or imaginary part, or the absolute value.",
-) -> None:
-    """Raises ShapeError where an element type is complex."""
+_NOT_COMPLEX = "it is not defined for complex numbers", "Give their parts or absolute values."
+
+
+def refuse_complex(name: str, kind: ElementType, how: tuple[str, str] = _NOT_COMPLEX) -> None:
+    """Raises ShapeError, saying the problem and the advice `how`, where a type is complex."""
     if kind.is_complex:
-        raise explain(ShapeError, name, problem, advice=advice)
+        raise operands.shape_error(name, *how)
 
 
 def of_inexact(name: str, text: str, function: Any = None) -> Any:
@@ -189,19 +181,16 @@ def of_inexact(name: str, text: str, function: Any = None) -> Any:
     return named(of_one, name, text)
 
 
-def in_f32(function: Function, *operands: Any) -> Any:
-    """`function` of floats, computed in f32 where they are narrower."""
-    kind = kind_of(operands[0])
-    if kind.bits >= 32:
-        return function(*operands)
-    return convert(function(*[convert(each, F32) for each in operands]), kind)
-
-
 def by_parts(function: Callable[[Any], Any], x: Any) -> Any:
     """`function` of a float array, or of both parts of a complex one."""
     if kind_of(x).is_complex:
         return ops.complex(function(ops.real(x)), function(ops.imag(x)))
     return function(x)
+
+
+def either(of_reals: Function, of_complex: Function) -> Function:
+    """The function of an array that one of two is, by the kind of its elements."""
+    return lambda x: (of_complex if kind_of(x).is_complex else of_reals)(x)
 
 
 # Derivatives of their own, for functions where those of the formulas lose digits or are NaN.

@@ -5,22 +5,18 @@ functions whose results are booleans in `logic`.
 """
 
 import math
-from functools import partial
 from typing import Any
-
-import ml_dtypes
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions, operands
 from minixla.numpy import element_functions as elements
-from minixla.numpy.element_functions import by_parts, in_f32, of_inexact, of_one, of_two
-from minixla.numpy.operands import default_float, inexact_operand, keep_weak, kind_of, lifted
-from minixla_ops.elementwise import binary, operators
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.element_functions import by_parts, either, of_inexact, of_one, of_two
+from minixla.numpy.operands import convert, default_float, keep_weak, kind_of, lifted
+from minixla_ops.elementwise import binary, operators, unary
+from minixla_ops.elementwise.families import in_f32
 from minixla_ops.vocabulary import shorthand
 
 # Operators.
@@ -66,49 +62,15 @@ float_power = _promoted("float_power", "x1 to the power of x2, as floats.", ops.
 arctan2 = atan2 = _promoted(
     "arctan2", "The angle of the point (x2, x1), in (-pi, pi].", ops.atan2, inexact_type
 )
-fmax = _promoted(
-    "fmax",
-    "The greater; of a NaN and a number, the number.",
-    lambda x1, x2: ops.select((x1 > x2) | (x2 != x2), x1, x2),
-)
-fmin = _promoted(
-    "fmin",
-    "The smaller; of a NaN and a number, the number.",
-    lambda x1, x2: ops.select((x1 < x2) | (x2 != x2), x1, x2),
-)
 
 
-@one_program()
-@elements.of_promoted(inexact_type, is_real=True)
-def hypot(x1: Any, x2: Any, /) -> Any:
-    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
-    return _hypot(x1, x2)
+def _of_numbers(name: str, which: str, wins: Any) -> Any:
+    text = f"The {which}; of a NaN and a number, the number."
+    return _promoted(name, text, lambda x1, x2: ops.select(wins(x1, x2) | (x2 != x2), x1, x2))
 
 
-def _root_of_squares(x: Any, y: Any) -> Any:
-    x, y = ops.abs(x), ops.abs(y)
-    large, small = ops.max(x, y), ops.min(x, y)
-    ratio = small / ops.select(large == 0, shorthand.ones_like(large), large)
-    result = ops.select(large == 0, large, large * ops.sqrt(1 + ratio * ratio))
-    is_infinite = (x == math.inf) | (y == math.inf)
-    return ops.select(is_infinite, shorthand.full_like(result, math.inf), result)
-
-
-def _share(x: Any, result: Any) -> Any:
-    """The derivative of the root of squares by x: x / result, its sign where that is infinite."""
-    is_end = (result == 0) | (ops.abs(x) == math.inf)
-    one = shorthand.ones_like(result)
-    return ops.select(is_end, ops.sign(x), x) / ops.select(is_end, one, result)
-
-
-# The scale has corners, where second derivatives of the formula are wrong.
-_hypot = elements.with_derivatives(
-    _root_of_squares, lambda result, x, y: _share(x, result), lambda result, x, y: _share(y, result)
-)
+fmax = _of_numbers("fmax", "greater", operators.greater)
+fmin = _of_numbers("fmin", "smaller", operators.less)
 
 
 @elements.of_promoted(inexact_type)
@@ -148,24 +110,25 @@ cosh = of_inexact("cosh", "The hyperbolic cosine.")
 sqrt = of_inexact("sqrt", "The square root; NaN of negative numbers.")
 cbrt = of_inexact("cbrt", "The cube root.")
 reciprocal = of_inexact("reciprocal", "1 / x.", lambda x: 1 / x)
-deg2rad = radians = of_inexact(
-    "deg2rad", "An angle given in degrees, in radians.", lambda x: x * (math.pi / 180)
-)
-rad2deg = degrees = of_inexact(
-    "rad2deg", "An angle given in radians, in degrees.", lambda x: x * (180 / math.pi)
-)
+_ANGLE = "An angle given in {}, in {}."
+deg2rad = of_inexact("deg2rad", _ANGLE.format("degrees", "radians"), lambda x: x * (math.pi / 180))
+rad2deg = of_inexact("rad2deg", _ANGLE.format("radians", "degrees"), lambda x: x * (180 / math.pi))
+radians, degrees = deg2rad, rad2deg
 
 
 def _scaled(x: Any, factor: float) -> Any:
     return by_parts(lambda part: part * factor, x)
 
 
-def _of_base(base: int, x: Any) -> Any:
-    return in_f32(lambda x: _scaled(ops.log(x), 1 / math.log(base)), x)
+def _logarithm(base: int) -> Any:
+    def logarithm(x: Any) -> Any:
+        return _scaled(ops.log(x), 1 / math.log(base))
+
+    text = f"The logarithm to base {base}."
+    return of_inexact(f"log{base}", text, lambda x: in_f32(logarithm, x))
 
 
-log2 = of_inexact("log2", "The logarithm to base 2.", partial(_of_base, 2))
-log10 = of_inexact("log10", "The logarithm to base 10.", partial(_of_base, 10))
+log2, log10 = _logarithm(2), _logarithm(10)
 
 _complex_exp2 = elements.with_derivatives(
     complex_functions.exp2, lambda result, z: _scaled(result, math.log(2))
@@ -173,13 +136,8 @@ _complex_exp2 = elements.with_derivatives(
 _complex_square = one_program()(
     elements.with_derivatives(complex_functions.square, lambda result, z: z + z)
 )
-
-
-exp2 = of_inexact(
-    "exp2",
-    "2 to the power of x.",
-    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
-)
+_exp2 = either(lambda x: ops.pow(shorthand.full_like(x, 2), x), _complex_exp2)
+exp2 = of_inexact("exp2", "2 to the power of x.", _exp2)
 
 
 def square(x: Any, /) -> Any:
@@ -195,15 +153,14 @@ def fabs(x: Any, /) -> Any:
     Raises:
         ShapeError: x is complex.
     """
-    elements.refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
-    return keep_weak(ops.abs(inexact_operand(x, "fabs")), x)
+    elements.refuse_complex("fabs", kind_of(x, "fabs"))
+    return keep_weak(ops.abs(operands.inexact_operand(x, "fabs")), x)
 
 
 def sign(x: Any, /) -> Any:
     """-1, 0 or 1 by the sign of x; NaN is its own, complex numbers give x / abs(x)."""
-    if kind_of(x, "sign").kind == "unsigned":
-        return minimum(x, 1)
-    return keep_weak(ops.sign(lifted(x)), x)
+    is_unsigned = kind_of(x, "sign").kind == "unsigned"
+    return minimum(x, 1) if is_unsigned else keep_weak(ops.sign(lifted(x)), x)
 
 
 def _rounding(name: str, text: str, function: Any = None) -> Any:
@@ -252,8 +209,8 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         return a
     if not kind.is_inexact:
         problem = f"{kind} cannot be rounded to {places} decimals"
-        raise explain(AttributeValueError, "round", problem, advice="Convert to floats first.")
-    if places > math.log10(float(ml_dtypes.finfo(kind.real.dtype).max)):
+        raise operands.value_error("round", problem, "Convert to floats first.")
+    if places > math.log10(float(mnp.finfo(kind.dtype).max)):
         return a
     return keep_weak(by_parts(lambda part: _rounded(part, places), a), a)
 
@@ -276,7 +233,7 @@ def _rounded(x: Any, decimals: int) -> Any:
 
 def modf(x: Any, /) -> tuple[Any, Any]:
     """The fraction and the integer part of x, both with its sign."""
-    number = inexact_operand(x, "modf")
+    number = operands.inexact_operand(x, "modf")
     no_fraction = ops.mul(ops.sign(number), shorthand.full_like(number, 0))
     is_infinite = ops.abs(number) == math.inf
     fraction = ops.select(is_infinite, no_fraction, ops.rem(number, shorthand.ones_like(number)))
@@ -298,8 +255,7 @@ def imag(val: Any, /) -> Any:
 
 def conjugate(x: Any, /) -> Any:
     """The complex conjugate; of real numbers the number itself."""
-    x = lifted(x)
-    return ops.complex(ops.real(x), -ops.imag(x)) if kind_of(x, "conjugate").is_complex else x
+    return unary.conjugate(lifted(x))
 
 
 conj = conjugate
@@ -320,7 +276,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """
     refusal = "complex numbers have no order", "Clip the real and the imaginary part."
     for each in [each for each in (arr, min, max) if each is not None]:
-        elements.refuse_complex("clip", kind_of(each, "clip"), *refusal)
+        elements.refuse_complex("clip", kind_of(each, "clip"), refusal)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
 
@@ -340,7 +296,7 @@ def nan_to_num(
     kind, x = kind_of(x, "nan_to_num"), lifted(x)
     if not kind.is_inexact:
         return x
-    limits = ml_dtypes.finfo(kind.real.dtype)
+    limits = mnp.finfo(kind.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
 

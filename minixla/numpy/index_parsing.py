@@ -42,10 +42,7 @@ def static_key(index: Any) -> tuple[Any, ...] | None:
     return tuple(found)
 
 
-def _bounds(member: Any) -> tuple[int | None, int | None, int | None]:
-    """The start, stop and step of a slice; ... stands for whole ones."""
-    if member is Ellipsis:
-        return WHOLE
+def _bounds(member: slice) -> tuple[int | None, int | None, int | None]:
     return _bound(member.start), _bound(member.stop), _bound(member.step)
 
 
@@ -56,9 +53,8 @@ def _bound(value: Any) -> int | None:
         return operator.index(value)
     except (TypeError, ConcretizationError):
         problem = "a bound of a slice is not an integer that is known when the function is traced"
-        advice = "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box "
-        advice += "of a fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a "
-        advice += "mask."
+        advice = "The result's shape depends on it: use mx.ops.dynamic_slice, a box of a fixed "
+        advice += "size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
         given = [f"given {value!r}"]
         raise explain(ConcretizationError, "indexing", problem, given, advice) from None
 
@@ -78,7 +74,7 @@ class Box(NamedTuple):
 def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
     """The box of an array of `sizes` that a `static_key` names."""
     members = _expanded(key, sizes)
-    boxes: list[tuple[int, int, int]] = []
+    boxes: list[tuple[int, ...]] = []
     reversed_axes, result, clamped = [], [], False
     for member in members:
         if member is None:
@@ -95,14 +91,13 @@ def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
             continue
         if member[2] == 0:
             raise rejected("the step of a slice is 0", key, sizes, "Give another step.")
-        start, stop, step = slice(*member).indices(size)
-        count = len(range(start, stop, step))
-        if step < 0:
+        positions = range(size)[slice(*member)]
+        if positions.step < 0:
             reversed_axes.append(len(boxes))
-            start, step = start + (count - 1) * step, -step
-        start = start if count else 0
-        boxes.append((start, start + (count - 1) * step + 1 if count else 0, step))
-        result.append(count)
+            positions = positions[::-1]
+        ends = (positions[0], positions[-1] + 1) if positions else (0, 0)
+        boxes.append((*ends, positions.step))
+        result.append(len(positions))
     starts, limits, strides = zip(*boxes, strict=True) if boxes else ((), (), ())
     return Box(starts, limits, strides, tuple(reversed_axes), tuple(result), clamped)
 
@@ -129,24 +124,18 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
 # Indices that hold values.
 
 
-class Entry(NamedTuple):
-    """One member of an index."""
-
-    kind: str  # "new" (None), "slice", "scalar" (a value without dimensions, too) or "array"
-    value: Any  # (start, stop, step) of a slice, an int, or an array of integers
-    axis: int  # the operand's axis that it is for; -1 for "new"
-
-
 class Parsed(NamedTuple):
     """An index that holds values."""
 
     sizes: tuple[int, ...]  # to give the operand first: True and False index axes of size 1 in it
-    entries: list[Entry]  # one for each axis, and the new ones, in order
+    layout: Sequence[int | None]  # the operand's axes in order, and None for each new one
+    values: dict[int, Any]  # for axes that are indexed by an integer or an array of integers
+    slices: dict[int, tuple[Any, Any, Any]]  # (start, stop, step) for those that are not whole
     is_contiguous: bool  # whether no slice, None or ... is between integers and arrays
 
 
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
-    """The members of an index, one for each axis; masks become arrays of indices."""
+    """The members of an index by axis; masks become arrays of indices."""
     members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
     shapes = [_index_shape(each, index, sizes) for each in members]
     plain: list[Any] = []
@@ -157,28 +146,28 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
     missing = sum(each == WHOLE for each in _expanded(plain, sizes))
     if not any(member is Ellipsis for member in members):
         members, shapes = [*members, Ellipsis], [*shapes, None]
-    rest, own, entries = list(sizes), [], []
+    rest, own, layout, values, slices = list(sizes), [], [], {}, {}
     for member, shape in zip(members, shapes, strict=True):
-        count = missing if member is Ellipsis else 0 if member is None else _consumed(shape)
-        taken, rest = rest[:count], rest[count:]
         if member is None:
-            entries.append(Entry("new", None, -1))
-        elif shape is None:
-            entries += [Entry("slice", _bounds(member), len(own) + at) for at in range(count)]
-        else:
+            layout.append(None)
+            continue
+        count = missing if member is Ellipsis else _consumed(shape)
+        taken, rest = rest[:count], rest[count:]
+        if shape is not None:
             is_mask = shape.element_type.kind == "pred"
-            values = _places(member, taken, index, sizes) if is_mask else [member]
+            arrays = _places(member, taken, index, sizes) if is_mask else [member]
             taken = taken or [1]  # True and False
-            for at, (value, size) in enumerate(zip(values, taken, strict=True), len(own)):
+            for axis, (value, size) in enumerate(zip(arrays, taken, strict=True), len(own)):
                 if size == 0 and operand_shape(value, "indexing").size:
                     raise _nothing_to_take(index, sizes)
-                is_array = operand_shape(value, "indexing").rank
-                value = int(value) if isinstance(value, np.integer) else value
-                entries.append(Entry("array" if is_array else "scalar", value, at))
+                values[axis] = int(value) if isinstance(value, np.integer) else value
+        elif member is not Ellipsis:
+            slices[len(own)] = _bounds(member)
+        layout += range(len(own), len(own) + len(taken))
         own += taken
     places = [at for at, shape in enumerate(shapes) if shape is not None]
     is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
-    return Parsed(tuple(own), entries, is_contiguous)
+    return Parsed(tuple(own), layout, values, slices, is_contiguous)
 
 
 def _places(mask: Any, taken: Sequence[int], index: Any, sizes: Sequence[int]) -> list[np.ndarray]:

@@ -4,27 +4,26 @@ Integers and slices that are known become Slice, Rev and Reshape; traced scalars
 arrays of indices one Gather, in updates one Scatter.
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType, element_type
-from minixla.core.errors import AttributeValueError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
+from minixla.numpy import operands
 from minixla.numpy.element_functions import named
-from minixla.numpy.index_parsing import WHOLE, Box, Entry, Parsed, box_of, parse_index, static_key
+from minixla.numpy.index_parsing import WHOLE, Box, Parsed, box_of, parse_index, static_key
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
-from minixla_ops.elementwise.operators import broadcast_shapes, broadcast_to, convert
+from minixla_ops.elementwise.operators import broadcast_shapes, convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minixla_ops.vocabulary.shorthand import full_like, splat, zeros
+from minixla_ops.programs.computations import extreme_of
+from minixla_ops.vocabulary.shorthand import full_like, zeros
 
 
 def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) -> Any:
@@ -35,8 +34,13 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
         return keep_weak(_apply_box(lifted(array), sizes, box_of(sizes, key)), array)
     cut, parsed = lifted(array), _leading(index, sizes)
     if parsed is None:
-        cut, parsed = _without_slices(cut, parse_index(index, sizes))
-    if mode != "fill" and all(entry.kind != "array" for entry in parsed.entries):
+        parsed = parse_index(index, sizes)
+        key = tuple([parsed.slices.get(axis, WHOLE) for axis in range(len(parsed.sizes))])
+        cut = cut if cut.shape == parsed.sizes else ops.reshape(cut, parsed.sizes)
+        cut = _apply_box(cut, parsed.sizes, box_of(parsed.sizes, key))
+        parsed = parsed._replace(sizes=cut.shape, slices={})
+    ranks = [operand_shape(each, "indexing").rank for each in parsed.values.values()]
+    if mode != "fill" and not any(ranks):
         return keep_weak(_dynamic(cut, parsed), array)
     plan = plan_of(parsed)
     if 0 in plan.result:
@@ -59,12 +63,8 @@ def _leading(index: Any, sizes: Sequence[int]) -> Parsed | None:
     """The parsed form of the most common index, one traced array of integers; None for others."""
     if not isinstance(index, Tracer) or not sizes or not sizes[0]:
         return None
-    shape = index._array_shape()
-    if not shape.element_type.is_integer:
-        return None
-    first = Entry("array" if shape.rank else "scalar", index, 0)
-    whole = [Entry("slice", WHOLE, axis) for axis in range(1, len(sizes))]
-    return Parsed(tuple(sizes), [first, *whole], True)
+    is_integer = index._array_shape().element_type.is_integer
+    return Parsed(tuple(sizes), range(len(sizes)), {0: index}, {}, True) if is_integer else None
 
 
 def index_dtype(sizes: Sequence[int]) -> np.dtype:
@@ -89,26 +89,14 @@ def wrapped(index: Any, sizes: Sequence[int], axis: int) -> Any:
     return convert(index, element_type(dtype))
 
 
-def _without_slices(array: Any, parsed: Parsed) -> tuple[Any, Parsed]:
-    """The array cut by the slices of an index, and the index with whole slices in their place."""
-    array = array if array.shape == parsed.sizes else ops.reshape(array, parsed.sizes)
-    slices = [each for each in parsed.entries if each.kind == "slice"]
-    values = {each.axis: each.value for each in slices}
-    key = tuple([values.get(axis, WHOLE) for axis in range(len(parsed.sizes))])
-    cut = _apply_box(array, parsed.sizes, box_of(parsed.sizes, key))
-    whole = [e._replace(value=WHOLE) if e.kind == "slice" else e for e in parsed.entries]
-    return cut, Parsed(cut.shape, whole, parsed.is_contiguous)
-
-
 def _dynamic(array: Any, parsed: Parsed) -> Any:
-    """An array indexed by scalars and whole slices."""
+    """An array indexed by scalars, without slices."""
     starts: list[Any] = [np.zeros((), index_dtype(parsed.sizes))] * len(parsed.sizes)
-    counts, result = list(parsed.sizes), []
-    for kind, value, axis in parsed.entries:
-        if kind == "scalar":
-            starts[axis], counts[axis] = wrapped(value, parsed.sizes, axis), 1
-        else:
-            result.append(1 if kind == "new" else parsed.sizes[axis])
+    counts = list(parsed.sizes)
+    for axis, value in parsed.values.items():
+        starts[axis], counts[axis] = wrapped(value, parsed.sizes, axis), 1
+    kept = [axis for axis in parsed.layout if axis not in parsed.values]
+    result = [1 if axis is None else parsed.sizes[axis] for axis in kept]
     return ops.reshape(ops.dynamic_slice(array, starts, counts), result)
 
 
@@ -122,13 +110,8 @@ def checked_mode(mode: Any) -> str | None:
     name = "fill" if name in ("drop", "fill_or_drop") else name
     if name not in (None, "clip", "fill", "promise_in_bounds"):
         advice = "Give clip, fill, drop or promise_in_bounds."
-        raise explain(AttributeValueError, "indexing", f"mode {mode!r} is unknown", advice=advice)
+        raise operands.value_error("indexing", f"mode {mode!r} is unknown", advice)
     return name
-
-
-#: A component of the index vectors: its indices (a host array or a value), which of the outer
-#: dimensions is their first, and the operand's axis that it is for.
-_Column = tuple[Any, int, int]
 
 
 class Plan(NamedTuple):
@@ -145,73 +128,63 @@ class Plan(NamedTuple):
 def plan_of(parsed: Parsed) -> Plan:
     """The plan of an index that holds arrays."""
     dtype = index_dtype(parsed.sizes)
-    columns: list[_Column] = []
-    window, collapsed, offset_dims = list(parsed.sizes), [], []
-    outer: list[int] = []  # of the index vectors
-    sizes: list[int] = []
-    result: list[int] = []
-    # All arrays and scalars, broadcast together; their dimensions come at one place.
-    block = [entry for entry in parsed.entries if entry.kind in ("array", "scalar")]
-    pairs = [(wrapped(entry.value, parsed.sizes, entry.axis), entry.axis) for entry in block]
-    common = broadcast_shapes([value.shape for value, _ in pairs], "indexing")
-    together = [
-        ((np.broadcast_to if isinstance(value, np.ndarray) else broadcast_to)(value, common), axis)
-        for value, axis in pairs
-    ]
+    window, offset_dims = list(parsed.sizes), []
+    outer, sizes, result = [], [], []  # of the index vectors, the gathered array, and with new axes
+    # Components of the vectors, and where their dimensions end among the outer ones.
+    columns: dict[int, tuple[Any, int]] = {}  # by the operand's axis that each is for
+    collapsed: list[int] = []  # axes that the result does not have
 
-    def add_columns(added: Sequence[tuple[Any, int]], dimensions: Sequence[int]) -> None:
-        """Indices, of `dimensions`, of axes that the result does not have."""
-        for value, axis in added:
-            columns.append((value, len(outer), axis))
-            collapsed.append(axis)
-            window[axis] = 1
-        for collected in (outer, sizes, result):
-            collected.extend(dimensions)
+    def collapse(values: dict[int, Any], dimensions: Sequence[int]) -> None:
+        for dims in (outer, sizes, result):
+            dims.extend(dimensions)
+        for axis, value in values.items():
+            columns[axis], window[axis] = (value, len(outer)), 1
+        collapsed.extend(values)
 
-    if block and not parsed.is_contiguous:
-        add_columns(together, common)
-    for entry in parsed.entries:
-        if block and entry is block[0] and parsed.is_contiguous:
-            add_columns(together, common)
-        if entry.kind == "new":
+    # All arrays and scalars, broadcast together; their dimensions come at one place, which is in
+    # front where others are between them.
+    values = {axis: wrapped(each, parsed.sizes, axis) for axis, each in parsed.values.items()}
+    common = broadcast_shapes([value.shape for value in values.values()], "indexing")
+    place = parsed.layout.index(min(values)) if values and parsed.is_contiguous else 0
+    for at, axis in enumerate(parsed.layout):
+        if values and at == place:
+            collapse(values, common)
+        if axis is None:
             result.append(1)
-        if entry.kind != "slice":
+        if axis is None or axis in values:
             continue
-        axis = entry.axis
-        positions = range(parsed.sizes[axis])[slice(*entry.value)]
+        positions = range(parsed.sizes[axis])[slice(*parsed.slices.get(axis, WHOLE))]
         count = len(positions)
         if positions.step != 1 and count > 1:
-            add_columns([(np.asarray(positions, dtype), axis)], [count])
+            collapse({axis: np.asarray(positions, dtype)}, [count])
             continue
         if count != parsed.sizes[axis]:
             start = np.asarray(positions[0] if positions else 0, dtype)
-            columns.append((start, len(outer), axis))
-            window[axis] = count
+            columns[axis], window[axis] = (start, len(outer)), count
         offset_dims.append(len(sizes))
         sizes.append(count)
         result.append(count)
-    indices, vector_dim = _joined(columns, outer, dtype)
-    axes = tuple([axis for _, _, axis in columns])
+    indices, vector_dim = _joined(list(columns.values()), outer, dtype)
+    axes = tuple(columns)
     numbers = GatherDimensionNumbers(tuple(offset_dims), tuple(sorted(collapsed)), axes, vector_dim)
     limits = tuple([parsed.sizes[axis] - window[axis] for axis in axes])
     return Plan(indices, numbers, tuple(window), tuple(sizes), tuple(result), limits)
 
 
-def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
-    """The components as one array of index vectors, and the dimension that holds the vectors."""
+def _joined(columns: Sequence[Any], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
+    """The index vectors, and the dimension that holds their components."""
     if not columns:
         return np.zeros((*outer, 0), dtype), len(outer)
-    if len(columns) == 1 and len(columns[0][0].shape) == len(outer):
+    if len(columns) == 1 and columns[0][0].shape == tuple(outer):
         return columns[0][0], len(outer)
-    sizes = (*outer, 1)
-    spread = []
-    for value, place, _ in columns:
-        rank = len(value.shape)
+    spread, sizes = [], (*outer, 1)
+    for value, end in columns:
         if isinstance(value, np.ndarray):
-            aligned = value.reshape((*value.shape, *[1] * (len(outer) - place - rank + 1)))
+            aligned = value.reshape((*value.shape, *[1] * (len(sizes) - end)))
             spread.append(np.broadcast_to(aligned, sizes))
         else:
-            spread.append(ops.broadcast_in_dim(value, sizes, range(place, place + rank)))
+            places = range(end - len(value.shape), end)
+            spread.append(ops.broadcast_in_dim(value, sizes, places))
     if all(isinstance(each, np.ndarray) for each in spread):
         return np.concatenate(spread, -1), len(outer)
     return ops.concat_in_dim(spread, len(outer)), len(outer)
@@ -222,7 +195,7 @@ def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
     indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
     inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
     if vector_dim != len(indices.shape):
-        inside = ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
+        inside = mnp.all(inside, vector_dim)
     outer = [at for at in range(len(plan.sizes)) if at not in plan.numbers.offset_dims]
     mask = ops.broadcast_in_dim(inside, plan.sizes, outer)
     value = fill_of(kind_of(found)) if fill_value is None else fill_value
@@ -239,12 +212,8 @@ def limits_of(plan: Plan) -> np.ndarray:
 
 def fill_of(kind: ElementType) -> Any:
     """What stands for a missing element: NaN, an integer type's extreme value, or True."""
-    if kind.is_inexact:
-        return float("nan")
-    if kind.kind == "pred":
-        return True
-    limits = ml_dtypes.iinfo(kind.dtype)
-    return int(limits.min if kind.kind == "signed" else limits.max)
+    is_signed = kind.kind == "signed"
+    return math.nan if kind.is_inexact else extreme_of(kind.dtype, lowest=is_signed).item()
 
 
 # Updates.
@@ -252,23 +221,13 @@ def fill_of(kind: ElementType) -> Any:
 Combine = Callable[[Any, Any], Any]
 
 
-@dataclass(slots=True, eq=False)
-class IndexUpdates:
-    """`array.at`: indexing it gives an IndexUpdate."""
-
-    array: Any
-
-    def __getitem__(self, index: Any) -> IndexUpdate:
-        return IndexUpdate(self.array, index)
-
-
 def _replace(old: Any, new: Any) -> Any:
     return new
 
 
 def _method(name: str, combine: Combine, text: str) -> Callable[..., Any]:
-    def update(self: IndexUpdate, values: Any, **options: Any) -> Any:
-        return _updated(self.array, self.index, values, combine, **options)
+    def update(self: Any, values: Any, **options: Any) -> Any:
+        return self._updated(values, combine, **options)
 
     return named(update, name, text)
 
@@ -310,49 +269,57 @@ class IndexUpdate:
 
     def divide(self, values: Any, **options: Any) -> Any:
         """The array divided by `values` at the index."""
-        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
-        return self.array / ones.multiply(values, **options)
+        return self.array / self._among_ones(values, options)
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array to the power of `values` at the index."""
-        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
-        return mnp.power(self.array, ones.multiply(values, **options))
+        return mnp.power(self.array, self._among_ones(values, options))
+
+    def _among_ones(self, values: Any, options: dict[str, Any]) -> Any:
+        return IndexUpdate(mnp.ones_like(self.array), self.index).multiply(values, **options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
         """The array with `func`, a function of arrays of any shape, applied at the index."""
         zero = np.zeros((), operand_shape(self.array, "at").dtype)
-        return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
+        return self._updated(zero, lambda old, _: func(old), **options)
+
+    def _updated(
+        self,
+        values: Any,
+        combine: Combine,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Any:
+        mode, own = checked_mode(mode), operand_shape(self.array, "at")
+        if not own.size:
+            return lifted(self.array)
+        kind = common_type("at", self.array, values)
+        work, values = lifted(convert(self.array, kind)), convert(values, kind)
+        key = static_key(self.index)
+        box = None if key is None else box_of(own.dimensions, key)
+        if box is not None and box.is_clamped and mode != "clip":
+            result = work
+        elif box is not None and all(stride == 1 for stride in box.strides) and not box.reversed:
+            result = _box_updated(work, box, values, combine)
+        else:
+            parsed = parse_index(self.index, own.dimensions)
+            work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
+            promises = indices_are_sorted, unique_indices
+            result = _scattered(work, plan, values, combine, mode, *promises)
+            result = mnp.reshape(result, own.dimensions)
+        return keep_weak(convert(result, own.element_type), self.array)
 
 
-def _updated(
-    array: Any,
-    index: Any,
-    values: Any,
-    combine: Combine,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Any = None,
-) -> Any:
-    mode = checked_mode(mode)
-    own = operand_shape(array, "at")
-    if not own.size:
-        return lifted(array)
-    kind = common_type("at", array, values)
-    work, values = lifted(convert(array, kind)), convert(values, kind)
-    key = static_key(index)
-    box = None if key is None else box_of(own.dimensions, key)
-    if box is not None and box.is_clamped and mode != "clip":
-        result = work
-    elif box is not None and all(stride == 1 for stride in box.strides) and not box.reversed:
-        result = _box_updated(work, box, values, combine)
-    else:
-        parsed = parse_index(index, own.dimensions)
-        work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
-        promises = indices_are_sorted, unique_indices
-        result = _scattered(work, plan, values, combine, mode, *promises)
-        result = mnp.reshape(result, own.dimensions)
-    return keep_weak(convert(result, own.element_type), array)
+@dataclass(slots=True, eq=False)
+class IndexUpdates:
+    """`array.at`: indexing it gives an IndexUpdate."""
+
+    array: Any
+
+    def __getitem__(self, index: Any) -> IndexUpdate:
+        return IndexUpdate(self.array, index)
 
 
 def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
@@ -360,16 +327,13 @@ def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
     counts = tuple([limit - start for start, limit in zip(box.starts, box.limits, strict=True)])
     if 0 in counts:
         return array
-    updates = mnp.broadcast_to(values, box.sizes)
-    updates = updates if box.sizes == counts else ops.reshape(updates, counts)
+    updates = mnp.reshape(mnp.broadcast_to(values, box.sizes), counts)
     is_whole = counts == array.shape
     if combine is not _replace:
         old = array if is_whole else ops.slice(array, box.starts, box.limits)
         updates = mnp.broadcast_to(lifted(combine(old, updates)), counts)
-    if is_whole:
-        return updates
     starts = [np.asarray(start, np.int32) for start in box.starts]
-    return ops.dynamic_update_slice(array, updates, starts)
+    return updates if is_whole else ops.dynamic_update_slice(array, updates, starts)
 
 
 def _scattered(

@@ -13,22 +13,21 @@ import minixla_ops as ops
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions
-from minixla.numpy.element_functions import in_f32, named, of_inexact, of_promoted, with_derivatives
+from minixla.numpy import element_functions as elements
+from minixla.numpy.element_functions import Function, either, of_inexact, with_derivatives
 from minixla.numpy.operands import kind_of
+from minixla_ops.elementwise.families import in_f32
 from minixla_ops.vocabulary import shorthand
 
 
-def _own(slope: Any, of_complex: Any, complex_slope: Any) -> Callable[..., Any]:
-    """Makes a function of floats one of any numbers; slopes are the derivatives of both."""
-    complex_function = with_derivatives(of_complex, lambda result, z: complex_slope(z))
+def _own(slope: Function) -> Callable[[Function], Any]:
+    """Makes a function of floats one of any numbers, whose derivative is `slope`."""
 
     def made(function: Any) -> Any:
-        of_floats = with_derivatives(function, lambda result, x: slope(x))
-
-        def own(x: Any) -> Any:
-            return complex_function(x) if kind_of(x).is_complex else in_f32(of_floats, x)
-
-        return of_inexact(function.__name__, function.__doc__ or "", own)
+        name = function.__name__
+        value = either(function, getattr(complex_functions, name))
+        own = with_derivatives(value, lambda result, x: slope(x))
+        return of_inexact(name, function.__doc__ or "", lambda x: in_f32(own, x))
 
     return made
 
@@ -37,47 +36,41 @@ def _own(slope: Any, of_complex: Any, complex_slope: Any) -> Callable[..., Any]:
 # meet infinity there.
 
 _slope_of_arcsin = with_derivatives(
-    lambda x: ops.rsqrt((1 - x) * (1 + x)), lambda slope, x: x * slope**3
+    either(lambda x: ops.rsqrt((1 - x) * (1 + x)), complex_functions.slope_of_arcsin),
+    lambda slope, x: x * slope**3,
+)
+_slope_of_arcsinh = either(
+    lambda x: ops.rsqrt(1 + x * x), lambda z: _slope_of_arcsin(complex_functions.i_times(z))
 )
 _slope_of_arccosh = with_derivatives(
     # A root of each factor, since below -1 their product is positive again.
-    lambda x: ops.rsqrt(x - 1) * ops.rsqrt(x + 1),
+    either(lambda x: ops.rsqrt(x - 1) * ops.rsqrt(x + 1), complex_functions.slope_of_arccosh),
     lambda slope, x: -(x * slope) * slope**2,
 )
 _slope_of_arctanh = with_derivatives(
     lambda x: 1 / ((1 - x) * (1 + x)), lambda slope, x: 2 * (x * slope) * slope
 )
-_complex_slope_of_arcsin = with_derivatives(
-    complex_functions.slope_of_arcsin, lambda slope, z: z * slope**3
-)
-_complex_slope_of_arccosh = with_derivatives(
-    complex_functions.slope_of_arccosh, lambda slope, z: -(z * slope) * slope**2
-)
 
 
-@_own(_slope_of_arcsin, complex_functions.arcsin, _complex_slope_of_arcsin)
+@_own(_slope_of_arcsin)
 def arcsin(x: Any) -> Any:
     """The angle in [-pi/2, pi/2] whose sine is x."""
     return ops.atan2(x, ops.sqrt((1 - x) * (1 + x)))
 
 
-@_own(
-    lambda x: -_slope_of_arcsin(x),
-    complex_functions.arccos,
-    lambda z: -_complex_slope_of_arcsin(z),
-)
+@_own(lambda x: -_slope_of_arcsin(x))
 def arccos(x: Any) -> Any:
     """The angle in [0, pi] whose cosine is x."""
     return ops.atan2(ops.sqrt((1 - x) * (1 + x)), x)
 
 
-@_own(lambda x: 1 / (1 + x * x), complex_functions.arctan, lambda z: 1 / (1 + z * z))
+@_own(lambda x: 1 / (1 + x * x))
 def arctan(x: Any) -> Any:
     """The angle in [-pi/2, pi/2] whose tangent is x."""
     return ops.atan2(x, shorthand.ones_like(x))
 
 
-@_own(ops.cosh, complex_functions.sinh, ops.cosh)
+@_own(ops.cosh)
 def sinh(x: Any) -> Any:
     """The hyperbolic sine."""
     # 2 sinh(x / 2) cosh(x / 2) neither cancels near 0 nor overflows early.
@@ -88,11 +81,7 @@ def sinh(x: Any) -> Any:
     return ops.select(ops.abs(x) < 1e-20, x, result)
 
 
-@_own(
-    lambda x: ops.rsqrt(1 + x * x),
-    complex_functions.arcsinh,
-    lambda z: _complex_slope_of_arcsin(complex_functions.i_times(z)),
-)
+@_own(_slope_of_arcsinh)
 def arcsinh(x: Any) -> Any:
     """The number whose hyperbolic sine is x."""
     size = ops.abs(x)
@@ -103,7 +92,7 @@ def arcsinh(x: Any) -> Any:
     return ops.select(x == 0, x, ops.sign(x) * result)
 
 
-@_own(_slope_of_arccosh, complex_functions.arccosh, _complex_slope_of_arccosh)
+@_own(_slope_of_arccosh)
 def arccosh(x: Any) -> Any:
     """The number >= 0 whose hyperbolic cosine is x."""
     above = x - 1
@@ -114,7 +103,7 @@ def arccosh(x: Any) -> Any:
     return ops.select(x < 1, shorthand.full_like(x, math.nan), result)
 
 
-@_own(_slope_of_arctanh, complex_functions.arctanh, _slope_of_arctanh)
+@_own(_slope_of_arctanh)
 def arctanh(x: Any) -> Any:
     """The number whose hyperbolic tangent is x."""
     # Of sizes: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
@@ -139,11 +128,7 @@ def _sinc(x: Any) -> Any:
     square, series = near * near, shorthand.full_like(angle, 0)
     for coefficient in reversed(_SINC):
         series = series * square + coefficient
-    return ops.select(is_near, series, _sine_of_half_turns(x) / far)
-
-
-def _sine_of_half_turns(x: Any) -> Any:
-    """sin(pi x): the nearest integer is taken from x before pi makes it inexact."""
+    # The sine: the nearest integer is taken from x before pi makes it inexact.
     real = ops.real(x)
     whole = ops.round_nearest_even(real)
     is_odd = whole * 0.5 != ops.floor(whole * 0.5)
@@ -151,16 +136,59 @@ def _sine_of_half_turns(x: Any) -> Any:
     if kind_of(x).is_complex:
         rest = ops.complex(rest, ops.imag(x))
     sine = ops.sin(rest * math.pi)
-    return ops.select(is_odd, -sine, sine)
+    return ops.select(is_near, series, ops.select(is_odd, -sine, sine) / far)
 
 
 sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc, x))
 
 
+def _with_shares(share: Function) -> Callable[[Function], Any]:
+    """Makes a function of two floats one of reals; `share(x, result)` is its derivative by each."""
+
+    def made(function: Any) -> Any:
+        own = with_derivatives(
+            function, lambda result, x, y: share(x, result), lambda result, x, y: share(y, result)
+        )
+        of_two = elements.named(
+            lambda x1, x2, /: in_f32(own, x1, x2), function.__name__, function.__doc__
+        )
+        return one_program()(elements.of_promoted(inexact_type, is_real=True)(of_two))
+
+    return made
+
+
+def _share_of_hypot(x: Any, result: Any) -> Any:
+    """The quotient x / result, its sign where that is infinite."""
+    is_end = (result == 0) | (ops.abs(x) == math.inf)
+    one = shorthand.ones_like(result)
+    return ops.select(is_end, ops.sign(x), x) / ops.select(is_end, one, result)
+
+
+# The scale has corners, where second derivatives of the formula are wrong.
+@_with_shares(_share_of_hypot)
+def hypot(x: Any, y: Any) -> Any:
+    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
+
+    Raises:
+        ShapeError: the operands are complex.
+    """
+    x, y = ops.abs(x), ops.abs(y)
+    large, small = ops.max(x, y), ops.min(x, y)
+    ratio = small / ops.select(large == 0, shorthand.ones_like(large), large)
+    result = ops.select(large == 0, large, large * ops.sqrt(1 + ratio * ratio))
+    is_infinite = (x == math.inf) | (y == math.inf)
+    return ops.select(is_infinite, shorthand.full_like(result, math.inf), result)
+
+
 def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
     """The logarithm of the sum of two powers of `base`."""
-    text = f"{formula} of reals, without overflow on the way."
     ratio = math.log(base)
+
+    def share(x: Any, result: Any) -> Any:
+        # 0 in place of inf, so that inf - inf is 0.
+        zero = shorthand.full_like(x, 0)
+        x, result = (ops.select(each == math.inf, zero, each) for each in (x, result))
+        return ops.exp((x - result) * ratio)
 
     def value(x: Any, y: Any) -> Any:
         apart = x - y
@@ -169,19 +197,8 @@ def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
         # Equal infinities have no difference; their sum is the result.
         return ops.select(apart != apart, x + y, sum_of_both)
 
-    def share(x: Any, result: Any) -> Any:
-        # 0 in place of inf, so that inf - inf is 0.
-        x, result = (
-            ops.select(each == math.inf, shorthand.full_like(each, 0), each) for each in (x, result)
-        )
-        return ops.exp((x - result) * ratio)
-
-    log_of_sum = with_derivatives(
-        value, lambda result, x, y: share(x, result), lambda result, x, y: share(y, result)
-    )
-
-    of_two = named(lambda x1, x2, /: in_f32(log_of_sum, x1, x2), name, text)
-    return one_program()(of_promoted(inexact_type, is_real=True)(of_two))
+    text = f"{formula} of reals, without overflow on the way."
+    return _with_shares(share)(elements.named(value, name, text))
 
 
 logaddexp = _of_two_logarithms("logaddexp", math.e, "log(exp(x1) + exp(x2))")

@@ -1,6 +1,7 @@
 """Functions that join arrays, split them, and repeat their elements."""
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from typing import Any
@@ -9,9 +10,10 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, IndexingError, ShapeError, explain
+from minixla.core.errors import IndexingError, explain
 from minixla.core.tracing import weak_type_of
 from minixla.numpy import operands
+from minixla.numpy.element_functions import named
 from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
 
 
@@ -21,8 +23,7 @@ def _members(arrays: Any, subject: str) -> list[Any]:
         operand_shape(arrays, subject)
         arrays = unstack(arrays)
     if not arrays:
-        advice = "Give one array or more."
-        raise explain(AttributeValueError, subject, "no array is given", advice=advice)
+        raise operands.value_error(subject, "no array is given", "Give one array or more.")
     return list(arrays)
 
 
@@ -45,7 +46,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         problem = "the arrays have different ranks, or are scalars"
         given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
         advice = "They must have equally many dimensions, at least one; stack makes a new axis."
-        raise explain(ShapeError, "concatenate", problem, given, advice)
+        raise operands.shape_error("concatenate", problem, advice, *given)
     place = axis_of(axis, shapes[0].rank, "concatenate")
     converted = [lifted(each) for each in operands.convert_all("concatenate", members, dtype)]
     result = converted[0] if len(converted) == 1 else ops.concat_in_dim(converted, place)
@@ -67,9 +68,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     members = _members(arrays, "stack")
     shapes = [operand_shape(each, "stack") for each in members]
     if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
+        problem, advice = "the arrays have different shapes", "They must have one shape."
         given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
-        advice = "They must have one shape."
-        raise explain(ShapeError, "stack", "the arrays have different shapes", given, advice)
+        raise operands.shape_error("stack", problem, advice, *given)
     place = axis_of(axis, shapes[0].rank + 1, "stack")
     return concatenate([mnp.expand_dims(each, place) for each in members], place, dtype)
 
@@ -83,28 +84,26 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple([keep_weak(ops.reshape(cut, rest), x) for cut in cuts])
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along the first axis; vectors are rows."""
-    return concatenate([mnp.atleast_2d(each) for each in _members(tup, "vstack")], 0, dtype)
+def _stack_along(name: str, axis: int, text: str) -> Any:
+    def public(tup: Any, dtype: Any = None) -> Any:
+        least = (mnp.atleast_2d, mnp.atleast_1d, mnp.atleast_3d)[axis]
+        members = [least(each) for each in _members(tup, name)]
+        return concatenate(members, min(axis, members[0].ndim - 1), dtype)
+
+    return named(public, name, f"Arrays joined along the {text}.")
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along the second axis, vectors along their only one."""
-    members = [mnp.atleast_1d(each) for each in _members(tup, "hstack")]
-    return concatenate(members, 0 if members[0].ndim == 1 else 1, dtype)
-
-
-def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined along the third axis."""
-    return concatenate([mnp.atleast_3d(each) for each in _members(tup, "dstack")], 2, dtype)
+vstack = _stack_along("vstack", 0, "first axis; vectors are rows")
+hstack = _stack_along("hstack", 1, "second axis, vectors along their only one")
+dstack = _stack_along("dstack", 2, "third axis")
 
 
 def column_stack(tup: Any) -> Any:
     """Arrays joined along the second axis; vectors are columns."""
-    members = _members(tup, "column_stack")
-    ranks = [operand_shape(each, "column_stack").rank for each in members]
-    pairs = zip(members, ranks, strict=True)
-    columns = [each if rank > 1 else mnp.reshape(each, (-1, 1)) for each, rank in pairs]
+    columns = [
+        each if operand_shape(each, "column_stack").rank > 1 else mnp.reshape(each, (-1, 1))
+        for each in _members(tup, "column_stack")
+    ]
     return concatenate(columns, 1)
 
 
@@ -119,10 +118,7 @@ def block(arrays: Any) -> Any:
 def _block(arrays: Any) -> tuple[Any, int]:
     if not isinstance(arrays, list):
         return mnp.atleast_1d(arrays), 1
-    if not arrays:
-        advice = "Give one block or more."
-        raise explain(AttributeValueError, "block", "a list is empty", advice=advice)
-    parts, depths = zip(*[_block(each) for each in arrays], strict=True)
+    parts, depths = zip(*[_block(each) for each in _members(arrays, "block")], strict=True)
     depth = depths[0]
     rank = max(depth, *(part.ndim for part in parts))
     padded = [mnp.reshape(part, (1,) * (rank - part.ndim) + part.shape) for part in parts]
@@ -137,23 +133,20 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
     sizes = operand_shape(ary, subject).dimensions
     place = axis_of(axis, len(sizes), subject)
-    bounds = pairwise(_bounds(subject, sizes[place], indices_or_sections, equal))
-    ary = lifted(ary)
-    cuts = [ops.slice_in_dim(ary, start, max(start, limit), place) for start, limit in bounds]
-    return [keep_weak(cut, ary) for cut in cuts]
-
-
-def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> list[int]:
+    ary, size = lifted(ary), sizes[place]
     if isinstance(indices_or_sections, (list, tuple)) or np.ndim(indices_or_sections):
-        cuts = [operands.static_int(each, subject, "an index") for each in indices_or_sections]
-        return [0, *(slice(each).indices(size)[1] for each in cuts), size]
-    sections = operands.static_int(indices_or_sections, subject, "the number of sections")
-    part, longer = divmod(size, sections) if sections > 0 else (0, 1)
-    if sections < 1 or (equal and longer):
-        problem = f"{size} indices cannot be split into {sections} equal sections"
-        advice = "The number of sections must divide the size; array_split allows a remainder."
-        raise explain(AttributeValueError, subject, problem, advice=advice)
-    return [i * part + min(i, longer) for i in range(sections + 1)]
+        inner = [operands.static_int(each, subject, "an index") for each in indices_or_sections]
+        bounds = [0, *(slice(each).indices(size)[1] for each in inner), size]
+    else:
+        sections = operands.static_int(indices_or_sections, subject, "the number of sections")
+        part, longer = divmod(size, sections) if sections > 0 else (0, 1)
+        if sections < 1 or (equal and longer):
+            problem = f"{size} indices cannot be split into {sections} equal sections"
+            advice = "The number of sections must divide the size; array_split allows a remainder."
+            raise operands.value_error(subject, problem, advice)
+        bounds = [i * part + min(i, longer) for i in range(sections + 1)]
+    pairs = [(start, max(start, limit)) for start, limit in pairwise(bounds)]
+    return [keep_weak(ops.slice_in_dim(ary, *pair, place), ary) for pair in pairs]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -170,20 +163,16 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("array_split", ary, indices_or_sections, axis, equal=False)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along axis 0."""
-    return _split("vsplit", ary, indices_or_sections, 0, equal=True)
+def _split_along(name: str, axis: int, text: str = "") -> Any:
+    def public(ary: Any, indices_or_sections: Any) -> list[Any]:
+        is_vector = axis == 1 and operand_shape(ary, name).rank == 1
+        return _split(name, ary, indices_or_sections, 0 if is_vector else axis, equal=True)
+
+    return named(public, name, f"`split` along axis {axis}{text}.")
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along axis 1, of vectors along their only one."""
-    axis = 0 if operand_shape(ary, "hsplit").rank == 1 else 1
-    return _split("hsplit", ary, indices_or_sections, axis, equal=True)
-
-
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along axis 2."""
-    return _split("dsplit", ary, indices_or_sections, 2, equal=True)
+vsplit, dsplit = _split_along("vsplit", 0), _split_along("dsplit", 2)
+hsplit = _split_along("hsplit", 1, ", of vectors along their only one")
 
 
 def tile(A: Any, reps: Any) -> Any:
@@ -199,10 +188,9 @@ def tile(A: Any, reps: Any) -> Any:
     counts = [1] * (rank - len(counts)) + counts
     sizes = (1,) * (rank - len(own)) + own
     # Each axis becomes (count, size), of which the first is new.
-    pairs = list(zip(counts, sizes, strict=True))
-    A, spread = mnp.reshape(A, sizes), list(chain(*pairs))
-    repeated = ops.broadcast_in_dim(A, spread, range(1, 2 * rank, 2))
-    return keep_weak(mnp.reshape(repeated, [count * size for count, size in pairs]), A)
+    A, pairs = mnp.reshape(A, sizes), zip(counts, sizes, strict=True)
+    repeated = ops.broadcast_in_dim(A, list(chain(*pairs)), range(1, 2 * rank, 2))
+    return keep_weak(mnp.reshape(repeated, list(map(operator.mul, counts, sizes))), A)
 
 
 def repeat(
@@ -231,13 +219,12 @@ def repeat(
     advice = "Give total_repeat_length, the size of the result along the axis."
     counts = operands.concrete(repeats, "repeat", advice)
     if counts.shape not in ((), (1,), (size,)):
-        problem = "there is not one count for each index of the axis"
-        given = [f"{counts.size} counts, the axis has size {size}"]
-        advice = "Give one count, or one for each index."
-        raise explain(ShapeError, "repeat", problem, given, advice)
+        problem, advice = "there is not one count for each index", "Give one, or one for each."
+        given = f"{counts.size} counts, the axis has size {size}"
+        raise operands.shape_error("repeat", problem, advice, given)
     if counts.dtype.kind not in "biu" or (counts < 0).any():
-        problem, given = "a count is negative or no integer", [f"repeats = {repeats}"]
-        raise explain(AttributeValueError, "repeat", problem, given, "Give integers >= 0.")
+        problem, advice = "a count is negative or no integer", "Give integers >= 0."
+        raise operands.value_error("repeat", problem, advice, repeats=repeats)
     if counts.size != 1:
         return mnp.take(a, np.repeat(np.arange(size, dtype=np.int32), counts), place)
     count = int(counts.item())
@@ -248,9 +235,8 @@ def repeat(
 
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements of `a`, over and over, in an array of another shape."""
-    sizes = tuple(listed(new_shape))
-    flat, wanted = mnp.ravel(a), math.prod(sizes)
-    have = operand_shape(flat, "resize").size
+    flat, sizes = mnp.ravel(a), tuple(listed(new_shape))
+    have, wanted = flat.size, math.prod(sizes)
     if not have or not wanted:
         return mnp.zeros_like(flat, shape=sizes)
     repeated = tile(flat, -(-wanted // have))
@@ -283,8 +269,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
         IndexError: an index is out of bounds.
     """
     arr, sizes, place = along(arr, axis, "delete")
-    if not isinstance(obj, slice):
-        obj = operands.concrete(obj, "delete", _KNOWN)
+    obj = obj if isinstance(obj, slice) else operands.concrete(obj, "delete", _KNOWN)
     return mnp.take(arr, _changed(np.delete, sizes[place], obj), place)
 
 

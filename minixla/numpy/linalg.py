@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import minixla.numpy as mnp
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.numpy import operands
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
-from minixla.numpy.operands import Axis, axes_of, inexact_operand, listed, operand_shape, static_int
+from minixla.numpy.operands import Axis, axes_of, inexact_operand, operand_shape
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
@@ -25,21 +25,27 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     """
     x = inexact_operand(x, "norm")
     if axis is None and ord is None:
-        total = _root_of_squares(mnp.ravel(x), (0,), False)
-        return mnp.broadcast_to(total, (1,) * x.ndim) if keepdims else total
-    axes = axes_of(None if axis is None else listed(axis), x.ndim, "norm")
+        return _root_of_squares(x, tuple(range(x.ndim)), keepdims)
+    axes = axes_of(None if axis is None else operands.listed(axis), x.ndim, "norm")
     if len(axes) == 1:
         return _vector_norm(x, ord, axes, keepdims)
     if len(axes) != 2:
         raise _no_norm(ord, f"{len(axes)} axes")
-    return _matrix_norm(x, ord, axes, keepdims)
+    if ord in (None, "fro", "f"):
+        return _root_of_squares(x, axes, keepdims)
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise _no_norm(ord, "matrices")
+    summed, compared = axes if ord in (1, -1) else axes[::-1]
+    sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
+    extreme = (mnp.max if ord > 0 else mnp.min)(sums, compared, None, True)
+    return extreme if keepdims else mnp.squeeze(extreme, axes)
 
 
-def _no_norm(ord: Any, what: str) -> AttributeValueError:
+def _no_norm(ord: Any, what: str) -> Exception:
     problem = f"there is no norm ord={ord!r} of {what} here"
     advice = "Of vectors: None, inf, -inf, 0 or a number; of matrices: None, 'fro', 1, -1, inf "
     advice += "or -inf. Norms by singular values are not supported."
-    return explain(AttributeValueError, "norm", problem, advice=advice)
+    return operands.value_error("norm", problem, advice)
 
 
 def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -53,35 +59,16 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     size = mnp.absolute(x)
     if ord in (math.inf, -math.inf):
         return (mnp.max if ord > 0 else mnp.min)(size, axes, keepdims=keepdims)
-    if ord == 0:
-        return mnp.sum(x != 0, axes, size.dtype, None, keepdims)
-    if ord == 1:
-        return mnp.sum(size, axes, keepdims=keepdims)
+    if ord in (0, 1):
+        return mnp.sum(size if ord else x != 0, axes, size.dtype, None, keepdims)
     if isinstance(ord, str):
         raise _no_norm(ord, "vectors")
-    return _root_of_powers(size, ord, axes, keepdims)
-
-
-def _root_of_powers(size: Any, order: float, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The norm of an order; its derivative where it is 0 is 0."""
-    total = mnp.sum(size**order, axes, keepdims=True)
-    is_zero = total == (0 if order > 0 else math.inf)
-    if order < 1 or order % 1:  # the power is infinite at 0, or a derivative of it is
-        size = mnp.where(is_zero, 1, size)
-        total = mnp.sum(size**order, axes, keepdims=True)
-    result = mnp.where(is_zero, 0, mnp.where(is_zero, 1, total) ** (1 / order))
+    total = mnp.sum(size**ord, axes, keepdims=True)
+    is_zero = total == (0 if ord > 0 else math.inf)  # there the derivative is 0
+    if ord < 1 or ord % 1:  # the power is infinite at 0, or a derivative of it is
+        total = mnp.sum(mnp.where(is_zero, 1, size) ** ord, axes, keepdims=True)
+    result = mnp.where(is_zero, 0, mnp.where(is_zero, 1, total) ** (1 / ord))
     return result if keepdims else mnp.squeeze(result, axes)
-
-
-def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    if ord in (None, "fro", "f"):
-        return _root_of_squares(x, axes, keepdims)
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise _no_norm(ord, "matrices")
-    summed, compared = axes if ord in (1, -1) else axes[::-1]
-    sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
-    extreme = (mnp.max if ord > 0 else mnp.min)(sums, compared, None, True)
-    return extreme if keepdims else mnp.squeeze(extreme, axes)
 
 
 def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
@@ -109,21 +96,18 @@ def matrix_power(a: Any, n: int) -> Any:
     """Square matrices to the power of an integer n >= 0, by repeated squaring."""
     shape = operand_shape(a, "matrix_power")
     if shape.rank < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
-        raise explain(ShapeError, "matrix_power", f"a is {shape}", advice="Give square matrices.")
-    exponent = static_int(n, "matrix_power", "n")
+        raise operands.shape_error("matrix_power", f"a is {shape}", "Give square matrices.")
+    exponent = operands.static_int(n, "matrix_power", "n")
     if exponent < 0:
         advice = "Inverses are not supported: give n >= 0."
-        raise explain(AttributeValueError, "matrix_power", f"n is {exponent}", advice=advice)
-    result, square = None, mnp.asarray(a)
-    while exponent:
-        if exponent & 1:
-            result = square if result is None else matmul(result, square)
-        exponent >>= 1
-        square = matmul(square, square) if exponent else square
-    if result is None:
+        raise operands.value_error("matrix_power", f"n is {exponent}", advice)
+    if not exponent:
         one = mnp.identity(shape.dimensions[-1], shape.element_type)
-        result = mnp.broadcast_to(one, shape.dimensions)
-    return result
+        return mnp.broadcast_to(one, shape.dimensions)
+    if exponent == 1:
+        return mnp.asarray(a)
+    power = matrix_power(matmul(a, a), exponent // 2)
+    return matmul(a, power) if exponent % 2 else power
 
 
 def multi_dot(arrays: Sequence[Any]) -> Any:
@@ -138,7 +122,6 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     first = mnp.expand_dims(first, 0) if ranks[0] == 1 else first
     last = mnp.expand_dims(last, 1) if ranks[1] == 1 else last
     letters = [chr(ord("a") + at) for at in range(len(arrays) + 1)]
-    terms = ",".join([one + other for one, other in pairwise(letters)])
-    path = f"{terms}->{letters[0]}{letters[-1]}"
+    path = f"{','.join(map(''.join, pairwise(letters)))}->{letters[0]}{letters[-1]}"
     product = mnp.einsum(path, first, *middle, last, optimize="optimal")
     return mnp.squeeze(product, [at for at, rank in enumerate(ranks) if rank == 1])

@@ -1,32 +1,28 @@
 """Products of vectors, matrices and tensors; einsum as a path of pairwise DotGenerals."""
 
-from collections import Counter
+import importlib
 from collections.abc import Collection, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands as parameters
-from minixla.numpy.operands import common_type, kind_of, lifted, listed, marked, operand_shape
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import convert, kind_of, lifted, listed, marked, operand_shape
 from minixla_ops.programs.computations import sum_over
 
 
-def _product(
-    subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferred_element_type: Any
-) -> Any:
+def _product(subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferred: Any) -> Any:
     """DotGeneral of operands converted to one type."""
-    weak = weak_type_of(a) and weak_type_of(b) and preferred_element_type is None
     lhs, rhs = parameters.convert_all(subject, [a, b])
-    wanted = None
-    if preferred_element_type is not None:
-        wanted = parameters.requested_type(preferred_element_type, subject)
-        if wanted.bits < operand_shape(lhs, subject).element_type.bits:
-            return lifted(convert(ops.dot_general(lhs, rhs, numbers, precision), wanted))
-    return marked(ops.dot_general(lhs, rhs, numbers, precision, wanted), weak)
+    if preferred is None:
+        product = ops.dot_general(lhs, rhs, numbers, precision)
+        return marked(product, weak_type_of(a) and weak_type_of(b))
+    wanted = parameters.requested_type(preferred, subject)
+    is_narrower = wanted.bits < kind_of(lhs, subject).bits
+    product = ops.dot_general(lhs, rhs, numbers, precision, None if is_narrower else wanted)
+    return lifted(convert(product, wanted))
 
 
 @one_program("a", "b")
@@ -44,8 +40,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     """
     ranks = [operand_shape(each, "dot").rank for each in (a, b)]
     contracting = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),)) if all(ranks) else ((), ())
-    numbers = (contracting, ((), ()))
-    return _product("dot", a, b, numbers, precision, preferred_element_type)
+    return _product("dot", a, b, (contracting, ((), ())), precision, preferred_element_type)
 
 
 _MATRICES = ops.DotDimensionNumbers((1,), (0,), (), ())
@@ -78,7 +73,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         problem = "contracting dimensions differ in size"
         advice = "The last of a must be as large as the last but one, or only one, of b."
     if problem:
-        raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], advice)
+        raise parameters.shape_error("matmul", problem, advice, f"a {left}", f"b {right}")
     rank = max(left.rank, right.rank, 2) - 2
     outer = "".join(map(chr, range(ord("a"), ord("a") + rank)))
     lhs = lifted(a), outer[rank + 2 - left.rank :] + "MK"[-left.rank :]
@@ -107,17 +102,15 @@ def tensordot(
     """
     ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
-        both = zip(axes, ranks, strict=True)
-        pairs = [parameters.axes_of(listed(own), rank, "tensordot") for own, rank in both]
+        pairs = [parameters.axes_of(listed(axes[at]), ranks[at], "tensordot") for at in (0, 1)]
     elif isinstance(axes, int) and 0 <= axes <= min(ranks):
         pairs = [tuple(range(ranks[0] - axes, ranks[0])), tuple(range(axes))]
     else:
         pairs = [(), (0,)]
     if len(pairs[0]) != len(pairs[1]):
         problem = "axes does not pair axes of a with axes of b"
-        given = [f"axes = {axes}", f"the ranks are {ranks[0]} and {ranks[1]}"]
         advice = "Give a count, or a pair of equally long lists of axes."
-        raise explain(AttributeValueError, "tensordot", problem, given, advice)
+        raise parameters.value_error("tensordot", problem, advice, axes=axes, ranks=ranks)
     numbers = (tuple(pairs), ((), ()))
     return _product("tensordot", a, b, numbers, precision, preferred_element_type)
 
@@ -173,14 +166,12 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: `b` times each element of `a`, side by side."""
-    a_sizes, b_sizes = (operand_shape(each, "kron").dimensions for each in (a, b))
-    rank = max(len(a_sizes), len(b_sizes))
-    a_sizes = (1,) * (rank - len(a_sizes)) + a_sizes
-    b_sizes = (1,) * (rank - len(b_sizes)) + b_sizes
-    a_spread = [each for size in a_sizes for each in (size, 1)]
-    b_spread = [each for size in b_sizes for each in (1, size)]
-    product = mnp.multiply(mnp.reshape(a, a_spread), mnp.reshape(b, b_spread))
-    return mnp.reshape(product, [x * y for x, y in zip(a_sizes, b_sizes, strict=True)])
+    both = [operand_shape(each, "kron").dimensions for each in (a, b)]
+    rank = max(map(len, both))
+    pairs = list(zip(*[(1,) * (rank - len(own)) + own for own in both], strict=True))
+    a = mnp.reshape(a, [each for size, _ in pairs for each in (size, 1)])
+    b = mnp.reshape(b, [each for _, size in pairs for each in (1, size)])
+    return mnp.reshape(mnp.multiply(a, b), [one * other for one, other in pairs])
 
 
 def cross(
@@ -218,14 +209,11 @@ def _components(x: Any, axis: int) -> list[Any]:
     if size not in (2, 3):
         problem = f"vectors of size {size} have no vector product"
         advice = "They must have two or three components."
-        raise explain(ShapeError, "cross", problem, [f"given {shape}, axis {axis}"], advice)
+        raise parameters.shape_error("cross", problem, advice, f"given {shape}", axis=axis)
     return [*mnp.unstack(x, axis=axis), *([None] if size == 2 else [])]
 
 
 # einsum: sums of products named by letters.
-
-#: Which operands a step takes, which letters it sums over, and its own subscripts.
-Step = tuple[tuple[int, ...], frozenset[str], str]
 
 
 def einsum(
@@ -256,7 +244,7 @@ def einsum(
     parameters.refuse_out("einsum", out)
     text, arrays = _spelled_out(subscripts, operands)
     shapes = tuple([operand_shape(each, "einsum").dimensions for each in arrays])
-    kind = common_type("einsum", *arrays)
+    kind = parameters.common_type("einsum", *arrays)
     weak = all(map(weak_type_of, arrays)) and preferred_element_type is None
     wanted = parameters.requested_type(preferred_element_type, "einsum", kind)
     values = [lifted(convert(each, kind)) for each in arrays]
@@ -265,35 +253,30 @@ def einsum(
         pairs = zip(places, inputs.split(","), strict=True)
         named = [_without_repeats(values.pop(place), names) for place, names in pairs]
         if len(named) == 1:
-            (x, names), *_ = named
-            x, names = _summed(x, names, {*names} - {*output})
-            values.append(_arranged(x, names, output))
+            x, names = _summed(*named[0], {*named[0][1]} - {*output})
+            values.append(mnp.transpose(x, [names.index(name) for name in output]))
         else:
             lhs, rhs = named
             values.append(_pair("einsum", lhs, rhs, output, summed, precision, wanted))
     return marked(lifted(convert(values[0], wanted)), weak)
 
 
-def _opt_einsum() -> Any:
-    import opt_einsum  # late: it takes some 30 ms
-
-    return opt_einsum
+_opt_einsum: Any = partial(importlib.import_module, "opt_einsum")  # late: it takes some 30 ms
 
 
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if not operands:
-        given = [f"subscripts {subscripts!r}"[:200]]
-        advice = "Give the operands behind the subscripts."
-        raise explain(AttributeValueError, "einsum", "there are no operands", given, advice)
+        problem, given = "there are no operands", f"subscripts {subscripts!r}"[:200]
+        raise parameters.value_error("einsum", problem, "Give them behind the subscripts.", given)
     if isinstance(subscripts, str):
         return subscripts, operands
     try:
         text, arrays = _opt_einsum().parser.convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
         problem = "the subscripts are no text, nor operands and lists of axes in turn"
-        given = [f"subscripts of type {type(subscripts).__name__}", str(error)]
+        given = f"subscripts of type {type(subscripts).__name__}"
         advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
-        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
+        raise parameters.value_error("einsum", problem, advice, given, str(error)) from error
     return text, list(arrays)
 
 
@@ -307,22 +290,22 @@ def _path(optimize: Any, count: int) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[Step, ...]:
-    """The steps in which a product is computed, each of one operand or two."""
+def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any:
+    """The steps of a product: of which operands, which letters are summed, their subscripts."""
     how: Any = {"shapes": True, "optimize": optimize, "einsum_call": True}
     try:
         _, found = _opt_einsum().contract_path(text, *shapes, **how)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         problem = "the subscripts do not fit the operands"
-        operands = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
-        given = [f"subscripts {text!r}", *operands, str(error)]
+        given = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
         advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
-        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
+        raise parameters.value_error(
+            "einsum", problem, advice, f"subscripts {text!r}", *given, str(error)
+        ) from error
     steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])
     if any(len(step[0]) > 2 for step in steps):
-        problem = "the path takes three operands or more at once"
-        advice = "Give a path of pairs."
-        raise explain(AttributeValueError, "einsum", problem, [f"optimize = {optimize}"], advice)
+        problem, advice = "the path takes three operands or more at once", "Give a path of pairs."
+        raise parameters.value_error("einsum", problem, advice, optimize=optimize)
     return steps
 
 
@@ -339,44 +322,35 @@ def einsum_path(
 
 def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:
     """`x` summed over some of its names."""
-    places = [at for at, name in enumerate(names) if name in dropped]
+    places, kind = [at for at, name in enumerate(names) if name in dropped], kind_of(x)
     if not places:
         return x, names
-    total = convert(sum_over(convert(x, parameters.widened(kind_of(x))), places), kind_of(x))
+    total = convert(sum_over(convert(x, parameters.widened(kind)), places), kind)
     return total, "".join([name for name in names if name not in dropped])
 
 
 def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
     """`x` with the diagonal taken of axes that have one name."""
-    for name, count in Counter(names).items():
-        for _ in range(count - 1):
-            first, second = [at for at, each in enumerate(names) if each == name][:2]
-            x = mnp.diagonal(x, 0, first, second)
-            names = "".join([each for at, each in enumerate(names) if at not in (first, second)])
-            names += name
+    for name in dict.fromkeys(names):
+        while names.count(name) > 1:
+            first = names.index(name)
+            x = mnp.diagonal(x, 0, first, names.index(name, first + 1))
+            names = names.replace(name, "", 2) + name
     return x, names
-
-
-def _arranged(x: Any, names: str, output: str) -> Any:
-    return mnp.transpose(x, [names.index(name) for name in output])
 
 
 def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:
     """`x` without axes of size 1 that the other operand has in full."""
-    own = x.shape
-    kept = [at for at, name in enumerate(names) if own[at] != 1 or sizes.get(name, 1) == 1]
-    if len(kept) == len(names):
-        return x, names
-    return mnp.reshape(x, [own[at] for at in kept]), "".join([names[at] for at in kept])
+    own = dict(zip(names, x.shape, strict=True))
+    dropped = [name for name in names if own[name] == 1 and sizes.get(name, 1) != 1]
+    x = mnp.squeeze(x, [names.index(name) for name in dropped]) if dropped else x
+    return x, "".join([name for name in names if name not in dropped])
 
 
-#: An array, and a letter for each of its axes.
-Named = tuple[Any, str]
+Named = tuple[Any, str]  # an array, and a letter for each of its axes
 
 
-def _pair(
-    subject: str, lhs: Named, rhs: Named, output: str, summed: Collection[str], *how: Any
-) -> Any:
+def _pair(subject: str, lhs: Named, rhs: Named, output: str, summed: Any, *how: Any) -> Any:
     """The product of two arrays; `how` is the precision and the preferred type.
 
     An axis that only one operand has, or has in full, is a free one of DotGeneral: nothing is
@@ -399,4 +373,5 @@ def _pair(
         for each in (lhs_names, rhs_names)
     ]
     product = _product(subject, lhs, rhs, ops.DotDimensionNumbers(*numbers), *how)
-    return _arranged(product, "".join(batch) + "".join(free), output)
+    names = [*batch, *free[0], *free[1]]
+    return mnp.transpose(product, [names.index(name) for name in output])

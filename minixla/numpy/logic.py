@@ -6,15 +6,13 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.errors import ShapeError
 from minixla.core.promotion import inexact_type
-from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Function, named, of_two, refuse_complex
-from minixla.numpy.operands import as_bool, lifted, listed, marked, operand_shape, promoted
+from minixla.numpy.operands import as_bool, convert, lifted, listed, marked, operand_shape, promoted
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
 equal = of_two("equal", "Whether x1 == x2.")
@@ -26,9 +24,8 @@ less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.
 
 
 def _logical(name: str, text: str, operation: Function) -> Any:
-    def both(x1: Any, x2: Any) -> Any:
-        found, _ = operators.promote(name, as_bool(x1, name), as_bool(x2, name))
-        return operation(*found)
+    def both(*given: Any) -> Any:
+        return operation(*promoted(name, [as_bool(each, name) for each in given])[0])
 
     return of_two(name, text, both)
 
@@ -43,10 +40,6 @@ def logical_not(x: Any, /) -> Any:
     return ops.not_(as_bool(x, "logical_not"))
 
 
-def _everywhere(answer: bool, shape: Shape) -> Any:
-    return lifted(shorthand.splat(answer, Shape("pred", shape.dimensions)))
-
-
 def _test_of_parts(
     name: str, test: Function, text: str, join: Function | None = ops.or_, of_integers: bool = False
 ) -> Any:
@@ -56,10 +49,10 @@ def _test_of_parts(
         shape = operand_shape(x, name)
         kind = shape.element_type
         if join is None:
-            refuse_complex(name, kind, *_NO_SIGN)
+            refuse_complex(name, kind, _NO_SIGN)
         elif kind.is_complex:
             return join(test(ops.real(x)), test(ops.imag(x)))
-        return test(lifted(x)) if kind.is_float else _everywhere(of_integers, shape)
+        return test(lifted(x)) if kind.is_float else mnp.full(shape.dimensions, of_integers)
 
     return named(tested, name, text)
 
@@ -82,21 +75,21 @@ def signbit(x: Any, /) -> Any:
     """
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
-    refuse_complex("signbit", kind, *_NO_SIGN)
+    refuse_complex("signbit", kind, _NO_SIGN)
     if not kind.is_float and kind.kind != "signed":
-        return _everywhere(False, shape)
+        return mnp.full(shape.dimensions, False)
     x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}") if kind.is_float else x
     return ops.lt(x, shorthand.full_like(x, 0))
 
 
-def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part of x is not zero."""
-    return not_equal(mnp.imag(x), 0)
+def _test_of_imag(name: str, test: Function, text: str) -> Any:
+    return named(
+        lambda x: test(mnp.imag(x), 0), name, f"Whether the imaginary part of x is {text}."
+    )
 
 
-def isreal(x: Any) -> Any:
-    """Whether the imaginary part of x is zero."""
-    return logical_not(iscomplex(x))
+iscomplex = _test_of_imag("iscomplex", not_equal, "not zero")
+isreal = _test_of_imag("isreal", equal, "zero")
 
 
 def where(
@@ -119,7 +112,7 @@ def where(
     if x is None or y is None or size is not None or fill_value is not None:
         problem = "its arguments do not go together"
         advice = "Give the condition, x and y; or the condition, with size if it is traced."
-        raise explain(AttributeValueError, "where", problem, advice=advice)
+        raise operands.value_error("where", problem, advice)
     return _chosen(condition, x, y)
 
 
@@ -144,10 +137,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
-        problem = "there is not one choice for each condition"
-        given = [f"{len(condlist)} conditions, {len(choicelist)} choices"]
-        advice = "Give one choice for each condition, at least one."
-        raise explain(AttributeValueError, "select", problem, given, advice)
+        problem, advice = "there is not one choice for each condition", "Give one or more of both."
+        given = f"{len(condlist)} conditions, {len(choicelist)} choices"
+        raise operands.value_error("select", problem, advice, given)
     *choices, result = operands.convert_all("select", [*choicelist, default])
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         result = where(condition, choice, result)
@@ -172,19 +164,18 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements."""
     a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
     if a1.shape != a2.shape:
-        return _everywhere(False, Shape("pred"))
+        return mnp.full((), False)
     same = equal(a1, a2)
     return mnp.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast together and are equal then."""
-    a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
+    arrays = mnp.asarray(a1), mnp.asarray(a2)
     try:
-        operators.broadcast_shapes([a1.shape, a2.shape], "array_equiv")
+        return mnp.all(equal(*mnp.broadcast_arrays(*arrays)))
     except ShapeError:
-        return _everywhere(False, Shape("pred"))
-    return mnp.all(equal(a1, a2))
+        return mnp.full((), False)
 
 
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.core.errors import ConcretizationError
 from minixla.numpy import operands
+from minixla.numpy.element_functions import named
 from minixla.numpy.operands import axes_of, axis_of, keep_weak, lifted, listed, operand_shape
 from minixla_ops.elementwise import operators
 
@@ -65,33 +66,28 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
         ShapeError: the number of elements differs.
     """
     own = operand_shape(a, "reshape").dimensions
-    sizes = _target_sizes(own, shape)
-    if order == "F":
-        return transpose(reshape(transpose(a), sizes[::-1]))
-    operands.one_of("C" if order == "A" else order, ("C", "F"), "reshape", "order")
-    return keep_weak(_reshaped(a, own, sizes), a)
-
-
-def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
-    return lifted(a) if own == sizes else ops.reshape(lifted(a), sizes)
-
-
-def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     sizes = [operands.static_int(each, "reshape", "shape") for each in listed(shape)]
-    total = math.prod(own)
-    given = [f"the array has shape {own}", f"shape = {tuple(sizes)}"]
+    total, problem, given = math.prod(own), "", tuple(sizes)
     if -1 in sizes:
         known = math.prod(size for size in sizes if size != -1)
         if sizes.count(-1) > 1 or known == 0 or total % known:
             problem = "the size that -1 stands for cannot be found"
-            advice = "One size may be -1, and the others must divide the number of elements."
-            raise explain(ShapeError, "reshape", problem, given, advice)
-        sizes[sizes.index(-1)] = total // known
-    if math.prod(sizes) != total or any(size < 0 for size in sizes):
+        else:
+            sizes[sizes.index(-1)] = total // known
+    if not problem and (math.prod(sizes) != total or any(size < 0 for size in sizes)):
         problem = f"{total} elements do not fit this shape"
+    if problem:
         advice = "The number of elements must stay; one size may be -1."
-        raise explain(ShapeError, "reshape", problem, given, advice)
-    return tuple(sizes)
+        shown = f"the array has shape {own}"
+        raise operands.shape_error("reshape", problem, advice, shown, shape=given)
+    if order == "F":
+        return transpose(reshape(transpose(a), sizes[::-1]))
+    operands.refuse_others("C" if order == "A" else order, ("C", "F"), "reshape", "order")
+    return _reshaped(a, own, tuple(sizes))
+
+
+def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    return lifted(a) if own == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
 
 
 def ravel(a: Any, order: str = "C") -> Any:
@@ -109,15 +105,13 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
     if len(order) != rank:
         problem = f"axes names {len(order)} of {rank} axes"
-        advice = "Name every axis once."
-        raise explain(AttributeValueError, "transpose", problem, [f"axes = {axes}"], advice)
+        raise operands.value_error("transpose", problem, "Name every axis once.", axes=axes)
     return _permuted(a, order)
 
 
 def _permuted(a: Any, order: Sequence[int]) -> Any:
-    if list(order) == list(range(len(order))):
-        return lifted(a)
-    return keep_weak(ops.transpose(lifted(a), order), a)
+    is_same = list(order) == list(range(len(order)))
+    return lifted(a) if is_same else keep_weak(ops.transpose(lifted(a), order), a)
 
 
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
@@ -131,11 +125,10 @@ def matrix_transpose(x: Any, /) -> Any:
     Raises:
         AttributeValueError: it has fewer than two.
     """
-    shape = operand_shape(x, "matrix_transpose")
-    if shape.rank < 2:
-        problem, given = f"x has {shape.rank} dimensions", [f"x has shape {shape.dimensions}"]
-        advice = "It must have two or more."
-        raise explain(AttributeValueError, "matrix_transpose", problem, given, advice)
+    sizes = operand_shape(x, "matrix_transpose").dimensions
+    if len(sizes) < 2:
+        problem, advice = f"x has {len(sizes)} dimensions", "It must have two or more."
+        raise operands.value_error("matrix_transpose", problem, advice, f"x has shape {sizes}")
     return swapaxes(x, -2, -1)
 
 
@@ -157,9 +150,8 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     destinations = axes_of(destination, rank, "moveaxis")
     if len(sources) != len(destinations):
         problem = "source and destination differ in length"
-        given = [f"source = {source}", f"destination = {destination}"]
-        advice = "Give a destination for each source."
-        raise explain(AttributeValueError, "moveaxis", problem, given, advice)
+        given = {"source": source, "destination": destination}
+        raise operands.value_error("moveaxis", problem, "Give one for each source.", **given)
     order = [axis for axis in range(rank) if axis not in sources]
     for target, origin in sorted(zip(destinations, sources, strict=True)):
         order.insert(target, origin)
@@ -181,7 +173,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     places = axes_of(added, len(own) + len(added), "expand_dims")
     rest = iter(own)
     sizes = [1 if at in places else next(rest) for at in range(len(own) + len(places))]
-    return keep_weak(_reshaped(a, own, tuple(sizes)), a)
+    return _reshaped(a, own, tuple(sizes))
 
 
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
@@ -191,16 +183,13 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
         ShapeError: a named one has another size.
     """
     own = operand_shape(a, "squeeze").dimensions
-    places: Sequence[int] = [at for at, size in enumerate(own) if size == 1]
-    if axis is not None:
-        places = axes_of(axis, len(own), "squeeze")
-    if any(own[at] != 1 for at in places):
+    ones = [at for at, size in enumerate(own) if size == 1]
+    places = ones if axis is None else axes_of(axis, len(own), "squeeze")
+    if not {*places} <= {*ones}:
         problem = "an axis that is not of size 1 cannot be left out"
-        given = [f"the array has shape {own}", f"axis = {axis}"]
-        advice = "Take one index of it with a[...] or reduce over it."
-        raise explain(ShapeError, "squeeze", problem, given, advice)
-    sizes = tuple([size for at, size in enumerate(own) if at not in places])
-    return keep_weak(_reshaped(a, own, sizes), a)
+        given, advice = f"the array has shape {own}", "Take one index of it, or reduce over it."
+        raise operands.shape_error("squeeze", problem, advice, given, axis=axis)
+    return _reshaped(a, own, tuple([size for at, size in enumerate(own) if at not in places]))
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
@@ -213,9 +202,9 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     sizes = operands.static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
         problem = "the array cannot be repeated to this shape"
-        given = [f"the array has shape {own}", f"shape = {sizes}"]
+        given = f"the array has shape {own}"
         advice = "Aligned from the right, sizes must be kept unless they are 1."
-        raise explain(ShapeError, "broadcast_to", problem, given, advice)
+        raise operands.shape_error("broadcast_to", problem, advice, given, shape=sizes)
     return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
 
 
@@ -237,28 +226,26 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return operators.broadcast_shapes(sizes, "broadcast_shapes")
 
 
-def _at_least(arrays: Sequence[Any], sizes: Any, subject: str) -> Any:
-    made = [reshape(each, sizes(operand_shape(each, subject).dimensions)) for each in arrays]
-    return made[0] if len(made) == 1 else made
+def _at_least(rank: int, text: str, behind: int = 0) -> Any:
+    """A function that adds dimensions until there are `rank`, at most so many of them behind."""
+    name = f"atleast_{rank}d"
+
+    def of_all(arys: Sequence[Any]) -> Any:
+        made = []
+        for each in arys:
+            own = operand_shape(each, name).dimensions
+            missing = max(rank - len(own), 0)
+            after = min(missing, behind)
+            made.append(reshape(each, (1,) * (missing - after) + own + (1,) * after))
+        return made[0] if len(made) == 1 else made
+
+    text = f"The arrays with dimensions of size 1 {text}."
+    return named(lambda *arys: of_all(arys), name, text)
 
 
-def atleast_1d(*arys: Any) -> Any:
-    """The arrays, scalars as vectors of one element; a list where there are several."""
-    return _at_least(arys, lambda own: own or (1,), "atleast_1d")
-
-
-def atleast_2d(*arys: Any) -> Any:
-    """The arrays with dimensions put in front until there are two."""
-    return _at_least(arys, lambda own: (1,) * (2 - len(own)) + own, "atleast_2d")
-
-
-def atleast_3d(*arys: Any) -> Any:
-    """The arrays with dimensions added until there are three: vectors become (1, n, 1)."""
-
-    def sizes(own: tuple[int, ...]) -> tuple[int, ...]:
-        return ((1, 1, 1), (1, *own, 1), (*own, 1), own)[min(len(own), 3)]
-
-    return _at_least(arys, sizes, "atleast_3d")
+atleast_1d = _at_least(1, "where they are scalars; a list where there are several")
+atleast_2d = _at_least(2, "put in front until there are two")
+atleast_3d = _at_least(3, "added until there are three: vectors become (1, n, 1)", behind=1)
 
 
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
@@ -267,14 +254,8 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     return keep_weak(ops.rev(lifted(m), axes) if axes else lifted(m), m)
 
 
-def fliplr(m: Any) -> Any:
-    """`m` reversed along axis 1."""
-    return flip(m, 1)
-
-
-def flipud(m: Any) -> Any:
-    """`m` reversed along axis 0."""
-    return flip(m, 0)
+fliplr = named(lambda m: flip(m, 1), "fliplr", "`m` reversed along axis 1.")
+flipud = named(lambda m: flip(m, 0), "flipud", "`m` reversed along axis 0.")
 
 
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
@@ -306,19 +287,16 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     shifts = listed(shift)
     count = max(len(places), len(shifts))
     if len(places) not in (1, count) or len(shifts) not in (1, count):
-        given = [f"{len(shifts)} shifts, {len(places)} axes"]
-        advice = "Give one shift for each axis, or one for all."
-        raise explain(ShapeError, "roll", "there are not as many shifts as axes", given, advice)
+        problem = f"there are {len(shifts)} shifts for {len(places)} axes"
+        raise operands.shape_error("roll", problem, "Give one for each, or one for all.")
     result = lifted(a)
     for at, amount in islice(zip(cycle(places), cycle(shifts)), count):
-        result = _rolled(result, own[at], amount, at)
+        operand_shape(amount, "roll")
+        result = _rolled(result, own[at], amount, at) if own[at] else result
     return keep_weak(result, a)
 
 
 def _rolled(a: Any, size: int, amount: Any, axis: int) -> Any:
-    operand_shape(amount, "roll")
-    if size == 0:
-        return a
     try:
         start = -operator.index(amount) % size
     except (ConcretizationError, TypeError):

@@ -8,21 +8,18 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate
-from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import convert, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
 
 
-def _compared(name: str, compare: Callable[..., Any], sizes: Any, k: Any, kind: ElementType) -> Any:
+def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType) -> Any:
     """Where the number of a row, plus k, compares with that of the column."""
-    rows = static_size(sizes[0], name, "N")
-    columns = rows if sizes[1] is None else static_size(sizes[1], name, "M")
+    rows, columns = static_size(N, name, "N"), static_size(N if M is None else M, name, "M")
     shape = Shape("s32", (rows, columns))
     if isinstance(k, int):  # farther away there are no elements
         k = min(max(k, -rows), columns)
@@ -39,7 +36,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
         dtype: default: the default float type.
     """
     kind = operands.requested_type(dtype, "eye", operands.default_float())
-    return _compared("eye", ops.eq, (N, M), k, kind)
+    return _compared("eye", ops.eq, N, M, k, kind)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -49,16 +46,15 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
-    return _compared("tri", ops.ge, (N, M), k, operands.requested_type(dtype, "tri", F32))
+    return _compared("tri", ops.ge, N, M, k, operands.requested_type(dtype, "tri", F32))
 
 
 def _triangle(name: str, is_lower: bool, text: str) -> Any:
     def triangle(m: Any, k: int = 0) -> Any:
-        advice = "It must have two dimensions or more."
-        shape = shape_of_rank(m, range(2, 1 << 16), name, advice)
+        shape = shape_of_rank(m, range(2, 1 << 16), name, "It must have two dimensions or more.")
         mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
         kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
-        return keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
+        return operands.keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
 
     return named(triangle, name, text)
 
@@ -75,8 +71,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     rank = operand_shape(a, "diagonal").rank
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
-        problem, given = "axis1 and axis2 are one axis", [f"axis1 = {axis1}", f"axis2 = {axis2}"]
-        raise explain(AttributeValueError, "diagonal", problem, given, "Give two.")
+        problem = "axis1 and axis2 are one axis"
+        raise operands.value_error("diagonal", problem, "Give two.", axis1=axis1, axis2=axis2)
     a = mnp.moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
     offset = operands.static_int(offset, "diagonal", "offset")
@@ -87,7 +83,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     start = offset if offset >= 0 else -offset * columns
     flat = mnp.reshape(a, (*outer, rows * columns))
     limit = start + (count - 1) * (columns + 1) + 1
-    return keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
+    return operands.keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
 
 
 def trace(
@@ -119,7 +115,7 @@ def diag(v: Any, k: int = 0) -> Any:
     low = offset if offset >= 0 else -offset * size
     high = size * size - low - (shape.size - 1) * (size + 1) - 1
     zero = splat(0, Shape(shape.element_type))
-    return keep_weak(ops.reshape(ops.pad(v, zero, [(low, high, size)]), (size, size)), v)
+    return operands.keep_weak(ops.reshape(ops.pad(v, zero, [(low, high, size)]), (size, size)), v)
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
@@ -141,7 +137,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     shape = operand_shape(arr, "diag_indices_from")
     if shape.rank < 2 or len(set(shape.dimensions)) != 1:
         advice = "It must have two dimensions or more, all of one size."
-        raise explain(ShapeError, "diag_indices_from", f"the array is {shape}", advice=advice)
+        raise operands.shape_error("diag_indices_from", f"the array is {shape}", advice)
     return diag_indices(shape.dimensions[0], shape.rank)
 
 
@@ -177,8 +173,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     """
     operands.refuse_in_place("fill_diagonal", inplace or wrap, ", and wrap is not supported")
     shape = operand_shape(a, "fill_diagonal")
-    count = min(shape.dimensions)
-    values = lifted(val)
+    values, count = lifted(val), min(shape.dimensions)
     index = (np.arange(count, dtype=np.int32),) * shape.rank
     return IndexUpdate(a, index).set(mnp.resize(values, (count,)) if values.ndim else values)
 

@@ -3,16 +3,16 @@
 import math
 import operator
 import warnings
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core import element_types
+from minixla.core import element_types, errors
 from minixla.core.element_types import F32, ElementType, canonical_element_type
-from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.core.errors import AttributeValueError, ConcretizationError, ErrorType, ShapeError
 from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
@@ -23,6 +23,18 @@ from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
 
 #: An axis, several, or all.
 Axis = int | Sequence[int] | None
+
+
+def _refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
+    def error(subject: str, problem: str, advice: str, *shown: str, **given: Any) -> ErrorType:
+        """The error of `explain` that shows what was `given` by its name, too."""
+        named = [f"{name} = {value!r}" for name, value in given.items()]
+        return errors.explain(kind, subject, problem, [*shown, *named], advice)
+
+    return error
+
+
+value_error, shape_error = _refusal(AttributeValueError), _refusal(ShapeError)
 
 
 def lifted(value: Any) -> Any:
@@ -77,9 +89,8 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
     try:
         declared = element_types.element_type(np.dtype(dtype) if hasattr(dtype, "dtype") else dtype)
     except TypeError as error:
-        problem, given = "dtype is not an element type", [f"dtype = {dtype!r}"]
-        advice = "Give a dtype such as mx.numpy.float32."
-        raise explain(ShapeError, subject, problem, given, advice) from error
+        problem, advice = "dtype is not an element type", "Give one such as mx.numpy.float32."
+        raise shape_error(subject, problem, advice, dtype=dtype) from error
     kind = canonical_element_type(declared)
     if kind is not declared:
         narrowed = f"{subject}: dtype {declared.dtype} was asked for and becomes {kind.dtype}"
@@ -137,15 +148,13 @@ def neutral(monoid: str, kind: ElementType) -> Any:
 def checked_mask(where: Any, subject: str) -> Any:
     """`where`, which must be None or an array of booleans: which elements count."""
     if where is not None and kind_of(where, subject).kind != "pred":
-        problem, given = "where is not an array of booleans", [f"where {operand_shape(where)}"]
-        raise explain(ShapeError, subject, problem, given, "Give a comparison's result.")
+        problem, given = "where is not an array of booleans", f"where {operand_shape(where)}"
+        raise shape_error(subject, problem, "Give a comparison's result.", given)
     return where
 
 
 def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> list[Any]:
     """Operands converted to `dtype`, or to their common type; their shapes stay."""
-    for each in operands if dtype is not None else ():
-        operand_shape(each, subject)
     kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
     return [convert(each, kind) for each in operands]
 
@@ -153,8 +162,7 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
 def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
     """An array made of nested lists, of NumPy's where all their members are known."""
     # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
-    leaves: list[Any] = []
-    waiting = [members]
+    leaves, waiting = [], list(members)
     while waiting:
         each = waiting.pop()
         found = waiting if isinstance(each, (list, tuple)) else leaves
@@ -167,9 +175,7 @@ def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
 
 def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
     """A number, or nested lists of the numbers `leaves`, as an array of NumPy's."""
-    if kind is None and leaves:
-        kind = common_type("array", *leaves)
-    kind = kind or default_float()
+    kind = kind or (common_type("array", *leaves) if leaves else default_float())
     try:
         return np.asarray(members, dtype=kind.dtype)
     except OverflowError:
@@ -178,9 +184,8 @@ def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> An
             host_array(number, Shape(kind, ()), "array", "a member")
         raise
     except (ValueError, TypeError) as error:
-        problem = "no array can be made of this"
         advice = f"Give numbers that {kind} has; lists of one level must be equally long."
-        raise explain(ShapeError, "array", problem, [str(error)], advice) from error
+        raise shape_error("array", "no array can be made of this", advice, str(error)) from error
 
 
 def listed(value: Any) -> list[Any]:
@@ -198,7 +203,7 @@ def axis_of(axis: Any, rank: int, subject: str) -> int:
     if not -rank <= number < rank:
         problem = f"axis {number} is out of bounds for an array of {rank} dimensions"
         advice = f"It must be in [{-rank}, {rank})." if rank else "A scalar has no axes."
-        raise explain(AttributeValueError, subject, problem, advice=advice)
+        raise value_error(subject, problem, advice)
     return number % rank
 
 
@@ -210,9 +215,9 @@ def axes_of(axis: Any, rank: int, subject: str) -> tuple[int, ...]:
         return (axis_of(axis, rank, subject),)
     found = tuple([axis_of(each, rank, subject) for each in listed(axis)])
     if len(set(found)) != len(found):
-        given = [f"axis = {axis}", f"the array has {rank} dimensions"]
+        problem, given = "an axis is named twice", f"the array has {rank} dimensions"
         advice = "Name each axis once; negative ones count from the end."
-        raise explain(AttributeValueError, subject, "an axis is named twice", given, advice)
+        raise value_error(subject, problem, advice, given, axis=axis)
     return found
 
 
@@ -239,18 +244,15 @@ def spread(folded: Any, axes: Collection[int], like: Any) -> Any:
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
     """Raises an error where an array shall change."""
     if inplace:
-        problem = f"arrays do not change in place{also}"
         advice = "Give inplace=False and use the result."
-        raise explain(AttributeValueError, subject, problem, advice=advice)
+        raise value_error(subject, f"arrays do not change in place{also}", advice)
 
 
-def one_of(value: Any, allowed: Collection[Any], subject: str, name: str) -> Any:
-    """`value`, which must be one of some."""
-    if value in allowed:
-        return value
-    known = " or ".join([f'"{each}"' for each in allowed if each is not None])
-    problem = f"{name} {value!r} is unknown"
-    raise explain(AttributeValueError, subject, problem, advice=f"Give {known}.")
+def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str) -> None:
+    """Raises an error where `value` is not one of those allowed."""
+    if value not in allowed:
+        known = " or ".join([f'"{each}"' for each in allowed])
+        raise value_error(subject, f"{name} {value!r} is unknown", f"Give {known}.")
 
 
 def shape_of_rank(
@@ -259,8 +261,8 @@ def shape_of_rank(
     """The shape of an array that must have so many dimensions."""
     shape = operand_shape(value, subject)
     if shape.rank not in ranks:
-        given = [f"given {shape}"] if problem else []
-        raise explain(ShapeError, subject, problem or f"the array is {shape}", given, advice)
+        problem = problem or f"the array has {shape.rank} dimensions"
+        raise shape_error(subject, problem, advice, f"given {shape}")
     return shape
 
 
@@ -272,19 +274,17 @@ def static_int(value: Any, subject: str, name: str) -> int:
         problem = f"{name} must be known when the function is traced"
         given = [f"{name} = {value!r}"]
         advice = "It decides about shapes: give a Python integer, or name it in static_argnums."
-        raise explain(ConcretizationError, subject, problem, given, advice) from None
+        raise errors.explain(ConcretizationError, subject, problem, given, advice) from None
     except TypeError:
-        problem, given = f"{name} is not an integer", [f"{name} = {value!r}"]
-        advice = "Give a Python integer."
-        raise explain(AttributeValueError, subject, problem, given, advice) from None
+        problem, given = f"{name} is not an integer", f"{name} = {value!r}"
+        raise value_error(subject, problem, "Give a Python integer.", given) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
     """A `static_int` that is not negative."""
     size = static_int(value, subject, name)
     if size < 0:
-        given = [f"{name} = {size}"]
-        raise explain(AttributeValueError, subject, f"{name} is negative", given, "Give 0 or more.")
+        raise value_error(subject, f"{name} is negative", "Give 0 or more.", f"{name} = {size}")
     return size
 
 
@@ -292,8 +292,7 @@ def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
     """The sizes in a shape, which may be one size."""
     sizes = tuple([static_int(each, subject, "shape") for each in listed(shape)])
     if any(size < 0 for size in sizes):
-        problem, given = "a size is negative", [f"shape = {sizes}"]
-        raise explain(AttributeValueError, subject, problem, given, "Sizes must be >= 0.")
+        raise value_error(subject, "a size is negative", "Sizes must be >= 0.", shape=sizes)
     return sizes
 
 
@@ -307,15 +306,15 @@ def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
     try:
         return np.asarray(value)
     except TypeError as error:
-        if isinstance(value, Tracer) or hasattr(value, "aval"):
-            problem = "its result's shape depends on values that are not known when it is traced"
-            given = [f"given {operand_shape(value, subject)}"]
-            raise explain(ConcretizationError, subject, problem, given, advice) from error
-        raise
+        if not isinstance(value, Tracer) and not hasattr(value, "aval"):
+            raise
+        problem = "its result's shape depends on values that are not known when it is traced"
+        given = [f"given {operand_shape(value, subject)}"]
+        raise errors.explain(ConcretizationError, subject, problem, given, advice) from error
 
 
 def refuse_out(subject: str, out: Any) -> None:
     """Raises an error where a place for the result was given."""
     if out is not None:
         advice = "Arrays do not change: use the function's result."
-        raise explain(AttributeValueError, subject, "out is not supported", advice=advice)
+        raise value_error(subject, "out is not supported", advice)

@@ -6,11 +6,8 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, explain
-from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized
+from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized, value_error
 from minixla_ops.elementwise.operators import convert
-
-Widths = list[tuple[int, int]]
 
 
 def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
@@ -33,11 +30,14 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     allowed = _KEYWORDS.get(mode) if isinstance(mode, str) else None
     if mode not in _KEYWORDS or any(name != allowed for name in kwargs):
         problem = f"mode {mode!r} or its keywords are not supported"
-        given = [f"keywords {', '.join(kwargs) or 'none'}"]
-        advice = f"Modes are {', '.join(_KEYWORDS)}."
-        raise explain(AttributeValueError, "pad", problem, given, advice)
-    if mode in ("constant", "empty"):
-        return keep_weak(_constant(array, widths, kwargs.get("constant_values", 0)), array)
+        raise value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
+    values, kind = kwargs.get("constant_values", 0), kind_of(array)
+    if mode in ("constant", "empty") and np.ndim(values) == 0:
+        config = [(*pair, 0) for pair in widths]
+        result = ops.pad(array, lifted(convert(values, kind)), config) if config else array
+        return keep_weak(result, array)
+    if mode == "constant":
+        kwargs = {"ends": mnp.broadcast_to(mnp.asarray(values, kind), (array.ndim, 2))}
     for axis, (before, after) in enumerate(widths):
         if before or after:
             result = _padded(result, axis, before, after, mode, kwargs)
@@ -49,7 +49,7 @@ _KEYWORDS |= dict.fromkeys(("reflect", "symmetric"), "reflect_type")
 _KEYWORDS |= dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean"))
 
 
-def _widths(given: Any, rank: int) -> Widths:
+def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
     """A pair for each axis: numpy broadcasts scalars, one pair, and one number each."""
     known = concrete(np.asarray(given), "pad", "Give widths that are known when traced.")
     problem = advice = ""
@@ -61,31 +61,15 @@ def _widths(given: Any, rank: int) -> Widths:
     elif (known < 0).any():
         problem, advice = "a width is negative", "Take elements away with slices."
     if problem:
-        raise explain(AttributeValueError, "pad", problem, [f"pad_width = {given}"], advice)
+        raise value_error("pad", problem, advice, pad_width=given)
     return [(before, after) for before, after in np.broadcast_to(known, (rank, 2)).tolist()]
 
 
-def _constant(array: Any, widths: Widths, values: Any) -> Any:
-    kind, rank = kind_of(array), len(widths)
-    if np.ndim(values) == 0:
-        value = lifted(convert(values, kind))
-        return ops.pad(array, value, [(*pair, 0) for pair in widths]) if rank else array
-    numbers = mnp.broadcast_to(mnp.asarray(values, kind), (rank, 2))
-    for axis, (before, after) in enumerate(widths):
-        for side, (low, high) in enumerate([(before, 0), (0, after)]):
-            if low or high:
-                config = [(low, high, 0) if at == axis else (0, 0, 0) for at in range(rank)]
-                array = ops.pad(array, numbers[axis, side], config)
-    return array
-
-
-def _padded(
-    array: Any, axis: int, before: int, after: int, mode: str, keywords: dict[str, Any]
-) -> Any:
+def _padded(array: Any, axis: int, before: int, after: int, mode: str, keywords: Any) -> Any:
     size = array.shape[axis]
-    if size == 0:
-        problem, given = f"axis {axis} has no element to repeat", [f"mode = {mode!r}"]
-        raise explain(AttributeValueError, "pad", problem, given, 'Use mode "constant".')
+    if size == 0 and mode != "constant":
+        problem = f"axis {axis} has no element to repeat"
+        raise value_error("pad", problem, 'Use mode "constant".', mode=mode)
     if mode in ("reflect", "symmetric"):
         # "reflect" does not repeat the edge itself.
         offset = 1 if mode == "reflect" and size > 1 else 0
@@ -97,26 +81,23 @@ def _padded(
         back = ops.slice_in_dim(array, 0, after % size, axis)
         parts = [front, *[array] * (before // size + 1 + after // size), back]
     else:
-        first, last = _ends(array, axis, mode)
-        parts = [_repeated(first, axis, before), array, _repeated(last, axis, after)]
+        if mode == "edge":
+            ends = [ops.slice_in_dim(array, at, at + 1, axis) for at in (0, size - 1)]
+        elif mode == "constant":
+            sizes = resized(array.shape, axis, 1)
+            ends = [mnp.broadcast_to(keywords["ends"][axis, side], sizes) for side in (0, 1)]
+        else:
+            functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
+            value = functions[mode](array, axis, keepdims=True)
+            value = mnp.rint(value) if kind_of(array).is_integer else value
+            ends = [lifted(convert(value, kind_of(array)))] * 2
+        parts = [_repeated(ends[0], axis, before), array, _repeated(ends[1], axis, after)]
     parts = [part for part in parts if part.shape[axis]]
     return parts[0] if len(parts) == 1 else ops.concat_in_dim(parts, axis)
 
 
 def _repeated(part: Any, axis: int, count: int) -> Any:
     return ops.broadcast_in_dim(part, resized(part.shape, axis, count), range(part.ndim))
-
-
-def _ends(array: Any, axis: int, mode: str) -> tuple[Any, Any]:
-    """What is repeated before and after an array."""
-    if mode == "edge":
-        size = array.shape[axis]
-        return ops.slice_in_dim(array, 0, 1, axis), ops.slice_in_dim(array, size - 1, size, axis)
-    functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
-    value = functions[mode](array, axis, keepdims=True)
-    value = mnp.rint(value) if kind_of(array).is_integer else value
-    value = lifted(convert(value, kind_of(array)))
-    return value, value
 
 
 def _mirrored(

@@ -5,19 +5,16 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, transforms
-from minixla.numpy.operands import Axis, as_bool, kind_of, lifted, operand_shape, refuse_out
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.vocabulary import shorthand
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
@@ -40,7 +37,7 @@ def _folded(
     if initial is not None:
         first = convert(initial, kind)
         if operand_shape(first, name).rank:
-            raise explain(ShapeError, name, "initial is not a scalar", advice="Give one number.")
+            raise operands.shape_error(name, "initial is not a scalar", "Give one number.")
         first = mnp.broadcast_to(first, operand_shape(result, name).dimensions)
         result = computation(first, result)
     return mnp.expand_dims(result, axes) if keepdims and axes else result
@@ -74,7 +71,7 @@ def _total(
         kind = work = operands.requested_type(dtype, name)
         monoid = {"add": "or", "mul": "and"}[monoid] if kind.kind == "pred" else monoid
     x = operands.without_nan(a, name, filling)
-    x = as_bool(x, name) if kind.kind == "pred" else convert(x, work)
+    x = operands.as_bool(x, name) if kind.kind == "pred" else convert(x, work)
     return lifted(convert(_folded(Row(name, monoid), x, axis, keepdims, initial, where), kind))
 
 
@@ -105,15 +102,19 @@ def _extreme(
     is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
         problem = f"there may be no element to take the {name} of"
-        given = [f"the array has shape {sizes}", f"axis = {axis}"]
-        advice = "Give initial, the result where there is none."
-        raise explain(AttributeValueError, name, problem, given, advice)
+        given, advice = f"the array has shape {sizes}", "Give initial, the result of none."
+        raise operands.value_error(name, problem, advice, given, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
     found = _folded(row, x, axis, keepdims, initial, where)
-    if filling is None or initial is not None or not kind_of(a).is_inexact:
+    return found if initial is not None else _or_missing(row, found, math.nan, a, axis, keepdims)
+
+
+def _or_missing(row: Row, found: Any, missing: float, a: Any, axis: Axis, keepdims: Any) -> Any:
+    """What was found, but `missing` where all of `a` is NaN, which does not count."""
+    if row.filling is None or not kind_of(a).is_inexact:
         return found
-    is_missing = all(mnp.isnan(a), axis, None, keepdims)
-    return mnp.where(is_missing, shorthand.full_like(found, math.nan), found)
+    is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
+    return mnp.where(is_missing, shorthand.full_like(found, missing), found)
 
 
 max = amax = _extreme("max", "The greatest element over axes, or NaN.", "max")
@@ -140,7 +141,7 @@ def _truth(
     where: Any = None,
 ) -> Any:
     refuse_out(row.name, out)
-    return _folded(row, as_bool(a, row.name), axis, keepdims, where=where)
+    return _folded(row, operands.as_bool(a, row.name), axis, keepdims, where=where)
 
 
 all = _truth("all", "Whether all elements over axes are not zero.", "and")
@@ -149,7 +150,7 @@ any = _truth("any", "Whether any element over axes is not zero.", "or")
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over axes are not zero."""
-    return sum(as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
+    return sum(operands.as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
 
 
 @family(
@@ -172,8 +173,8 @@ def _index(
     x, sizes, place = operands.along(transforms().stop_gradient(lifted(x)), axis, name)
     dropped = range(shape.rank) if axis is None else (place,)
     if sizes[place] == 0:
-        problem, given = "there is no element", [f"the array has shape {shape.dimensions}"]
-        raise explain(AttributeValueError, name, problem, given, "Check for size 0 first.")
+        given = f"the array has shape {shape.dimensions}"
+        raise operands.value_error(name, "there is no element", "Check for size 0 first.", given)
     best = _folded(row, x, place, True)
     is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
@@ -182,10 +183,7 @@ def _index(
     found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
     found = ops.reduce(found, operands.neutral("min", operands.default_int()), ops.min, [place])
     found = mnp.expand_dims(found, dropped) if keepdims else found
-    if filling is None or not shape.element_type.is_inexact:
-        return found
-    is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
-    return mnp.where(is_missing, shorthand.full_like(found, -1), found)
+    return _or_missing(row, found, -1, a, axis, keepdims)
 
 
 argmax = _index("argmax", "The first index of the greatest element, or of NaN.", "max")
@@ -207,20 +205,18 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
     return ops.reduce_window([x], [start], _COMPUTATIONS[monoid], window, [1] * shape.rank, padding)
 
 
-def _cumulative(
-    row: Row, a: Any, axis: int | None, dtype: Any, promote_integers: bool = False
-) -> Any:
+def _cumulative(row: Row, a: Any, axis: int | None, dtype: Any, widens: bool = False) -> Any:
     """Running results; `row.fold` makes them of an array and its axis."""
     name, run, _ = row
     own = kind_of(a, name)
     a, sizes, place = operands.along(mnp.atleast_1d(a), axis, name)
-    default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
-    kind = work = operands.requested_type(dtype, name, default)
+    default = operands.sum_type(own) if widens or own.kind == "pred" else own
+    kind = operands.requested_type(dtype, name, default)
     if kind.kind == "pred":
-        a, work = as_bool(a, name), operands.sum_type(kind)
-    a = lifted(convert(a, work))
-    result = a if 0 in sizes else run(a, place)
-    return lifted(as_bool(result, name) if kind.kind == "pred" else convert(result, kind))
+        counted = _cumulative(row, operands.as_bool(a, name), place, None)
+        return operands.as_bool(counted, name)
+    a = lifted(convert(a, kind))
+    return a if 0 in sizes else run(a, place)
 
 
 _sum = partial(_window, monoid="add")
@@ -258,7 +254,7 @@ def _factors(x: Any, y: Any) -> Any:
     """The product of x and y; beside 0 one that has overflowed counts as finite."""
     if kind_of(x).is_complex:
         return x * y
-    most = float(ml_dtypes.finfo(kind_of(x).dtype).max)
+    most = float(mnp.finfo(kind_of(x).dtype).max)
     beside_y = ops.select(y == 0, mnp.clip(x, -most, most), x)
     return beside_y * ops.select(x == 0, mnp.clip(y, -most, most), y)
 
@@ -312,9 +308,8 @@ def _running_from(
     rank = operand_shape(x, name).rank
     if rank == 0 or (axis is None and rank > 1):
         problem = f"axis is not given for an array of {rank} dimensions"
-        advice = "Only for a vector may it be left out."
-        raise explain(AttributeValueError, name, problem, advice=advice)
-    result = _cumulative(row, x, axis, dtype, promote_integers=initial == 0)
+        raise operands.value_error(name, problem, "Only for a vector may it be left out.")
+    result = _cumulative(row, x, axis, dtype, initial == 0)
     if include_initial:
         _, sizes, place = operands.along(result, axis, name)
         first = mnp.full(operands.resized(sizes, place, 1), initial, result.dtype)

@@ -1,15 +1,12 @@
 """Means and variances; differences, integrals and interpolation along an axis; polynomials."""
 
-import functools
 import math
 from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
-from minixla.core.shapes import Shape
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, root
 from minixla.numpy.indexing import getitem
@@ -61,19 +58,6 @@ mean = _mean("mean", "The mean over axes.")
 nanmean = _mean("nanmean", "The mean over axes of what is not NaN.", None, 0)
 
 
-def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[ElementType, ElementType]:
-    """The type to compute a variance in, and its own."""
-    if dtype is None:
-        kind = inexact_type(own)
-        return operands.widened(kind), kind.real
-    kind = operands.requested_type(dtype, name)
-    if own.is_complex and not kind.is_complex:
-        problem = "the dtype for complex numbers is real"
-        advice = "Leave dtype out, or give a complex one; the result is real."
-        raise explain(AttributeValueError, name, problem, [f"dtype = {dtype}"], advice)
-    return operands.widened(kind), kind
-
-
 @family(
     "a",
     "where",
@@ -100,19 +84,24 @@ def _spread(
     operands.refuse_out(name, out)
     axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
     mask = _present(a, where, name, filling is not None)
-    work, kind = _computation_types(kind_of(a, name), dtype, name)
+    own = kind_of(a, name)
+    wanted = operands.requested_type(dtype, name, inexact_type(own))
+    work, kind = operands.widened(wanted), wanted.real if dtype is None else wanted
+    if own.is_complex and not wanted.is_complex:
+        problem = "the dtype for complex numbers is real"
+        advice = "Leave dtype out, or give a complex one; the result is real."
+        raise operands.value_error(name, problem, advice, dtype=dtype)
     # A number in place of NaN, so that no NaN comes back through the derivative.
     x = lifted(convert(operands.without_nan(a, name, filling), work))
     if mean is None:
         mean = mnp.mean(x, axis, work, None, True, mask)
     apart = operators.subtract(x, convert(mean, work))
-    parts = [ops.real(apart), ops.imag(apart)] if work.is_complex else [apart]
-    squares = functools.reduce(operators.add, [part * part for part in parts])
+    squares = mnp.square(mnp.real(apart))
+    if work.is_complex:
+        squares = squares + mnp.square(mnp.imag(apart))
     if correction is not None and ddof:
-        problem = "ddof and correction are both given"
-        given = [f"ddof = {ddof}", f"correction = {correction}"]
-        advice = "They are two names of one number."
-        raise explain(AttributeValueError, name, problem, given, advice)
+        problem, advice = "ddof and correction are both given", "They are names of one number."
+        raise operands.value_error(name, problem, advice, ddof=ddof, correction=correction)
     less = ddof if correction is None else correction
     count = _count(a, axis, keepdims, mask, work.real) - less
     total = mnp.sum(squares, axis, work.real, None, keepdims, None, mask)
@@ -146,31 +135,25 @@ def average(
     if weights is None:
         result = mean(inexact_operand(a, "average"), axis, None, None, keepdims)
         kind = kind_of(result)
-        total = lifted(shorthand.splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
+        total = mnp.full((), _count(a, axis, keepdims, None, kind), kind)
     else:
         both = convert_all("average", [a, weights])
         a, weights = (inexact_operand(x, "average") for x in both)
-        weights = _aligned_weights(a, weights, axis)
+        if a.shape != weights.shape:
+            axes = axes_of(axis, a.ndim, "average")
+            if axis is None or weights.shape != tuple([a.shape[each] for each in axes]):
+                problem = "the weights do not fit the array"
+                advice = "Weights have the shape of a, or of the axes that are averaged."
+                given = {"axis": axis, "shape": a.shape, "weights_shape": weights.shape}
+                raise operands.shape_error("average", problem, advice, **given)
+            order = sorted(range(len(axes)), key=axes.__getitem__)
+            others = [at for at in range(a.ndim) if at not in axes]
+            weights = mnp.expand_dims(mnp.transpose(weights, order), others)
         total = mnp.sum(weights, axis, None, None, keepdims)
         result = mnp.sum(a * weights, axis, None, None, keepdims) / total
     if not returned:
         return result
     return result, mnp.broadcast_to(total, operands.operand_shape(result, "average").dimensions)
-
-
-def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
-    sizes, given = a.shape, weights.shape
-    if sizes == given:
-        return weights
-    axes = axes_of(axis, len(sizes), "average")
-    if axis is None or given != tuple([sizes[each] for each in axes]):
-        problem = "the weights do not fit the array"
-        shapes = [f"a has shape {sizes}", f"weights have shape {given}", f"axis = {axis}"]
-        advice = "Weights have the shape of a, or of the axes that are averaged."
-        raise explain(ShapeError, "average", problem, shapes, advice)
-    order = sorted(range(len(axes)), key=lambda at: axes[at])
-    kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
-    return mnp.reshape(mnp.transpose(weights, order), kept)
 
 
 def cov(
@@ -194,9 +177,9 @@ def cov(
     for each in given:
         shape = operands.shape_of_rank(each, range(3), "cov", "Give two dimensions or fewer.")
         is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
-        x = mnp.atleast_2d(convert(each, kind))
+        x = convert(each, kind)
         rows.append(mnp.transpose(x) if is_turned else x)
-    data = mnp.concatenate(rows, 0)
+    data = mnp.vstack(rows)
     correction = (0 if bias else 1) if ddof is None else ddof
     centered = data - mean(data, 1, None, None, True)
     product = mnp.matmul(centered, mnp.conjugate(mnp.transpose(centered)))
@@ -209,7 +192,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     if covariance.ndim == 0:
         return covariance / covariance
     deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
-    return covariance / mnp.expand_dims(deviations, 1) / mnp.expand_dims(deviations, 0)
+    return covariance / mnp.expand_dims(deviations, 1) / deviations
 
 
 def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
@@ -249,8 +232,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in row-major order, between two given ends of their type."""
     middle = diff(mnp.ravel(ary))
     given = [mnp.ravel(part) for part in (to_begin, middle, to_end) if part is not None]
-    parts = [convert(part, kind_of(middle)) for part in given]
-    return mnp.concatenate(parts) if len(parts) > 1 else middle
+    return mnp.concatenate(given, dtype=middle.dtype) if len(given) > 1 else middle
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -292,10 +274,9 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> A
     is_scalar = all(operands.operand_shape(each, "gradient").rank == 0 for each in distances)
     if edge_order != 1 or len(distances) != len(axes) or not is_scalar or min(sizes, default=2) < 2:
         problem = "the arguments do not fit the array"
-        given = [f"axes {axes} of sizes {sizes}", f"{len(varargs)} distances"]
-        given += [f"edge_order {edge_order}"]
+        given = {"axes": axes, "sizes": sizes, "varargs": varargs, "edge_order": edge_order}
         advice = "Axes need two elements or more; give one distance, or one for each axis."
-        raise explain(AttributeValueError, "gradient", problem, given, advice)
+        raise operands.value_error("gradient", problem, advice, **given)
     found = []
     for each, distance in zip(axes, distances, strict=True):
         steps = diff(values, axis=each)
@@ -324,17 +305,16 @@ def interp(
     """
     points = [operands.operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
-        problem = "xp and fp are not vectors of one size"
-        advice = "Give a value for each place."
-        raise explain(ShapeError, "interp", problem, [f"xp {points[0]}", f"fp {points[1]}"], advice)
+        problem, advice = "xp and fp are not vectors of one size", "Give a value for each place."
+        given = [f"{name} {each}" for name, each in zip(("xp", "fp"), points, strict=True)]
+        raise operands.shape_error("interp", problem, advice, *given)
     if period is not None:
         advice = "Take x modulo the period, and repeat a point at each end."
-        raise explain(AttributeValueError, "interp", "period is not supported", advice=advice)
+        raise operands.value_error("interp", "period is not supported", advice)
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
     upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, points[0].size - 1)
-    x0, x1, f0, f1 = (
-        mnp.take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
-    )
+    x0, f0 = (mnp.take(each, upper - 1, 0, mode="clip") for each in (xp, fp))
+    x1, f1 = (mnp.take(each, upper, 0, mode="clip") for each in (xp, fp))
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)

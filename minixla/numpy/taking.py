@@ -9,14 +9,12 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import S64
-from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
 from minixla.numpy import indexing, operands
 from minixla.numpy.indexing import IndexUpdate, getitem
-from minixla.numpy.operands import along, concrete, default_int, lifted, operand_shape, refuse_out
+from minixla.numpy.operands import concrete, convert, default_int, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.vocabulary import shorthand
 
@@ -30,7 +28,7 @@ def _integers(indices: Any, subject: str) -> Any:
     kind = operand_shape(indices, subject).element_type
     if not kind.is_integer:
         advice = "Give integers: convert with astype(int)."
-        raise explain(ShapeError, subject, f"indices are of type {kind}", advice=advice)
+        raise operands.shape_error(subject, f"indices are of type {kind}", advice)
     return indices
 
 
@@ -61,7 +59,7 @@ def take(
         AttributeValueError: the mode is unknown.
     """
     refuse_out("take", out)
-    a, sizes, place = along(a, axis, "take")
+    a, sizes, place = operands.along(a, axis, "take")
     indices = _integers(indices, "take")
     if mode == "wrap":
         indices = lifted(indices) % sizes[place]
@@ -87,14 +85,13 @@ def take_along_axis(
         ShapeError: the ranks differ, or the indices are no integers.
     """
     indices = _integers(indices, "take_along_axis")
-    arr, own, place = along(arr, axis, "take_along_axis")
+    arr, own, place = operands.along(arr, axis, "take_along_axis")
     given = operand_shape(indices, "take_along_axis").dimensions
     rank = len(own)
     if rank != len(given):
-        shown = [f"arr has shape {own}", f"indices have shape {given}"]
-        problem = "arr and indices have different ranks"
+        problem = f"arr of shape {own} and indices of shape {given} have different ranks"
         advice = "Give indices with as many dimensions as arr."
-        raise explain(ShapeError, "take_along_axis", problem, shown, advice)
+        raise operands.shape_error("take_along_axis", problem, advice)
     sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
@@ -120,7 +117,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool
     """
     operands.refuse_in_place("put_along_axis", inplace)
     own = operand_shape(arr, "put_along_axis").dimensions
-    arr, sizes, place = along(arr, axis, "put_along_axis")
+    arr, sizes, place = operands.along(arr, axis, "put_along_axis")
     grid = list(np.indices(sizes, np.int32, sparse=True))
     grid[place] = _integers(indices, "put_along_axis")
     return mnp.reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
@@ -143,18 +140,13 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """
     shape = operand_shape(a, "nonzero")
     if not shape.rank:
-        raise explain(ShapeError, "nonzero", "the array is a scalar", advice="Use atleast_1d(a).")
+        raise operands.shape_error("nonzero", "the array is a scalar", "Use atleast_1d(a).")
     if size is None:
         advice = "Give size, or choose between values with mx.numpy.where(mask, x, y)."
         return operands.host_indices(np.nonzero(concrete(a, "nonzero", advice)))
     count = operands.static_size(size, "nonzero", "size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
-    return _first_nonzero(operands.as_bool(a, "nonzero"), count, fills)
-
-
-def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ...]:
-    """The indices of the first `count` true elements, then `fills`."""
-    sizes, flat, kind = mask.shape, mnp.ravel(mask), default_int()
+    sizes, flat, kind = shape.dimensions, mnp.ravel(operands.as_bool(a, "nonzero")), default_int()
     # What is not wanted goes to a place that is out of bounds.
     place = mnp.where(flat, mnp.cumsum(flat, dtype=kind) - 1, count)
     empty = lifted(np.full(count, -1, kind.dtype))
@@ -206,9 +198,8 @@ def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str)
         return mnp.clip(numbers, 0, size - 1)
     known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
     if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
-        problem = f"{what} is out of range, or the mode is unknown"
-        given = [f"given {numbers!r}", f"mode = {mode!r}"]
-        raise explain(AttributeValueError, subject, problem, given, f"It must be in [0, {size}).")
+        problem, given = f"{what} is out of range, or the mode is unknown", f"given {numbers!r}"
+        raise operands.value_error(subject, problem, f"Give 0 to {size - 1}.", given, mode=mode)
     return lifted(numbers)
 
 
@@ -226,12 +217,11 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         AttributeValueError: a number is out of range, or the mode is unknown.
     """
     refuse_out("choose", out)
-    count = len(choices)
-    numbers = _brought_inside("choose", a, count, mode, "a number")
-    result = choices[count - 1]
-    for at in reversed(range(count - 1)):
+    numbers = _brought_inside("choose", a, len(choices), mode, "a number")
+    result = choices[len(choices) - 1]
+    for at in reversed(range(len(choices))):
         result = mnp.where(numbers == at, choices[at], result)
-    return result if count > 1 else mnp.where(numbers == 0, result, result)
+    return result
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
@@ -262,10 +252,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     for size in reversed(sizes):
         host_array(size, Shape(default_int()), "unravel_index", "a size")
         rest, index = mnp.divmod(rest, size)
-        found.insert(0, index)
+        found.append(index)
     beyond, before = rest > 0, rest < -1
-    inside = zip(sizes, [mnp.where(before, 0, index) for index in found], strict=True)
-    return tuple([mnp.where(beyond, size - 1, index) for size, index in inside])
+    pairs = zip(sizes, reversed(found), strict=True)
+    return tuple([mnp.where(beyond, size - 1, mnp.where(before, 0, at)) for size, at in pairs])
 
 
 def ravel_multi_index(
@@ -302,7 +292,7 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     Raises:
         AttributeValueError: `side` is something else.
     """
-    operands.one_of(side, ("left", "right"), "searchsorted", "side")
+    operands.refuse_others(side, ("left", "right"), "searchsorted", "side")
     (elements, values), _, _ = operands.promoted("searchsorted", (a, mnp.expand_dims(v, -1)))
     is_before = elements < values if side == "left" else elements <= values
     return mnp.sum(is_before, -1, np.int32)

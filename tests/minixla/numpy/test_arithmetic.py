@@ -252,6 +252,20 @@ def test_shapes_that_do_not_broadcast() -> None:
         mx.reference(mnp.maximum)(np.ones(2, F32), np.ones(3, F32))
 
 
+# Of functions of each kind: how errors name their first argument.
+PLACES = {"x1": "add hypot fmax logaddexp", "x": "square floor exp", r"arys\[0\]": "atleast_2d"}
+PLACES |= {"a1": "array_equiv", "arr": "append"}
+PLACED = [(name, place) for place, names in PLACES.items() for name in names.split()]
+
+
+@pytest.mark.parametrize(("name", "place"), PLACED)
+def test_what_is_no_array_is_refused_by_its_place(name: str, place: str) -> None:
+    function = getattr(mnp, name)
+    count = 1 if place == "x" else 2
+    with pytest.raises(TypeError, match=rf"argument {place} of type str is not an array"):
+        function(*["a"] * count)
+
+
 def test_lists_are_refused() -> None:
     with pytest.raises(TypeError, match="argument x1 of type list is not an array"):
         mnp.add([1, 2], 3)

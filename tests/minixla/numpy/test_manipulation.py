@@ -61,6 +61,8 @@ CALLS = [
     ("moveaxis", (X, (0, 1), (2, 0)), {}),
     ("pad", (M, 2), {}),
     ("pad", (M, (1, 2)), {"constant_values": 5}),
+    ("pad", (M, ((1, 0), (2, 3))), {"constant_values": ((1, 2), (3, 4))}),
+    ("pad", (EMPTY, 1), {"constant_values": (1, 2)}),
     ("pad", (M, ((1, 0), (2, 3))), {"mode": "edge"}),
     ("pad", (M, ((4, 5), (2, 7))), {"mode": "reflect"}),
     ("pad", (M, ((2, 2), (5, 6))), {"mode": "symmetric"}),
