@@ -1,0 +1,1 @@
+"""Operations of users: declared, with kernels for platforms, derivatives and batching rules."""
