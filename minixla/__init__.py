@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import minixla_ops as ops
     from minixla import core, nn, numpy
     from minixla.core import *
+    from minixla.extension import *
     from minixla.interop import *
     from minixla.tools.cost_reports import cost
     from minixla.tools.cross_check import cross_check
@@ -37,6 +38,7 @@ __all__ += ["debug_print", "fori_loop", "grad", "hessian", "jacfwd", "jacrev", "
 __all__ += ["linearize", "make_graph", "map", "pmap", "pmax", "pmean", "pmin", "ppermute", "psum"]
 __all__ += ["psum_scatter", "reference", "scan", "simulate", "stop_gradient", "switch"]
 __all__ += ["value_and_grad", "vjp", "vmap", "while_loop"]
+__all__ += ["InvalidArgumentError", "PartialShape", "register_op", "unchanged_shape"]
 
 __version__ = "0.1.0"
 
@@ -48,6 +50,7 @@ _TOOLS = {
     "cross_check": "minixla.tools.cross_check",
     "register_evaluator": "minixla.tools.evaluators",
 }
+_TOOLS |= dict.fromkeys(__all__[-4:], "minixla.extension")
 _MODULES = {"ops": "minixla_ops"} | {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
 
 

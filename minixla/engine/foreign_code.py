@@ -7,10 +7,11 @@ from jax._src.lax.linalg import initialize_lapack
 from jax.errors import JaxRuntimeError
 
 from minixla.core.errors import TransformError, explain, too_large
+from minixla.core.operation import Operation
 from minixla.core.source import Source
 
-#: For each target of the programs that were lowered, where the last call of it is.
-_CALLED: dict[str, Source | None] = {}
+#: For each target of the programs that were lowered, where the last call of it is, and of what.
+_CALLED: dict[str, tuple[Source | None, Operation | None]] = {}
 # XLA's words for a target without code, with the target and the platform.
 _UNKNOWN = (
     re.compile(r"No FFI handler registered for (\S+) on a platform (\S+)"),
@@ -21,7 +22,7 @@ _UNKNOWN = (
 _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
 
 
-def prepare_target(target: str, source: Source | None) -> None:
+def prepare_target(target: str, source: Source | None, operation: Operation | None = None) -> None:
     """Makes the code of a custom call ready, for a program that is lowered and calls it there."""
     if target in _INTERNAL:
         problem = f"the target {target!r} is a name that XLA's compiler gives to calls of its own"
@@ -31,7 +32,7 @@ def prepare_target(target: str, source: Source | None) -> None:
     if target.startswith("lapack_"):
         # The kernels are registered from the start, as null pointers.
         initialize_lapack()
-    _CALLED[target] = source
+    _CALLED[target] = source, operation
 
 
 def _explained(error: Exception) -> Exception | None:
@@ -43,8 +44,10 @@ def _explained(error: Exception) -> Exception | None:
     problem += f" on the platform {match[2]}" if match[2] else ""
     advice = "Load the library that has it and register it with jax.ffi.register_ffi_target, or "
     advice += "say what it computes: minixla_ops.register_custom_call(target_name, function)."
-    source = _CALLED[match[1]]
-    return explain(TransformError, "custom_call", problem, advice=advice, source=source)
+    source, operation = _CALLED[match[1]]
+    subject = "custom_call" if operation is None else operation.builder_name
+    shown = [] if operation is None else [f"{name} = {x}" for name, x in operation.values.items()]
+    return explain(TransformError, subject, problem, shown, advice, source)
 
 
 compiler.register_xla_runtime_error_handler(_explained)
