@@ -38,7 +38,8 @@ __all__ += ["debug_print", "fori_loop", "grad", "hessian", "jacfwd", "jacrev", "
 __all__ += ["linearize", "make_graph", "map", "pmap", "pmax", "pmean", "pmin", "ppermute", "psum"]
 __all__ += ["psum_scatter", "reference", "scan", "simulate", "stop_gradient", "switch"]
 __all__ += ["value_and_grad", "vjp", "vmap", "while_loop"]
-__all__ += ["InvalidArgumentError", "PartialShape", "register_op", "unchanged_shape"]
+__all__ += ["Array", "BuildError", "InvalidArgumentError", "KernelError", "PartialShape"]
+__all__ += ["build_op_library", "custom_op", "register_op", "unchanged_shape"]
 
 __version__ = "0.1.0"
 
@@ -50,7 +51,7 @@ _TOOLS = {
     "cross_check": "minixla.tools.cross_check",
     "register_evaluator": "minixla.tools.evaluators",
 }
-_TOOLS |= dict.fromkeys(__all__[-4:], "minixla.extension")
+_TOOLS |= dict.fromkeys(__all__[-9:], "minixla.extension")
 _MODULES = {"ops": "minixla_ops"} | {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
 
 

@@ -103,7 +103,7 @@ class StringKind(Kind):
     is_ambiguous = False
 
     def canonical(self, value: Any) -> str | bytes:
-        value = super().canonical(value)
+        super().canonical(value)
         try:
             return value if isinstance(value, str) else value.decode()
         except UnicodeDecodeError:
@@ -123,8 +123,8 @@ class BytesKind(StringKind):
     takes = "bytes"
 
     def canonical(self, value: Any) -> bytes:
-        given: Any = Attribute.canonical(self, value)
-        return given.encode() if isinstance(given, str) else bytes(given)
+        Attribute.canonical(self, value)
+        return value.encode() if isinstance(value, str) else bytes(value)
 
 
 class EnumerationKind(StringKind):

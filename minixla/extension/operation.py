@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +16,9 @@ from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import current_trace, shape_of, tracing
 from minixla.extension.contexts import Context
+from minixla.extension.declared import DeclaredOperation
 from minixla.extension.partial_shapes import PartialShape
-from minixla.extension.types import DeclaredType, ForeignType
+from minixla.extension.types import ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
 from minixla_ops.programs.compositions import Composed, composed_program, kept_program
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -26,16 +26,13 @@ from minixla_ops.vocabulary.batch_dimensions import to_front
 from minixla_ops.vocabulary.shorthand import array_shape, as_tuple
 
 if TYPE_CHECKING:
-    from minixla.extension.definitions import Definition
-    from minixla.extension.grammar import ArgumentDeclaration
     from minixla.extension.kernels import PythonKernel
-    from minixla.extension.registration import RegisteredOperation
 
 
 _NO_KERNEL = 'Register a kernel "reference", or a composition: op.composition.'
 
 
-class CustomOperation(Operation):
+class CustomOperation(DeclaredOperation):
     """Base class of operations that are registered from declarations.
 
     Its rules ask what was registered for the operation: kernels, derivatives, a batching rule.
@@ -44,92 +41,6 @@ class CustomOperation(Operation):
         (types) each operand has the element type that is declared.
         (shapes) the operands have shapes that the shape function takes.
     """
-
-    registered: ClassVar[RegisteredOperation]
-    #: The field of each attribute; some names an operation has already.
-    field_names: ClassVar[dict[str, str]] = {}
-    input_names: ClassVar[tuple[str, ...]] = ()
-
-    # What the declarations say of this call.
-
-    @property
-    def definition(self) -> Definition:
-        """The declarations."""
-        return self.registered.definition
-
-    def attr(self, name: str) -> Any:
-        """The value of an attribute."""
-        return getattr(self, self.field_names[name])
-
-    @cached_property
-    def input_types(self) -> tuple[tuple[DeclaredType, ...], ...]:
-        """For each input the types of its arrays."""
-        return tuple(map(self._types_of, self.definition.inputs.values()))
-
-    @cached_property
-    def output_types(self) -> tuple[tuple[DeclaredType, ...], ...]:
-        """For each output the types of its arrays."""
-        return tuple(map(self._types_of, self.definition.outputs.values()))
-
-    def _types_of(self, argument: ArgumentDeclaration) -> tuple[DeclaredType, ...]:
-        kind = self.attr(argument.type) if isinstance(argument.type, str) else argument.type
-        types = kind if isinstance(kind, tuple) else (kind,)
-        return types if argument.number is None else types * self.attr(argument.number)
-
-    def nested_inputs(self, values: Iterable[Any]) -> list[Any]:
-        """Operands as kernels get them: those of a list in a list."""
-        return self._nested(self.definition.inputs.values(), self.input_types, values)
-
-    def nested_outputs(self, values: Iterable[Any]) -> list[Any]:
-        """The same for results."""
-        return self._nested(self.definition.outputs.values(), self.output_types, values)
-
-    def _nested(
-        self, arguments: Iterable[ArgumentDeclaration], types: Any, values: Iterable[Any]
-    ) -> list[Any]:
-        remaining = iter(values)
-        return [
-            [next(remaining) for _ in own] if self.definition.is_list(each) else next(remaining)
-            for each, own in zip(arguments, types, strict=True)
-        ]
-
-    def flat_inputs(self, values: Iterable[Any]) -> list[Any]:
-        """What `nested_inputs` is given, for what it gives."""
-        return [one for each in values for one in (each if isinstance(each, list) else [each])]
-
-    def flat(
-        self, given: Any, names: Sequence[str], types: Any, arguments: Any, what: str
-    ) -> list[Any]:
-        """What a kernel or rule returned for some inputs or outputs, as a flat list.
-
-        For one of them it may be the value itself.
-        """
-        lists = list(map(self.definition.is_list, arguments))
-        is_one = len(names) == 1 and (lists[0] or not isinstance(given, (list, tuple)))
-        parts = [given] if is_one else given
-        if not isinstance(parts, (list, tuple)) or len(parts) != len(names):
-            count = len(parts) if isinstance(parts, (list, tuple)) else type(parts).__name__
-            self._misfit(what, f"given: {count}", f"Return one value for each of {list(names)}.")
-        flat: list[Any] = []
-        for name, is_list, own, part in zip(names, lists, types, parts, strict=True):
-            if is_list and part is None:
-                flat += [None] * len(own)
-            elif is_list and (not isinstance(part, (list, tuple)) or len(part) != len(own)):
-                self._misfit(what, f"{name}: {part!r}", f"{name} is a list of {len(own)} arrays.")
-            else:
-                flat += part if is_list else [part]
-        return flat
-
-    def _misfit(self, what: str, shown: str, advice: str) -> None:
-        problem = f"{what} returned something else than it should"
-        raise explain(TransformError, self.builder_name, problem, [shown], advice)
-
-    def flat_outputs(self, given: Any, what: str) -> list[Any]:
-        """What a kernel returned, as a flat list."""
-        outputs = self.definition.outputs
-        return self.flat(given, list(outputs), self.output_types, outputs.values(), what)
-
-    # The rules.
 
     def _check_count(self, shapes):
         wanted = sum(map(len, self.input_types))
@@ -152,12 +63,7 @@ class CustomOperation(Operation):
             found = composed_shapes(self, operands)
         else:
             found = self._declared_shapes(operands)
-        return tuple(found) if self._is_tuple else found[0]
-
-    @cached_property
-    def _is_tuple(self) -> bool:
-        outputs = list(self.definition.outputs.values())
-        return len(outputs) != 1 or self.definition.is_list(outputs[0])
+        return self.as_results(found)
 
     def _declared_shapes(self, operands: Sequence[Shape]) -> list[Shape]:
         """The result shapes by the shape function."""
@@ -168,10 +74,11 @@ class CustomOperation(Operation):
         for index, (partial, kind) in enumerate(zip(found, kinds, strict=True)):
             if isinstance(kind, ForeignType):
                 self.refuse("types", f"output {index} is declared as {kind}", f"{kind.reason}.")
-            if partial.dimensions is None or None in partial.dimensions:
+            sizes: Any = partial.dimensions
+            if sizes is None or None in sizes:
                 problem = f"the shape function does not know the shape of output {index}: {partial}"
                 self.refuse("shapes", problem, "Sizes must follow from shapes and attributes.")
-            shapes.append(Shape(kind, partial.dimensions))
+            shapes.append(Shape(kind, sizes))
         return shapes
 
     def partial_shapes(
@@ -184,7 +91,7 @@ class CustomOperation(Operation):
         context = Context(self, inputs=self.nested_inputs(operands or given))
         try:
             result = function(context, *inputs)
-            is_one = len(self.output_types) == 1 and not self._is_tuple
+            is_one = len(self.output_types) == 1 and not self.gives_tuple
             result = [result] if is_one else result
             flat = self.flat_outputs(result, "the shape function")
             return [PartialShape(each) for each in flat]
@@ -206,33 +113,25 @@ class CustomOperation(Operation):
         if kernel is None:
             program: Any = composed_program(self, shapes)  # type: ignore[arg-type]  # it has a composition
             program = widened(program) if is_wide else program
-            return as_results_of(self, reference_graph(program, operands))
+            return self.as_results(reference_graph(program, operands))
         context = Context(self, "reference", self.nested_inputs(operands), is_wide=is_wide)
         found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
         arrays = [np.asarray(each) for each in found]
         wanted: Any = as_tuple(self.infer(shapes))
-        for name, array, shape in zip(self._output_labels(), arrays, wanted, strict=True):
+        for name, array, shape in zip(self.output_labels(), arrays, wanted, strict=True):
             types = {shape.dtype, wide_type(shape.element_type).dtype if is_wide else shape.dtype}
             if array.dtype not in types or array.shape != shape.dimensions:
                 problem = f"{kernel} gives another {name} than is declared"
                 shown = [f"declared: {shape}", f"given: {array.dtype}{list(array.shape)}"]
                 advice = "Return an array of this shape and type, or mend the shape function."
                 raise explain(ShapeError, self.builder_name, problem, shown, advice)
-        return as_results_of(self, arrays)
-
-    def _output_labels(self) -> list[str]:
-        pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
-        return [
-            f"{each.name}[{i}]" if self.definition.is_list(each) else each.name
-            for each, own in pairs
-            for i in range(len(own))
-        ]
+        return self.as_results(arrays)
 
     def composition(self, *operands):
         kernel = self.registered.kernels.composition(self)
         if kernel is None:
             raise self.lacks("reference", advice=_NO_KERNEL)
-        return as_results_of(self, self.run_python(kernel, operands, ""))
+        return self.as_results(self.run_python(kernel, operands, ""))
 
     def run_python(self, kernel: PythonKernel, operands: Sequence[Any], platform: str) -> list[Any]:
         """The results of a kernel that is a function of traced values."""
@@ -292,10 +191,8 @@ class CustomOperation(Operation):
         nested = self.nested_outputs(given)
         context = Context(self, "", self.nested_inputs(operands), self.nested_outputs(results))
         found = rule(context, nested[0] if len(nested) == 1 else nested)
-        inputs = self.definition.inputs
-        flat = self.flat(
-            found, list(inputs), self.input_types, inputs.values(), "the gradient function"
-        )
+        found = found if isinstance(found, (list, tuple)) else [found]
+        flat = self.flat(found, self.definition.inputs, self.input_types, "the gradient function")
         return self._checked("cotangent", flat, operands)
 
     def _checked(self, what: str, given: list[Any], values: Sequence[Any]) -> list[Any]:
@@ -314,7 +211,7 @@ class CustomOperation(Operation):
         return found
 
     def batch(self, operands, dimensions):
-        rule = self.registered.batching_rule
+        rule: Any = self.registered.batching_rule
         if rule is None and self.registered.kernels.composition(self) is not None:
             return Composed.batch(self, operands, dimensions)  # type: ignore[arg-type]  # the same
         if rule is None or rule == "sequential":
@@ -337,7 +234,7 @@ class CustomOperation(Operation):
                     shown = [f"result {shape_of(each)}, the batch has {size} members"]
                     advice = "The kernel must keep leading dimensions: batch sequentially."
                     raise explain(TransformError, self.builder_name, problem, shown, advice)
-        if self._is_tuple:
+        if self.gives_tuple:
             return tuple(results), tuple(places)
         return results[0], places[0]
 
@@ -350,11 +247,6 @@ def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -
     """The `vjp` of operations that have a gradient: what core asks for then."""
     found = self.pulled(as_tuple(cotangents), operands, as_tuple(results))
     return [each if flag else None for each, flag in zip(found, active, strict=True)]
-
-
-def as_results_of(operation: CustomOperation, values: Sequence[Any]) -> Any:
-    """Results as the operation gives them."""
-    return tuple(values) if operation._is_tuple else values[0]
 
 
 def _instantiated(derivative: Any, value: Any) -> Any:

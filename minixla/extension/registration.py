@@ -12,7 +12,6 @@ from typing import Any
 from minixla.core import registry
 from minixla.core.attributes import Field
 from minixla.core.errors import AttributeValueError, TransformError, explain
-from minixla.core.operation import Operation
 from minixla.core.source import find_source
 from minixla.extension import wrappers
 from minixla.extension.definitions import Definition
@@ -45,6 +44,8 @@ class RegisteredOperation:
         self.gradient_rule: Callable[..., Any] | None = None
         self.forward_rule: Callable[..., Any] | None = None
         self.batching_rule: Any = None
+        #: Types of outputs that no declaration says: of an operation, and shapes of operands.
+        self.found_types: Callable[..., dict[str, Any]] | None = None
         self.kernels = Kernels(definition, operation.builder_name)
 
     @cached_property
@@ -244,36 +245,46 @@ def register_op(
     Raises:
         AttributeValueError: a wrong name or declaration, or a name that is taken.
     """
+    checked_name(name)
+    definition = Definition.of(name.rpartition(".")[2], attrs, inputs, outputs)
+    module = sys._getframe(1).f_globals.get("__name__", "__main__")
+    made = registered(name, definition, shape_fn, doc, module, replace)
+    made.kernels.falls_back = host_fallback
+    return made
+
+
+def checked_name(name: str) -> None:
+    """Raises AttributeValueError for what is no name of an operation."""
     space, _, plain = name.rpartition(".")
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not re.fullmatch(r"(\w+(\.\w+)*)?", space):
         problem = f"{name!r} is no name of an operation"
         camel = "".join([word[:1].upper() + word[1:] for word in re.split(r"\W+|_+", plain)])
         advice = f"Names are CamelCase, with the project's in front: {camel or 'MyOperation'}."
         raise explain(AttributeValueError, "register_op", problem, (), advice)
-    full = f"{space or _NAMESPACE}.{plain}"
-    _refuse_taken(full, plain, replace)
-    definition = Definition.of(plain, attrs, inputs, outputs)
-    caller = sys._getframe(1).f_globals.get("__name__", "__main__")
-    if caller.startswith("minixla.extension"):
-        caller = sys._getframe(2).f_globals.get("__name__", "__main__")
-    fields = {each: _field_name(each) for each in definition.attributes}
+
+
+def registered(
+    name: str, definition: Definition, shape_function: Any, doc: str, module: str, replace: bool
+) -> RegisteredOperation:
+    """The operation of a definition, entered under its name; see `register_op`."""
+    checked_name(name)
+    space, _, plain = name.rpartition(".")
+    space = space or _NAMESPACE
+    _refuse_taken(f"{space}.{plain}", plain, replace)
+    own, inputs = definition.attributes, definition.inputs
+    names = {each: _field_name(each) for each in own}
     members: dict[str, Any] = {
-        fields[each.name]: Field(each.kind, each.default, None, each.name)
-        for each in definition.attributes.values()
+        field: Field(own[each].kind, own[each].default, None, each) for each, field in names.items()
     }
-    members |= {"__module__": caller, "__doc__": wrappers.documentation(definition, doc)}
-    members |= {"namespace": space or _NAMESPACE, "field_names": fields}
-    members["input_names"] = tuple(definition.inputs)
-    members["operands"] = tuple(
-        [f"{n}..." if definition.is_list(each) else n for n, each in definition.inputs.items()]
-    )
+    members |= {"__module__": module, "__doc__": wrappers.documentation(definition, doc)}
+    members |= {"namespace": space, "field_names": names, "input_names": tuple(inputs)}
+    lists = {each.name: "..." if definition.is_list(each) else "" for each in inputs.values()}
+    members["operands"] = tuple([f"{each}{dots}" for each, dots in lists.items()])
     kind: Any = type(plain, (CustomOperation,), members)
     if replace:
-        registry.NAMESPACES.get(kind.namespace, {}).pop(plain, None)
+        registry.NAMESPACES.get(space, {}).pop(plain, None)
     registry.register(kind)
-    made = RegisteredOperation(definition, kind, shape_fn)
-    made.kernels.falls_back = host_fallback
-    kind.registered = made
+    kind.registered = made = RegisteredOperation(definition, kind, shape_function)
     return made
 
 
@@ -294,8 +305,3 @@ def _field_name(name: str) -> str:
     while hasattr(CustomOperation, name):
         name += "_"
     return name
-
-
-def operation_of(kind: type[Operation]) -> RegisteredOperation:
-    """The registered operation of a class; raises AttributeError for another."""
-    return kind.registered  # type: ignore[attr-defined]  # of those registered here

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from minixla.core.attributes import REQUIRED
 from minixla.core.builders import operand_list
+from minixla.core.element_types import F32
 from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, explain
 from minixla.core.tracing import shape_of
 from minixla.extension.definitions import Definition
@@ -35,9 +36,7 @@ class Wrapper:
         self.has_lists = any(map(definition.is_list, definition.inputs.values()))
         self.gives_list = len(outputs) == 1 and definition.is_list(outputs[0])
         several = [python_name(each.name) for each in outputs]
-        self.result: Any = (
-            namedtuple(definition.name, several) if len(several) > 1 else None
-        )  # its fields are not known here
+        self.result: Any = namedtuple(definition.name, several) if len(several) > 1 else None
         own = definition.attributes
         #: The attributes that are parameters, those without a default first.
         self.given = sorted(
@@ -58,13 +57,18 @@ class Wrapper:
         if definition.inferred:
             for name, value in self._inferred(inputs).items():
                 named[fields[name]] = value
-        operation = self.kind(**named)
         if self.has_lists:
             inputs = [
                 one
                 for each, value in zip(arguments, inputs, strict=True)
                 for one in (value if definition.is_list(each) else (value,))
             ]
+        find = self.kind.registered.found_types
+        if find is not None:
+            missing = {f: F32 for f in fields.values() if f not in named}
+            types = find(self.kind(**named, **missing), tuple(map(shape_of, inputs)))
+            named |= {fields[name]: each for name, each in types.items()}
+        operation = self.kind(**named)
         results = operation(*inputs)
         if self.result is not None:
             return self.result(*operation.nested_outputs(results))
