@@ -27,8 +27,8 @@ from minixla.extension.operation import CustomOperation
 from minixla_ops.programs.compositions import kept_program
 
 #: An array, in annotations of functions that become operations.
-Array: TypeAlias = jax.Array
-_ARRAYS = (jax.Array, np.ndarray, Tracer)
+Array: TypeAlias = jax.Array | np.ndarray
+_ARRAYS = (Array, jax.Array, np.ndarray, Tracer)
 Kind = Literal["auto", "composition", "reference"]
 _MEMBERS: dict[Any, Callable[[], kinds.Kind]] = {
     int: kinds.IntegerKind,

@@ -107,7 +107,7 @@ class StringKind(Kind):
         try:
             return value if isinstance(value, str) else value.decode()
         except UnicodeDecodeError:
-            return bytes(value)
+            return value
 
     def written(self, value: str | bytes) -> str:
         return repr(value)

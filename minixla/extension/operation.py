@@ -218,7 +218,8 @@ class CustomOperation(DeclaredOperation):
             return Operation.batch(self, operands, dimensions)
         if callable(rule):
             context = Context(self, "", self.nested_inputs(operands))
-            found, at = rule(context, self.nested_inputs(operands), self.nested_inputs(dimensions))
+            nested: Any = map(self.nested_inputs, (operands, dimensions))
+            found, at = rule(context, *nested)  # type: ignore[misc]  # the author's function
             places = self.flat_outputs(at, "the batching rule")
             results = self.flat_outputs(found, "the batching rule")
         else:

@@ -21,6 +21,8 @@ from minixla.extension.libraries import register_target
 from minixla.extension.operation import ComposedOperation, CustomOperation, reverse_rule
 
 _NAMESPACE = "custom"
+# Between the words of a name in CamelCase: `Conv2D|Backprop`.
+_WORDS = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])"
 _BATCHING = ("sequential", "expand_dims", "broadcast_all")
 
 
@@ -277,6 +279,7 @@ def registered(
         field: Field(own[each].kind, own[each].default, None, each) for each, field in names.items()
     }
     members |= {"__module__": module, "__doc__": wrappers.documentation(definition, doc)}
+    members["builder_name"] = re.sub(_WORDS, "_", plain).lower()
     members |= {"namespace": space, "field_names": names, "input_names": tuple(inputs)}
     lists = {each.name: "..." if definition.is_list(each) else "" for each in inputs.values()}
     members["operands"] = tuple([f"{each}{dots}" for each, dots in lists.items()])
