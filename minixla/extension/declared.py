@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
-from minixla.extension.types import DeclaredType
+from minixla.extension.types import STRING, DeclaredType
 
 if TYPE_CHECKING:
     from minixla.extension.definitions import Definition
@@ -44,6 +44,11 @@ class DeclaredOperation(Operation):
     def output_types(self) -> tuple[tuple[DeclaredType, ...], ...]:
         """For each output the types of its arrays."""
         return tuple(map(self._types_of, self.definition.outputs.values()))
+
+    @cached_property
+    def has_strings(self) -> bool:
+        """Whether an input or output is an array of strings, which no program takes."""
+        return any(STRING in each for each in (*self.input_types, *self.output_types))
 
     def _types_of(self, argument: ArgumentDeclaration) -> tuple[DeclaredType, ...]:
         kind = self.attr(argument.type) if isinstance(argument.type, str) else argument.type

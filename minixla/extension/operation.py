@@ -14,11 +14,11 @@ from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import current_trace, shape_of, tracing
+from minixla.core.tracing import Tracer, current_trace, shape_of, tracing
 from minixla.extension.contexts import Context
 from minixla.extension.declared import DeclaredOperation
 from minixla.extension.partial_shapes import PartialShape
-from minixla.extension.types import ForeignType
+from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
 from minixla_ops.programs.compositions import Composed, composed_program, kept_program
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -126,6 +126,23 @@ class CustomOperation(DeclaredOperation):
                 advice = "Return an array of this shape and type, or mend the shape function."
                 raise explain(ShapeError, self.builder_name, problem, shown, advice)
         return self.as_results(arrays)
+
+    def on_strings(self, operands: Sequence[Any]) -> Any:
+        """The results of the reference kernel, outside of all programs, as NumPy's arrays."""
+        kernel = self.registered.kernels.reference(self)
+        is_traced = any(isinstance(each, Tracer) for each in operands)
+        if kernel is None or is_traced:
+            what = "it was given traced values" if is_traced else "it has no reference kernel"
+            problem, advice = f"it takes or gives strings, but {what}", f"{STRING.reason}."
+            raise explain(TransformError, self.builder_name, problem, (), advice)
+        kinds = [kind for each in self.input_types for kind in each]
+        arrays = [
+            np.asarray(each, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # an element type
+            for each, kind in zip(operands, kinds, strict=True)
+        ]
+        context = Context(self, "reference", self.nested_inputs(arrays))
+        found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
+        return self.as_results([np.asarray(each) for each in found])
 
     def composition(self, *operands):
         kernel = self.registered.kernels.composition(self)

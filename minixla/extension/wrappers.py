@@ -8,6 +8,8 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from minixla.core.attributes import REQUIRED
 from minixla.core.builders import operand_list
 from minixla.core.element_types import F32
@@ -16,7 +18,7 @@ from minixla.core.tracing import shape_of
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import ArgumentDeclaration
 from minixla.extension.kinds import ListKind
-from minixla.extension.types import type_name
+from minixla.extension.types import STRING, type_name
 
 if TYPE_CHECKING:
     from minixla.extension.operation import CustomOperation
@@ -69,7 +71,7 @@ class Wrapper:
             types = find(self.kind(**named, **missing), tuple(map(shape_of, inputs)))
             named |= {fields[name]: each for name, each in types.items()}
         operation = self.kind(**named)
-        results = operation(*inputs)
+        results = operation.on_strings(inputs) if operation.has_strings else operation(*inputs)
         if self.result is not None:
             return self.result(*operation.nested_outputs(results))
         return list(results) if self.gives_list else results
@@ -118,6 +120,8 @@ class Wrapper:
         return found
 
     def _type_of(self, value: Any, argument: ArgumentDeclaration) -> Any:
+        if isinstance(value, (str, bytes)) or getattr(value, "dtype", np.dtype(int)).kind in "OSU":
+            return STRING
         shape: Any = shape_of(value, self.kind.builder_name)
         return shape.element_type
 

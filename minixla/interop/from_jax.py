@@ -43,6 +43,7 @@ def from_jax(
     static_argnames: str | Sequence[str] | None = None,
     derivatives: Literal["jax", "program"] = "jax",
     shardings: Shardings = "refuse",
+    platform: str | None = None,
 ) -> Callable[..., Any]:
     """A JAX function as one of ours.
 
@@ -63,6 +64,8 @@ def from_jax(
         shardings: what to do with layouts over devices that the function fixes
             (`jax.lax.with_sharding_constraint`, shardings of `jax.jit` or `jax.device_put`):
             `refuse` raises, `drop` leaves them out, which changes no result.
+        platform: what its program is made for (`cpu`, `cuda`, `tpu`), as Pallas needs to know;
+            default: any platform, or where JAX has no such program the one that it runs on.
 
     Returns:
         A function that works inside and outside of `mx.jit`, `mx.grad`, `mx.vmap`,
@@ -118,7 +121,7 @@ def from_jax(
             name = getattr(fun, "__name__", "function")
             places = compress(given.where(), flags)
             labels = [place.removeprefix("argument ") for place in places]
-            program = FlatFunction(flat, shapes, weak, name, labels, shardings)
+            program = FlatFunction(flat, shapes, weak, name, labels, shardings, platform)
             if len(programs) >= _MOST_PROGRAMS:
                 programs.pop(next(iter(programs)))
             found = programs[key] = program, trees[0]
@@ -193,9 +196,11 @@ class FlatFunction:
         name: str,
         labels: Sequence[str] = (),
         shardings: Shardings = "refuse",
+        platform: str | None = None,
     ) -> None:
         self.function, self.name = function, name
         self.shardings: Shardings = shardings
+        self.platform = platform
         given = [
             jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
             for s, flag in zip(shapes, weak, strict=True)
@@ -206,8 +211,10 @@ class FlatFunction:
             staged = jax.jit(function, keep_unused=True).trace(*given)
         _refuse(staged.jaxpr, name, shardings)
         try:
-            lowered = staged.lower(lowering_platforms=(_PORTABLE,))
+            lowered = staged.lower(lowering_platforms=(platform or _PORTABLE,))
         except (NotImplementedError, ValueError):  # JAX has rules for the backend's alone
+            if platform is not None:
+                raise
             lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
         self.graph = Module(lowered.compiler_ir("stablehlo")).translated()["main"]
         self.graph.name = name
@@ -223,7 +230,7 @@ class FlatFunction:
         """One of those that JAX makes of it: by its kind, and what else tells it apart."""
         if key not in self._derived:
             weak, name = [False] * len(shapes), f"{key[0]}_{self.name}"
-            made = FlatFunction(function, shapes, weak, name, (), self.shardings)
+            made = FlatFunction(function, shapes, weak, name, (), self.shardings, self.platform)
             self._derived[key] = made
         return self._derived[key]
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import pallas
 
 import minixla as mx
 from minixla.core.tracing import evaluate_graph
@@ -63,6 +64,22 @@ def of_platform_with_jvp(library):
     return op
 
 
+def of_pallas(library):
+    def kernel(x, out):
+        out[...] = x[...] * x[...] * x[...]
+
+    def call(x, interpret):
+        result = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return pallas.pallas_call(kernel, out_shape=result, interpret=interpret)(x)
+
+    op = define()
+    op.kernel("reference", cube)
+    op.kernel("cpu", lambda ctx, x: mx.from_jax(lambda x: call(x, True))(x))
+    op.kernel("tpu", lambda ctx, x: mx.from_jax(lambda x: call(x, False), platform="tpu")(x))
+    op.gradient(gradient)
+    return op
+
+
 def of_host(library):
     op = define(host_fallback=True)
     op.kernel("reference", cube)
@@ -87,7 +104,7 @@ def of_function(library):
 
 
 KINDS = [of_composition, of_jax, of_platform_with_gradient, of_platform_with_jvp, of_host]
-KINDS += [of_foreign_code, of_function]
+KINDS += [of_foreign_code, of_function, of_pallas]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda each: each.__name__)
@@ -260,6 +277,15 @@ class TestChoice:
         np.testing.assert_allclose(op(X), X**3, rtol=1e-6)
         with pytest.raises(mx.TransformError, match="no kernel for the platform cpu"):
             op(np.int32([1]))
+
+
+def test_c44_a_kernel_for_a_platform_that_is_not_here():
+    op = of_pallas(None)
+    given = np.ones((8, 128), np.float32)
+    program = jax.export.export(jax.jit(mx.grad(total(op.wrapper))), platforms=["tpu"])(given)
+    assert "tpu_custom_call" not in program.mlir_module()  # the gradient does without it
+    program = jax.export.export(jax.jit(op.wrapper), platforms=["tpu"])(given)
+    assert "tpu_custom_call" in program.mlir_module()
 
 
 def test_c63_without_a_derivative_an_error_says_so():

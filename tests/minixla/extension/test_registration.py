@@ -138,11 +138,36 @@ def test_c8_and_c36_several_outputs_are_a_named_tuple():
     assert found.b == 4
 
 
-def test_c9_strings_are_declared_but_not_traced():
-    op = define(["x: float"], ["a: string"], [])
-    with pytest.raises(mx.ShapeError, match="output 0 is declared as string") as caught:
-        op(X)
+def string_to_number(ctx, texts):
+    return texts.astype(ctx.attr("out_type").dtype)
+
+
+def test_c9_and_c27_strings_are_for_the_reference_alone():
+    attrs = ["out_type: {float, int32} = DT_FLOAT"]
+    op = define(["string_tensor: string"], ["output: out_type"], attrs)
+    assert list(inspect.signature(op.wrapper).parameters) == ["string_tensor", "out_type"]
+    texts = np.array(["1.5", "2"], object)
+    with pytest.raises(mx.TransformError, match="strings, but it has no reference kernel"):
+        op(texts)
+    op.kernel("reference", string_to_number)
+    for given in (texts, ["1.5", "2"]):
+        np.testing.assert_array_equal(op(given), np.float32([1.5, 2]))
+    assert op(["3"], out_type="int32").dtype == np.int32
+    with pytest.raises(
+        mx.TransformError, match="strings, but it was given traced values"
+    ) as caught:
+        mx.jit(op.wrapper)(X)
     assert "XLA has no arrays of strings" in str(caught.value)
+
+
+def test_c8_and_c9_a_string_and_a_number_as_results():
+    op = define(["y: int32", "z: float"], ["a: string", "b: int32"], [])
+    op.kernel("reference", lambda ctx, y, z: (np.array(str(z[0]), object), y + 1))
+    assert list(inspect.signature(op.wrapper).parameters) == ["y", "z"]
+    found = op(np.int32(3), X)
+    assert found._fields == ("a", "b") and (found.a, found.b) == ("1.0", 4)
+    with pytest.raises(mx.ShapeError, match="output 0 is declared as string"):
+        mx.make_graph(op.operation())(3, X)
 
 
 def test_c10_attributes_are_static_and_inputs_are_not():
