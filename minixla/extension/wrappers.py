@@ -70,7 +70,10 @@ class Wrapper:
             missing = {f: F32 for f in fields.values() if f not in named}
             types = find(self.kind(**named, **missing), tuple(map(shape_of, inputs)))
             named |= {fields[name]: each for name, each in types.items()}
-        operation = self.kind(**named)
+        if len(named) == len(fields):  # found sooner than by names
+            operation = self.kind(*[named[field] for field in fields.values()])
+        else:
+            operation = self.kind(**named)
         results = operation.on_strings(inputs) if operation.has_strings else operation(*inputs)
         if self.result is not None:
             return self.result(*operation.nested_outputs(results))
