@@ -14,6 +14,7 @@ from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.state import at_own_lines
 from minixla.core.tracing import Tracer, current_trace, shape_of, tracing
 from minixla.extension.contexts import Context
 from minixla.extension.declared import DeclaredOperation
@@ -182,8 +183,7 @@ class CustomOperation(DeclaredOperation):
         given = [_instantiated(t, p) for t, p in zip(tangents, primals, strict=True)]
         flat = as_tuple(results)
         context = Context(self, "", self.nested_inputs(primals), self.nested_outputs(flat))
-        nested = self.nested_inputs(given)
-        found = rule(context, nested[0] if len(nested) == 1 else nested)
+        found = _asked(rule, context, self.nested_inputs(given))
         moved = self.flat_outputs(found, "the jvp rule")
         moved = self._checked("tangent", moved, flat)
         return tuple(moved) if type(results) is tuple else moved[0]
@@ -205,9 +205,8 @@ class CustomOperation(DeclaredOperation):
         rule = self.registered.gradient_rule
         assert rule is not None
         given = [_instantiated(c, r) for c, r in zip(cotangents, results, strict=True)]
-        nested = self.nested_outputs(given)
         context = Context(self, "", self.nested_inputs(operands), self.nested_outputs(results))
-        found = rule(context, nested[0] if len(nested) == 1 else nested)
+        found = _asked(rule, context, self.nested_outputs(given))
         found = found if isinstance(found, (list, tuple)) else [found]
         flat = self.flat(found, self.definition.inputs, self.input_types, "the gradient function")
         return self._checked("cotangent", flat, operands)
@@ -265,6 +264,12 @@ def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -
     """The `vjp` of operations that have a gradient: what core asks for then."""
     found = self.pulled(as_tuple(cotangents), operands, as_tuple(results))
     return [each if flag else None for each, flag in zip(found, active, strict=True)]
+
+
+def _asked(rule: Callable[..., Any], context: Context, derivatives: Sequence[Any]) -> Any:
+    """What an author's rule gives for the derivatives of several values, or of one."""
+    with at_own_lines():
+        return rule(context, derivatives[0] if len(derivatives) == 1 else derivatives)
 
 
 def _instantiated(derivative: Any, value: Any) -> Any:

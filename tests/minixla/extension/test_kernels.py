@@ -160,7 +160,13 @@ TRANSFORMED = {
 }
 
 
-@pytest.mark.parametrize("name", TRANSFORMED)
+# Those of them that others stand for where there is little time.
+OFTEN = ["jit", "jit of grad of grad", "jvp", "jit of vmap of grad", "large vmap", "scan"]
+OFTEN += ["inside jax.jit", "reference"]
+SELDOM = [pytest.param(each, marks=pytest.mark.full) for each in TRANSFORMED if each not in OFTEN]
+
+
+@pytest.mark.parametrize("name", [*OFTEN, *SELDOM])
 def test_c1_and_c63_transformations_of_kernels_of_every_kind(op, name):
     transformed, wanted = TRANSFORMED[name]
     np.testing.assert_allclose(transformed(op.wrapper), wanted, rtol=1e-5, atol=1e-5)
