@@ -5,7 +5,8 @@ from minixla.extension.building import BuildError, build_op_library
 from minixla.extension.contexts import Context, InvalidArgumentError
 from minixla.extension.decorated import Array, custom_op
 from minixla.extension.partial_shapes import PartialShape, unchanged_shape
-from minixla.extension.registration import RegisteredOperation, register_op
+from minixla.extension.registered import RegisteredOperation
+from minixla.extension.registration import register_op
 
 __all__ = ["Array", "BuildError", "Context", "InvalidArgumentError", "KernelError", "PartialShape"]
 __all__ += [

@@ -13,7 +13,7 @@ from minixla.extension.types import STRING, DeclaredType
 if TYPE_CHECKING:
     from minixla.extension.definitions import Definition
     from minixla.extension.grammar import ArgumentDeclaration
-    from minixla.extension.registration import RegisteredOperation
+    from minixla.extension.registered import RegisteredOperation
 
 
 class DeclaredOperation(Operation):

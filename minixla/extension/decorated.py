@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from minixla.extension import kinds, registration, wrappers
 from minixla.extension.contexts import Context
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import AttributeDeclaration
-from minixla.extension.kernels import ANY, REFERENCE
+from minixla.extension.kernel_table import ANY, REFERENCE
 from minixla.extension.operation import CustomOperation
 from minixla_ops.programs.compositions import kept_program
 
@@ -85,7 +86,7 @@ def custom_op(
     space, _, plain = name.rpartition(".")
     plain = "".join([word[:1].upper() + word[1:] for word in plain.split("_")])
     full = f"{space}.{plain}" if space else plain
-    made = _Decorated(full, fun, kind, shape_fn)
+    made = _Decorated(full, fun, kind, shape_fn, _hints(fun, sys._getframe(1).f_locals))
     module, text = fun.__module__, inspect.getdoc(fun) or ""
     operation = registration.registered(
         full, made.definition, made.shapes, text.partition("\n\n")[0], module, replace
@@ -97,14 +98,15 @@ def custom_op(
 class _Decorated:
     """A function that is an operation."""
 
-    def __init__(self, name: str, fun: Callable[..., Any], kind: Kind, shape_fn: Any) -> None:
+    def __init__(
+        self, name: str, fun: Callable[..., Any], kind: Kind, shape_fn: Any, hints: dict[str, Any]
+    ) -> None:
         self.fun, self.shape_function = fun, shape_fn
         self.kind: Kind = kind
         self.signature = inspect.signature(fun)
-        self.definition = self._definition(name.rpartition(".")[2])
+        self.definition = self._definition(name.rpartition(".")[2], hints)
 
-    def _definition(self, name: str) -> Definition:
-        hints = typing.get_type_hints(self.fun)
+    def _definition(self, name: str, hints: dict[str, Any]) -> Definition:
         attributes, inputs = [], []
         for parameter in self.signature.parameters.values():
             hint = hints.get(parameter.name)
@@ -242,6 +244,16 @@ class _Decorated:
         flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
         arrays = map(np.asarray, flat)
         return [Shape(canonical_element_type(element_type(x.dtype)), x.shape) for x in arrays]
+
+
+def _hints(fun: Callable[..., Any], names: dict[str, Any]) -> dict[str, Any]:
+    """The annotations of a function, evaluated where it is made."""
+    try:
+        return typing.get_type_hints(fun, localns=names)
+    except NameError as error:
+        problem = f"an annotation of {fun.__name__} cannot be evaluated: {error}"
+        advice = "Import what it names where the function is defined."
+        raise explain(AttributeValueError, "custom_op", problem, (), advice) from None
 
 
 def _is_list_of_arrays(hint: Any) -> bool:

@@ -138,9 +138,8 @@ class Wrapper:
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
-            shown = value
-            if not isinstance(value, int):
-                shown = type_name(value) if hasattr(value, "dtype") else [*map(type_name, value)]
+            shown = [*map(type_name, value)] if isinstance(value, tuple) else value
+            shown = shown if isinstance(shown, (int, list)) else type_name(shown)
             problem = f"{argument.name} gives {name} a value that it cannot have"
             lines = [f"{argument}: {name} = {shown}", f"{name} {error}"]
             advice = self._advice(name)

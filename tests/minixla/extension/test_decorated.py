@@ -150,6 +150,23 @@ def test_annotations_that_mean_nothing(function, says):
     assert "Annotate it with one of mx.Array" in str(caught.value)
 
 
+def test_annotations_are_evaluated_where_the_function_is():
+    from minixla import Array as LocalArray
+
+    @mx.custom_op("decorated_test.local")
+    def local(x: LocalArray) -> LocalArray:
+        return x + 1
+
+    np.testing.assert_array_equal(local(X), X + 1)
+    with pytest.raises(
+        mx.AttributeValueError, match="an annotation of unnamed cannot be evaluated"
+    ):
+
+        @mx.custom_op("decorated_test.unnamed")
+        def unnamed(x: Nothing) -> LocalArray:  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+            return x
+
+
 def test_a_kind_that_there_is_not():
     with pytest.raises(mx.AttributeValueError, match="there is no kind 'numpy'"):
         mx.custom_op("decorated_test.wrong", unknown, kind="numpy")  # pyright: ignore[reportArgumentType]

@@ -257,6 +257,11 @@ class TestChoice:
         with pytest.raises(mx.AttributeValueError, match=says):
             op.kernel(platform, self.giving(1), **given)
 
+    def test_a_kernel_given_in_two_ways(self):
+        op = define()
+        with pytest.raises(mx.AttributeValueError, match="a kernel is given twice"):
+            op.kernel("cpu", cube, host=True)
+
     def test_attributes_with_names_of_parameters(self):
         op = define(attrs=["T: type", "priority: int = 0"])
         op.kernel("cpu", self.giving(1), where={"priority": 2})

@@ -195,6 +195,8 @@ def test_c25_the_type_follows_from_the_argument():
         op(np.complex64([1]))
     for part in ("x: T: T = complex64", "one of the types float, int32", "`T: {float, int32}`"):
         assert part in str(caught.value)
+    with pytest.raises(mx.ShapeError, match="T must be one of the types float, int32, not string"):
+        op("text")
     fixed = composed(lambda ctx, x: x, ["x: int32"], ["y: int32"], [])
     with pytest.raises(mx.ShapeError, match="operand 0 is f32, where s32 is declared"):
         fixed(X)
@@ -385,6 +387,7 @@ PICKLED = composed(lambda ctx, x: x * ctx.attr("n"), attrs=["T: type", "n: int"]
 
 def test_operations_are_pickled_by_name():
     graph = mx.make_graph(lambda x: PICKLED(x, 3))(X)
+    assert pickle.loads(pickle.dumps(PICKLED)) is PICKLED
     again = pickle.loads(pickle.dumps(graph))
     assert again.instructions[0].op is graph.instructions[0].op
     assert copy.deepcopy(graph.instructions[0].op) is graph.instructions[0].op
