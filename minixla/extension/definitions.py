@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +31,16 @@ class Definition:
 
     @classmethod
     def of(
-        cls, name: str, attributes: Iterable[Any], inputs: Iterable[Any], outputs: Iterable[Any]
+        cls,
+        name: str,
+        attributes: Iterable[Any],
+        inputs: Iterable[Any],
+        outputs: Iterable[Any],
+        has_references: bool = False,
     ) -> Definition:
         """The definition of these declarations, each a string or an object.
+
+        With `has_references` an input or output may be `Ref(...)`: of an operation to compare with.
 
         Raises:
             AttributeValueError: one is wrong, or they do not fit together.
@@ -61,7 +68,7 @@ class Definition:
         ]
         known([*own, *sides[0]])
         for each in (*sides[0], *sides[1]):
-            _check_use(name, each, by_name)
+            _check_use(name, each, by_name, has_references)
         used = {word for each in sides[0] for word in (each.number, each.type)}
         inferred = tuple([each for each in by_name if each in used])
         return cls(name, by_name, known(sides[0]), known(sides[1]), inferred)
@@ -72,6 +79,22 @@ class Definition:
             return True
         kind = isinstance(argument.type, str) and self.attributes[argument.type].kind
         return isinstance(kind, ListKind)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Definition:
+        """The definition that `as_dict` gave.
+
+        Raises:
+            AttributeValueError: a declaration is wrong.
+            KeyError, TypeError: it is no such dictionary.
+        """
+        parts = [given.get(each, ()) for each in ("attrs", "inputs", "outputs")]
+        return cls.of(given["name"], *parts, has_references=True)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The definition as JSON holds it: its name, and its declarations as text."""
+        parts = {"attrs": self.attributes, "inputs": self.inputs, "outputs": self.outputs}
+        return {"name": self.name, **{key: [*map(str, d.values())] for key, d in parts.items()}}
 
     def __str__(self) -> str:
         parts = [("attrs", self.attributes), ("inputs", self.inputs), ("outputs", self.outputs)]
@@ -84,7 +107,10 @@ def _read(kind: Any, given: Any, **context: Any) -> Any:
 
 
 def _check_use(
-    subject: str, argument: ArgumentDeclaration, attributes: dict[str, AttributeDeclaration]
+    subject: str,
+    argument: ArgumentDeclaration,
+    attributes: dict[str, AttributeDeclaration],
+    has_references: bool,
 ) -> None:
     """Refuses attributes of wrong kinds in a type; lists that declare no minimum have one of 1."""
 
@@ -93,6 +119,11 @@ def _check_use(
         given = [str(argument), str(attributes[name])]
         raise explain(AttributeValueError, subject, problem, given, f"Declare it as {wanted}.")
 
+    if argument.is_reference and not has_references:
+        problem = "arrays of XLA's cannot be changed, so that there is no Ref(...)"
+        advice = "Leave Ref away and return the new array as an output, next to the old one as an "
+        advice += "input."
+        raise explain(AttributeValueError, subject, problem, [str(argument)], advice)
     if argument.number is not None:
         declared = attributes[argument.number]
         if not isinstance(declared.kind, kinds.IntegerKind):

@@ -96,6 +96,7 @@ class ArgumentDeclaration:
     name: str
     type: DeclaredType | str
     number: str | None = None
+    is_reference: bool = False
 
     @classmethod
     def read(
@@ -110,10 +111,10 @@ class ArgumentDeclaration:
         advice = "Write an input or output as `name: type`, `name: T` or `name: N * T`."
         name = _name(reader, r"[a-z][a-z0-9_]*", "a small letter, then those, digits, _", advice)
         at, word = reader.skip(), reader.name(advice)
-        if word == "Ref":
-            problem = "arrays of XLA's cannot be changed, so that there is no Ref(...)"
-            equivalent = "Leave Ref away and return the new array as an output"
-            reader.refuse(problem, f"{equivalent}, next to the old one as an input.", at)
+        is_reference = word == "Ref"
+        if is_reference:
+            reader.expect("(", advice)
+            at, word = reader.skip(), reader.name(advice)
         number = None
         if reader.takes("*"):
             number, at = word, reader.skip()
@@ -127,13 +128,16 @@ class ArgumentDeclaration:
             others = f"; similar: {', '.join(meant)}" if meant else ""
             hint = f"Declare an attribute `{word}: type`, or name a type ({', '.join(TYPES)})."
             reader.refuse(f"{word} is neither a type nor an attribute{others}", hint, at)
+        if is_reference:
+            reader.expect(")", advice)
         if not reader.is_at_end:
             reader.refuse("the declaration goes on where it should end", advice)
-        return cls(name, kind, number)
+        return cls(name, kind, number, is_reference)
 
     def __str__(self) -> str:
         kind = self.type if isinstance(self.type, str) else type_name(self.type)
-        return f"{self.name}: {f'{self.number} * ' if self.number else ''}{kind}"
+        written = f"{f'{self.number} * ' if self.number else ''}{kind}"
+        return f"{self.name}: {f'Ref({written})' if self.is_reference else written}"
 
 
 def _name(reader: Reader, pattern: str, meaning: str, advice: str) -> str:
