@@ -257,6 +257,12 @@ def quoted(text: str) -> str:
     return f'"{escaped(text)}"'
 
 
+def bytes_text(value: bytes) -> str:
+    """Bytes as a string in MLIR, with its quotes."""
+    shown = [chr(x) if 32 <= x < 127 and x not in b'"\\' else f"\\{x:02X}" for x in value]
+    return f'"{"".join(shown)}"'
+
+
 def escaped(text: str) -> str:
     """Text inside the quotes of an MLIR string."""
     safe = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -25,6 +25,7 @@ from jax.tree_util import tree_structure
 
 from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.engine.foreign_code import LIBRARIES
 
 _SUBJECT = "platform"
 _ADVICE = (
@@ -32,7 +33,7 @@ _ADVICE = (
     "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
     "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
 )
-_TARGET = re.compile(r"custom_call @([\w.]+)")
+_TARGET = re.compile(r"custom_call @([\w.$]+)")
 _GPUS = {"h100": "h100.txtpb"}
 
 
@@ -236,7 +237,9 @@ def compile_far(platform: Platform, exported: bytes) -> Compiled:
         Refused: XLA does not compile it, or ends its process.
     """
     try:
-        reply, _ = _helper(platform).ask(None, _SECONDS, exported)
+        libraries = [(target, *each) for target, each in LIBRARIES.items()]
+        code = [each for each in libraries if each[-1] == platform.kind]
+        reply, _ = _helper(platform).ask(code, _SECONDS, exported)
     except HelperDied as death:
         raise Refused(str(death), died=True) from death
     if "missing" in reply:

@@ -1,8 +1,10 @@
 """Compiled code that programs call by name, made ready; and what errors of XLA's mean."""
 
+import ctypes
 import re
 from collections.abc import Callable
 
+import jax
 from jax._src import compiler
 from jax._src.lax.linalg import initialize_lapack
 from jax.errors import JaxRuntimeError
@@ -14,6 +16,8 @@ from minixla.core.source import Source
 
 #: For each target of the programs that were lowered, where the last call of it is, and of what.
 _CALLED: dict[str, tuple[Source | None, Operation | None]] = {}
+#: By target the library, symbol and platform of code that was registered from shared libraries.
+LIBRARIES: dict[str, tuple[str, str, str]] = {}
 #: The operations that were lowered to a call of compiled code of users'.
 _CALLERS: dict[Operation, None] = {}
 # XLA's words for a target without code, with the target and the platform.
@@ -24,6 +28,20 @@ _UNKNOWN = (
 )
 #: Targets of XLA's own passes, which check nothing, and what to use instead.
 _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
+
+
+def register_code(target: str, path: str, symbol: str, platform: str) -> None:
+    """Makes a handler of a shared library known to XLA; again, nothing happens.
+
+    Raises:
+        OSError: there is no such library.
+        AttributeError: it has no such symbol.
+    """
+    if target not in LIBRARIES:
+        handler = getattr(ctypes.CDLL(path), symbol)
+        known = {"cuda": "CUDA", "rocm": "ROCM"}.get(platform, platform)
+        jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=known)
+        LIBRARIES[target] = path, symbol, platform
 
 
 def prepare_target(target: str, source: Source | None, operation: Operation | None = None) -> None:

@@ -31,7 +31,7 @@ class BuildError(MinixlaError, RuntimeError):
 
 def include_dirs() -> list[str]:
     """The directories of the headers that kernels include."""
-    return [jax.ffi.include_dir()]
+    return [jax.ffi.include_dir(), str(Path(__file__).parent / "include")]
 
 
 def build_op_library(
@@ -90,7 +90,6 @@ def build_op_library(
         place = Path(temporary)
         searched = [f"-I{each}" for each in directories]
         given: list[str] = []
-        linked: list[str] = []
         for index, (path, text, is_cuda) in enumerate(texts):
             if path is None:
                 path = place / f"source_{index}.{'cu' if is_cuda else 'cc'}"
@@ -101,9 +100,12 @@ def build_op_library(
             given.append(str(place / f"cuda_{index}.o"))
             command = [cuda, "-std=c++17", "-O2", "-x", "cu", "-Xcompiler", "-fPIC", *searched]
             _run([*command, "-c", str(path), "-o", given[-1]], verbose)
-            linked = [f"-L{Path(cuda).resolve().parent.parent / 'lib64'}", "-lcudart"]
         made = place / target.name
-        _run([compiler, *own, *searched, *given, *linked, "-o", str(made)], verbose)
+        linker = [compiler, *own]
+        if cuda:  # it knows where its runtime is, and puts it into the library
+            linker = [cuda, "-ccbin", compiler, "-std=c++17", "-O2", "-shared"]
+            linker += [part for flag in ("-fPIC", *flags) for part in ("-Xcompiler", flag)]
+        _run([*linker, *searched, *given, "-o", str(made)], verbose)
         os.replace(made, target)  # whole, also where several processes build it
     return OpLibrary(target)
 

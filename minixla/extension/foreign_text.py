@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.stablehlo_text import bytes_text
 from minixla.extension.types import ForeignType
 
 #: XLA's numbers of element types (`XLA_FFI_DataType`).
@@ -22,10 +24,12 @@ def type_code(declared: Any) -> int:
     return 0 if isinstance(declared, ForeignType) else _CODES.get(declared.name, 0)
 
 
-def bytes_text(value: bytes) -> str:
-    """Bytes as a string."""
-    shown = [chr(x) if 32 <= x < 127 and x not in b'"\\' else f"\\{x:02X}" for x in value]
-    return f'"{"".join(shown)}"'
+def type_of_code(code: int) -> Any:
+    """The element type of XLA's number; ValueError for another."""
+    found = {known: name for name, known in _CODES.items()}.get(code)
+    if found is None:
+        raise ValueError(f"{code} is no number of an element type")
+    return ELEMENT_TYPES[found]
 
 
 def array_text(kind: str, members: Sequence[Any]) -> str:

@@ -32,6 +32,8 @@ class Kernels:
     def __init__(self, definition: Definition, subject: str, falls_back: bool = False) -> None:
         self.definition, self.subject, self.falls_back = definition, subject, falls_back
         self.listed: list[Kernel] = []
+        #: The kernel that is taken, whatever else there is: for checks.
+        self.forced: Kernel | None = None
 
     def add(self, kernel: Kernel) -> None:
         """Enters a kernel.
@@ -119,6 +121,8 @@ class Kernels:
         Raises:
             TransformError: there is none, or several.
         """
+        if self.forced is not None and self.forced.fits(operation):
+            return self.forced
         platform = emit.platform
         found = self._best(operation, *([platform, ANY] if platform else [ANY]))
         if found is not None:

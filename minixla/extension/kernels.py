@@ -14,11 +14,12 @@ from minixla.core.errors import (
 from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import layouts_text
-from minixla.extension.foreign_text import bytes_text, dictionary_text
+from minixla.core.stablehlo_text import bytes_text, layouts_text
+from minixla.extension.foreign_text import dictionary_text
 from minixla.extension.kinds import ListKind
+from minixla.extension.stored import VERSION, stored_attributes, stored_dictionary
 from minixla.extension.types import type_name
-from minixla_ops.programs.call import Call
+from minixla_ops.programs.composite_call import CompositeCall
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.shorthand import as_results, as_tuple
 
@@ -84,9 +85,10 @@ class PythonKernel(Kernel):
     function: Callable[..., Any] = field(kw_only=True, repr=False)
 
     def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
-        """A call of the program that the function is."""
+        """A call of the program that the function is, by the operation's name."""
         program = program_of(operation, self, emit.platform or "", tuple(shapes))
-        return Call(program).stablehlo(emit, operands, shapes, results)
+        told = operation.name, stored_dictionary(operation), operation.registered.version
+        return CompositeCall(program, *told).stablehlo(emit, operands, shapes, results)
 
 
 @lru_cache(maxsize=1024)
@@ -128,28 +130,51 @@ class ForeignKernel(Kernel):
     """Compiled code, known to XLA's typed foreign function interface by the name `target`."""
 
     target: str = field(kw_only=True)
+    aliases: Mapping[str, str] = field(kw_only=True, default_factory=dict)
 
     def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
         """One custom call."""
         emit.foreign_call(self.target, operation)
-        return foreign_call(self.target, operation, emit, operands, shapes, results)
+        given = stored_attributes(operation, is_read=not emit.calls_host)
+        if not emit.calls_host and operation.registered.version:
+            given += [(VERSION, f"{operation.registered.version} : i32")]
+        hint = self._aliased(operation, shapes, results)
+        return foreign_call(self.target, given, emit, operands, shapes, results, hint)
+
+    def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> str | None:
+        """Which results are in the memory of which operands, in StableHLO."""
+        definition, texts = operation.definition, []
+        for given, made in self.aliases.items():
+            operand = _place(given, definition.inputs, operation.input_types)
+            result = _place(made, definition.outputs, operation.output_types)
+            if shapes[operand] is not results[result]:
+                problem = f"{made} cannot be in the memory of {given}"
+                shown = [f"{given} {shapes[operand]}, {made} {results[result]}"]
+                advice = "Leave the alias out, or restrict the kernel to types for which it holds."
+                raise explain(ShapeError, operation.builder_name, problem, shown, advice)
+            place = f"[{result}]" if len(results) > 1 else "[]"
+            texts.append(
+                f"#stablehlo.output_operand_alias<output_tuple_indices = {place}, "
+                f"operand_index = {operand}, operand_tuple_indices = []>"
+            )
+        return f"[{', '.join(texts)}]" if texts else None
+
+
+def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:
+    """Which of all arrays of inputs or outputs a single one is."""
+    return sum(map(len, types[: list(arguments).index(name)]))
 
 
 def foreign_call(
     target: str,
-    operation: CustomOperation,
+    given: Sequence[tuple[str, str]],
     emit: Any,
     operands: Sequence[str],
     shapes: Sequence[AnyShape],
     results: Sequence[AnyShape],
+    aliases: str | None = None,
 ) -> Sequence[str]:
-    """A custom call in StableHLO, with the attributes that do not follow from the operands."""
-    definition = operation.definition
-    given = [
-        (name, declared.kind.foreign(operation.attr(name)))
-        for name, declared in definition.attributes.items()
-        if name not in definition.inferred
-    ]
+    """A custom call in StableHLO that is given attributes."""
     return emit.operation(
         "stablehlo.custom_call",
         operands,
@@ -161,6 +186,7 @@ def foreign_call(
         backend_config=dictionary_text(given),
         operand_layouts=_row_major(shapes),
         result_layouts=_row_major(results),
+        output_operand_aliases=aliases,
     )
 
 

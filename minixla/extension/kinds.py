@@ -13,7 +13,13 @@ import numpy as np
 
 from minixla.core.attributes import Attribute, Boolean, Float, Integer, Literal, LiteralAttribute
 from minixla.core.element_types import ElementType
-from minixla.extension.foreign_text import array_text, bytes_text, dictionary_text, type_code
+from minixla.core.stablehlo_text import bytes_text
+from minixla.extension.foreign_text import (
+    array_text,
+    dictionary_text,
+    type_code,
+    type_of_code,
+)
 from minixla.extension.text_format import Word
 from minixla.extension.types import DeclaredType, declared_type, proto_name, set_names, type_name
 
@@ -43,6 +49,10 @@ class Kind(Attribute):
     def foreign(self, value: Any) -> str:
         """A canonical value in MLIR, as compiled kernels get it: of one type for each kind."""
         raise NotImplementedError
+
+    def read_foreign(self, value: Any) -> Any:
+        """A value for `canonical` from what `foreign` wrote, as Python has it."""
+        return value
 
     def __str__(self) -> str:
         return self.spelling + ("" if self.minimum is None else f" >= {self.minimum}")
@@ -181,6 +191,9 @@ class TypeKind(Kind):
     def foreign(self, value: DeclaredType) -> str:
         return f"{type_code(value)} : i32"
 
+    def read_foreign(self, value: int) -> DeclaredType:
+        return type_of_code(value)
+
 
 class ShapeKind(Kind):
     """`shape`: sizes, None for one that is not known."""
@@ -247,8 +260,14 @@ class TensorKind(Kind, LiteralAttribute):
     def foreign(self, value: Literal) -> str:
         dtype = TypeKind().foreign(value.shape.element_type)
         sizes = ShapeKind().foreign(value.shape.dimensions)
-        data = bytes_text(np.ascontiguousarray(value.array).tobytes())
+        octets = np.frombuffer(np.ascontiguousarray(value.array).tobytes(), np.int8)
+        data = array_text("i8", octets.tolist())
         return dictionary_text([("data", data), ("dtype", dtype), ("shape", sizes)])
+
+    def read_foreign(self, value: Mapping[str, Any]) -> Any:
+        dtype = type_of_code(value["dtype"]).dtype
+        data = np.array(value["data"], np.int8).tobytes()
+        return np.frombuffer(data, dtype).reshape(tuple(value["shape"]))
 
 
 class ListKind(Kind):
@@ -288,3 +307,8 @@ class ListKind(Kind):
         if kind is None:
             return dictionary_text((str(index), each) for index, each in enumerate(texts))
         return array_text(kind, [each.partition(" ")[0] for each in texts])
+
+    def read_foreign(self, value: Any) -> list[Any]:
+        if isinstance(value, Mapping):
+            value = [value[str(index)] for index in range(len(value))]
+        return list(map(self.member.read_foreign, value))

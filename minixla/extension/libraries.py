@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from minixla.core.errors import AttributeValueError, explain
+from minixla.engine.foreign_code import register_code
+
+#: XLA's names for the compiled kernels of operations.
+TARGETS: set[str] = set()
 
 
 class OpLibrary:
@@ -37,38 +38,29 @@ def register_target(operation: str, symbol: str, library: Any, platform: str) ->
         AttributeValueError: there is no such library, or no such symbol in it.
     """
     if library is None:
+        TARGETS.add(symbol)
         return symbol
     path = Path(library).resolve()
     target = f"{operation}.{symbol}.{_digest(str(path))}"
-    _register(operation, symbol, str(path), target, platform)
-    return target
-
-
-@cache
-def _register(operation: str, symbol: str, path: str, target: str, platform: str) -> None:
-    handler = _symbol(operation, symbol, path)
-    known = {"cuda": "CUDA", "rocm": "ROCM"}.get(platform, platform)
-    jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=known)
-
-
-def _symbol(operation: str, symbol: str, path: str) -> Any:
+    loaded(operation, str(path))
     try:
-        loaded = _loaded(path)
-    except OSError as error:
-        problem = f"the library {path} cannot be loaded"
-        shown, advice = [str(error)], "Give the path of a shared library, or build_op_library(...)."
-        raise explain(AttributeValueError, operation, problem, shown, advice) from None
-    try:
-        return getattr(loaded, symbol)
+        register_code(target, str(path), symbol, platform)
     except AttributeError:
         problem = f"the library {path} has no symbol {symbol!r}"
         advice = f"Define it there: XLA_FFI_DEFINE_HANDLER_SYMBOL({symbol}, ...)."
         raise explain(AttributeValueError, operation, problem, (), advice) from None
+    TARGETS.add(target)
+    return target
 
 
-@cache
-def _loaded(path: str) -> ctypes.CDLL:
-    return ctypes.CDLL(path)
+def loaded(subject: str, path: str) -> ctypes.CDLL:
+    """A shared library; raises AttributeValueError where it is none."""
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        problem = f"the library {path} cannot be loaded"
+        shown, advice = [str(error)], "Give the path of a shared library, or build_op_library(...)."
+        raise explain(AttributeValueError, subject, problem, shown, advice) from None
 
 
 def _digest(path: str) -> str:

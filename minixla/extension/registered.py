@@ -25,6 +25,7 @@ class RegisteredOperation:
     Attributes:
         name: its name with its namespace.
         definition: its declarations.
+        version: of the definition, which stored programs keep.
         operation: the class of the operation, as `minixla_ops` has them.
         kernels: its kernels.
         shape_function, gradient_rule, forward_rule, batching_rule: the rules, or None.
@@ -41,7 +42,13 @@ class RegisteredOperation:
         self.batching_rule: Any = None
         #: Types of outputs that no declaration says: of an operation, and shapes of operands.
         self.found_types: Callable[..., dict[str, Any]] | None = None
+        self.version = 0
         self.kernels = Kernels(definition, operation.builder_name)
+
+    @cached_property
+    def caller(self) -> wrappers.Wrapper:
+        """What the function does with its arguments."""
+        return wrappers.Wrapper(self.operation, self.definition)
 
     @cached_property
     def wrapper(self) -> Callable[..., Any]:
@@ -50,8 +57,7 @@ class RegisteredOperation:
         Its parameters are the inputs in order, then the attributes that do not follow from them;
         it gives an array, a list for a list of outputs, a named tuple for several outputs.
         """
-        made = wrappers.Wrapper(self.operation, self.definition)
-        return made.function(self.operation.__module__)
+        return self.caller.function(self.operation.__module__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The operation's results: `wrapper(*args, **kwargs)`."""
@@ -70,6 +76,7 @@ class RegisteredOperation:
         *,
         ffi: str | None = None,
         library: Any = None,
+        aliases: Mapping[str, str] | None = None,
         host: bool = False,
         priority: int = 0,
         where: Mapping[str, Any] | None = None,
@@ -92,6 +99,9 @@ class RegisteredOperation:
                 from inputs: int as int64_t, float as float, bool, string, type as int32_t (XLA's
                 number of it), shape and lists of numbers as Span, others as Dictionary.
             library: the path of a shared library, or what `build_op_library` gives.
+            aliases: of compiled code, the output that is written into the memory of an input, by
+                the input's name: `{"x": "y"}`. Both are single arrays of one shape and type; the
+                code must read an element before it writes it.
             host: whether the kernel is the reference, called on the host.
             priority: of kernels that fit, that with the highest is taken.
             where: values of attributes for which it is, as `attributes`.
@@ -112,6 +122,7 @@ class RegisteredOperation:
         if [function is None, ffi is None, not host].count(False) > 1:
             problem, advice = "a kernel is given twice", "Give one of function, ffi and host."
             raise explain(AttributeValueError, self.name, problem, (), advice)
+        self._check_aliases(aliases or {}, ffi is not None)
         if not is_python and platforms[0] in (REFERENCE, ANY):
             problem = f"compiled code and the host are no kernel for {platform!r}"
             advice = "They are for one platform: cpu, cuda, rocm, gpu or tpu."
@@ -132,9 +143,22 @@ class RegisteredOperation:
                 self.kernels.add(HostKernel(each, allowed, priority, source))
             else:
                 target = register_target(self.name, str(ffi), library, each)
-                kernel = ForeignKernel(each, allowed, priority, source, target=target)
-                self.kernels.add(kernel)
+                own: Any = {"target": target, "aliases": dict(aliases or {})}
+                self.kernels.add(ForeignKernel(each, allowed, priority, source, **own))
         return None
+
+    def _check_aliases(self, aliases: Mapping[str, str], is_compiled: bool) -> None:
+        """Refuses aliases of what is no single array, or of kernels that are no compiled code."""
+        definition, problem = self.definition, "only compiled code writes into memory of inputs"
+        sides = definition.inputs, definition.outputs
+        if is_compiled or not aliases:
+            pairs = [(n, side) for pair in aliases.items() for n, side in zip(pair, sides)]  # noqa: B905  # two each
+            wrong = [n for n, side in pairs if n not in side or definition.is_list(side[n])]
+            if not wrong:
+                return
+            problem = f"{wrong[0]} is no single array"
+        advice = "Give aliases with ffi=, as {input: output}, names of single arrays."
+        raise explain(AttributeValueError, self.name, problem, [f"aliases = {aliases}"], advice)
 
     def composition(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: `function(context, *inputs)` is the operation, by others.

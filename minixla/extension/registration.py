@@ -29,6 +29,7 @@ def register_op(
     outputs: Sequence[Any] = (),
     shape_fn: Callable[..., Any] | None = None,
     doc: str = "",
+    version: int = 0,
     host_fallback: bool = False,
     replace: bool = False,
 ) -> RegisteredOperation:
@@ -44,6 +45,8 @@ def register_op(
         shape_fn: `shape_fn(context, *inputs)` gives the sizes of the output (a list of several)
             for the inputs' `PartialShape`s; not needed where there is a composition.
         doc: what it is; lines `name: text` describe inputs, outputs and attributes.
+        version: of the definition. Stored programs keep it; one that was made with a newer version
+            than is registered is refused.
         host_fallback: whether the reference runs on the host where a platform has no kernel.
         replace: whether an operation of the same name is replaced.
 
@@ -57,7 +60,7 @@ def register_op(
     definition = Definition.of(name.rpartition(".")[2], attrs, inputs, outputs)
     module = sys._getframe(1).f_globals.get("__name__", "__main__")
     made = registered(name, definition, shape_fn, doc, module, replace)
-    made.kernels.falls_back = host_fallback
+    made.kernels.falls_back, made.version = host_fallback, version
     return made
 
 

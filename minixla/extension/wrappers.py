@@ -14,6 +14,7 @@ from minixla.core.attributes import REQUIRED
 from minixla.core.builders import operand_list
 from minixla.core.element_types import F32
 from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, explain
+from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import ArgumentDeclaration
@@ -57,7 +58,7 @@ class Wrapper:
                 for each, value in zip(arguments, inputs, strict=True)
             ]
         if definition.inferred:
-            for name, value in self._inferred(inputs).items():
+            for name, value in self.inferred(inputs).items():
                 named[fields[name]] = value
         if self.has_lists:
             inputs = [
@@ -79,8 +80,8 @@ class Wrapper:
             return self.result(*operation.nested_outputs(results))
         return list(results) if self.gives_list else results
 
-    def _inferred(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        """The attributes that follow from the inputs."""
+    def inferred(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """The attributes that follow from the inputs, values or their Shapes."""
         definition, found = self.definition, dict[str, Any]()
         origin: dict[str, ArgumentDeclaration] = {}
 
@@ -125,8 +126,9 @@ class Wrapper:
     def _type_of(self, value: Any, argument: ArgumentDeclaration) -> Any:
         if isinstance(value, (str, bytes)) or getattr(value, "dtype", np.dtype(int)).kind in "OSU":
             return STRING
-        shape: Any = shape_of(value, self.kind.builder_name)
-        return shape.element_type
+        if not isinstance(value, Shape):
+            value = shape_of(value, self.kind.builder_name)
+        return value.element_type
 
     def _advice(self, name: str) -> str:
         return f"It is declared as `{self.definition.attributes[name]}`."

@@ -9,7 +9,7 @@ from minixla.core.attributes import Int32, Text, attribute
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.stablehlo_text import quoted, real_text
+from minixla.core.stablehlo_text import bytes_text, quoted, real_text
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import Computation, computation_of
@@ -138,13 +138,15 @@ _TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
 
 
 def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
-    """Attributes by name in MLIR's notation: str, bool, int, float, or (dtype, number(s))."""
+    """Attributes by name in MLIR's notation: str, bytes, bool, int, float, (dtype, number(s))."""
     return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, bytes):
+        return bytes_text(value)
     if not isinstance(value, tuple):
         kinds = {bool: "bool", int: "int64", float: "float64"}
         value = next(name for kind, name in kinds.items() if isinstance(value, kind)), value
