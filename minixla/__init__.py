@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from minixla.core import *
     from minixla.extension import *
     from minixla.interop import *
+    from minixla.tools import test_util
+    from minixla.tools.compatibility import check_compatible
     from minixla.tools.cost_reports import cost
     from minixla.tools.cross_check import cross_check
     from minixla.tools.evaluators import register_evaluator
     from minixla.tools.gradient_check import check_grads
+    from minixla.tools.operation_check import check_op
     from minixla.transforms import *
 
 # By the module that a name is looked for in, below.
 __all__ = ["core", "nn", "numpy", "ops", "check_grads", "cost", "cross_check"]
-__all__ += ["register_evaluator"]
+__all__ += ["check_compatible", "check_op", "register_evaluator", "test_util"]
 __all__ += ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
 __all__ += ["ElementType", "ForeignCallError", "GradientCheckError", "Graph", "ImportError_"]
 __all__ += ["IndexingError", "InfinityError", "Instruction", "IntegerRangeError"]
@@ -39,20 +42,24 @@ __all__ += ["linearize", "make_graph", "map", "pmap", "pmax", "pmean", "pmin", "
 __all__ += ["psum_scatter", "reference", "scan", "simulate", "stop_gradient", "switch"]
 __all__ += ["value_and_grad", "vjp", "vmap", "while_loop"]
 __all__ += ["Array", "BuildError", "InvalidArgumentError", "KernelError", "PartialShape"]
-__all__ += ["build_op_library", "custom_op", "register_op", "unchanged_shape"]
+__all__ += ["build_op_library", "custom_op", "installed_ops", "load_op_library", "register_op"]
+__all__ += ["unchanged_shape"]
 
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first.
 _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
 _TOOLS = {
+    "check_compatible": "minixla.tools.compatibility",
+    "check_op": "minixla.tools.operation_check",
     "check_grads": "minixla.tools.gradient_check",
     "cost": "minixla.tools.cost_reports",
     "cross_check": "minixla.tools.cross_check",
     "register_evaluator": "minixla.tools.evaluators",
 }
-_TOOLS |= dict.fromkeys(__all__[-9:], "minixla.extension")
-_MODULES = {"ops": "minixla_ops"} | {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
+_TOOLS |= dict.fromkeys(__all__[-11:], "minixla.extension")
+_MODULES = {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
+_MODULES |= {"ops": "minixla_ops", "test_util": "minixla.tools.test_util"}
 
 
 def __getattr__(name: str) -> Any:
