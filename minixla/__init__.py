@@ -3,8 +3,6 @@
 Names load when they are first used, so that importing the package costs nothing.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -48,16 +46,10 @@ __all__ += ["unchanged_shape"]
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first.
-_HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
-_TOOLS = {
-    "check_compatible": "minixla.tools.compatibility",
-    "check_op": "minixla.tools.operation_check",
-    "check_grads": "minixla.tools.gradient_check",
-    "cost": "minixla.tools.cost_reports",
-    "cross_check": "minixla.tools.cross_check",
-    "register_evaluator": "minixla.tools.evaluators",
-}
-_TOOLS |= dict.fromkeys(__all__[-11:], "minixla.extension")
+_HOMES = ("minixla.core", "minixla.transforms", "minixla.interop", "minixla.extension")
+_TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check": "cross_check"}
+_TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
+_TOOLS["register_evaluator"] = "evaluators"
 _MODULES = {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
 _MODULES |= {"ops": "minixla_ops", "test_util": "minixla.tools.test_util"}
 
@@ -68,7 +60,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = importlib.import_module(_MODULES[name])
     elif name in _TOOLS:
-        value = getattr(importlib.import_module(_TOOLS[name]), name)
+        value = getattr(importlib.import_module(f"minixla.tools.{_TOOLS[name]}"), name)
     else:
         homes = (importlib.import_module(home) for home in _HOMES)
         value = next(getattr(home, name) for home in homes if name in home.__all__)

@@ -8,52 +8,37 @@ import sys
 from minixla.core.builders import builder as _builder
 from minixla.core.registry import REGISTRY
 from minixla_ops.collectives import collective_joins, collective_passing, ragged_all_to_all
-from minixla_ops.collectives.collective_reductions import cross_replica_sum
 from minixla_ops.control_flow import conditional, loops, map, scan
 from minixla_ops.dumps.async_pairs import BUILDERS as _BUILDERS
 from minixla_ops.dynamic_sizes import dimension_sizes, dynamic_reshape
 from minixla_ops.elementwise import conversion, operators, selection, transcendental
 from minixla_ops.elementwise.accuracy import ResultAccuracy
 from minixla_ops.elementwise.binary import binary_builder as _binary_builder
-from minixla_ops.elementwise.comparisons import compare
 from minixla_ops.elementwise.families import Binary as _Binary
-from minixla_ops.elementwise.unary import round
 from minixla_ops.folds import batch_norm, fold, reduce_window
-from minixla_ops.host import infeed_outfeed, parameters
+from minixla_ops.host import infeed_outfeed, parameters, send_recv
 from minixla_ops.host.custom_call import register_custom_call
-from minixla_ops.host.infeed_outfeed import create_token
-from minixla_ops.host.send_recv import (
-    recv_to_host,
-    recv_with_tokens,
-    send_to_host,
-    send_with_tokens,
-)
-from minixla_ops.indexing import dynamic_slicing, gather, scatter, select_and_scatter, sorting
+from minixla_ops.host.transfers import create_token
+from minixla_ops.indexing import dynamic_slicing, gather, scatter, select_and_scatter, top_k
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.inventory import ENTRIES as _ENTRIES
 from minixla_ops.linear_algebra import fft, triangular_systems
-from minixla_ops.movement import broadcasting, constants
-from minixla_ops.movement.reshaping import collapse, reshape_explicit
+from minixla_ops.movement import broadcasting, constants, reshaping
 from minixla_ops.movement.slicing import slice_in_dim
-from minixla_ops.products import scaled_dot
-from minixla_ops.products.convolution import (
-    conv,
-    conv_general,
-    conv_with_general_dimensions,
-    conv_with_general_padding,
-)
+from minixla_ops.products import convolution, scaled_dot
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
-from minixla_ops.products.dot import dot
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 from minixla_ops.programs import composite_call
 from minixla_ops.random import random_bit_generator, random_samples
 
+_NAMES = {entry.name: entry.builder for entry in _ENTRIES}
 for _class in REGISTRY.values():
-    _name = _class.builder_name
-    _built = vars(sys.modules[_class.__module__]).get(_name, _BUILDERS.get(_name))
-    if _built is None and _class.spec_names:
+    _own = {**_BUILDERS, **vars(sys.modules[_class.__module__])}
+    if _class.builder_name not in _own and _class.spec_names:
         _built = (_binary_builder if issubclass(_class, _Binary) else _builder)(_class)
         _built.__module__ = __name__
-    if _built is not None:
-        globals()[_name] = _built
+        _own[_class.builder_name] = _built
+    _names = _class.builder_name, *[_NAMES.get(each) for each in _class.spec_names]
+    globals().update({name: _own[name] for name in _names if name in _own})
 __all__ = sorted(name for name, value in globals().items() if callable(value) and name[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
+from minixla.core.shapes import TokenShape
 from minixla.core.shapes import TupleShape
-from minixla_ops.collectives.collective_groups import Groups
-from minixla_ops.collectives.collective_reductions import Computation
 from minixla_ops.elementwise.accuracy import ResultAccuracy as ResultAccuracy
-from minixla_ops.host.infeed_outfeed import AnyShape
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers as GatherDimensionNumbers
 from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers as ScatterDimensionNumbers
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
@@ -48,7 +46,7 @@ def all_gather_done(*operands: Any, **attributes: Any) -> NoReturn:
 def all_gather_start(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: all-gather-start is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
 
-def all_reduce(operand: Any, computation: Computation, replica_groups: Groups = ..., channel_id: int | None = ..., shape_with_layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
+def all_reduce(operand: Any, computation: Graph | Callable[..., Any], replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., shape_with_layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
     """The operands of a group combined, element by element. XLA: AllReduce."""
 
 def all_reduce_done(*operands: Any, **attributes: Any) -> NoReturn:
@@ -147,7 +145,7 @@ def compare(lhs: Any, rhs: Any, direction: str, broadcast_dimensions: Sequence[i
 def complex(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The complex number with real part lhs and imaginary part rhs. XLA: Complex."""
 
-def composite_call(computation: Computation, *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
+def composite_call(computation: Graph | Callable[..., Any], *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
     """The results of a computation that a backend may replace by an operation of its own."""
 
 def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
@@ -195,7 +193,7 @@ def cosh(operand: Any, result_accuracy: Any = ...) -> Any:
 def create_token() -> Any:
     """A token that comes after nothing: AfterAll of none."""
 
-def cross_replica_sum(operand: Any, replica_groups: Groups = ...) -> Any:
+def cross_replica_sum(operand: Any, replica_groups: Sequence[Sequence[int]] = ...) -> Any:
     """The sum of the operands of a group of replicas: AllReduce with `add`."""
 
 def custom_call(target_name: str, args: Sequence[Any], shape: Shape | TupleShape | Sequence[Shape], attributes: Mapping[str, Any] | None = ..., has_side_effect: bool = ..., api_version: int = ...) -> Any:
@@ -279,7 +277,7 @@ def gt_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | Non
 def imag(operand: Any) -> Any:
     """The imaginary part; 0 for a real operand. XLA: Imag."""
 
-def infeed(shape: AnyShape, config: str = ..., token: Any = ...) -> Any:
+def infeed(shape: Shape | TupleShape | TokenShape, config: str = ..., token: Any = ...) -> Any:
     """Reads the next item of the device's infeed. XLA: Infeed, InfeedWithToken."""
 
 def iota(shape: Shape, iota_dimension: int) -> Any:
@@ -345,13 +343,13 @@ def optimization_barrier(operand: Any) -> Any:
 def or_(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The bits that lhs or rhs has; of pred a logical or. XLA: Or."""
 
-def outfeed(operand: Any, shape_with_layout: AnyShape | None = ..., outfeed_config: str = ..., token: Any = ...) -> Any:
+def outfeed(operand: Any, shape_with_layout: Shape | TupleShape | TokenShape | None = ..., outfeed_config: str = ..., token: Any = ...) -> Any:
     """Writes an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed."""
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]]) -> Any:
     """Puts a value around and between the elements, or takes edges away. XLA: Pad."""
 
-def parameter(parameter_number: int, shape: AnyShape, name: str = ...) -> Any:
+def parameter(parameter_number: int, shape: Shape | TupleShape | TokenShape, name: str = ...) -> Any:
     """An input of the program that is being traced."""
 
 def partition_id(shape: Shape = ...) -> Any:
@@ -393,7 +391,7 @@ def reduce(operands: Any, init_values: Any, computation: Graph | Callable[..., A
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """What is left of a value that passes through a narrower float format. XLA: ReducePrecision."""
 
-def reduce_scatter(operand: Any, computation: Computation, scatter_dimension: int, shard_count: int, replica_groups: Groups = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
+def reduce_scatter(operand: Any, computation: Graph | Callable[..., Any], scatter_dimension: int, shard_count: int, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
     """The operands of a group combined; member i gets block i of the result. XLA: ReduceScatter."""
 
 def reduce_window(operands: Any, init_values: Any, computation: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], base_dilations: Sequence[int] | None = ..., window_dilations: Sequence[int] | None = ...) -> Any:
@@ -444,16 +442,16 @@ def rsqrt(operand: Any, result_accuracy: Any = ...) -> Any:
 def scaled_dot(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, dimension_number: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot."""
 
-def scan(inputs: Any, inits: Any, to_apply: Computation, scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
+def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
     """The outputs of a scan and its last carries, in one Python tuple."""
 
-def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Computation, dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
+def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """on_true where pred is true, on_false elsewhere. XLA: Select."""
 
-def select_and_scatter(operand: Any, select: Computation, window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Computation) -> Any:
+def select_and_scatter(operand: Any, select: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Graph | Callable[..., Any]) -> Any:
     """Combines values into an array where a sliding window's selected elements are."""
 
 def send(operand: Any, handle: int, token: Any = ...) -> Any:
@@ -495,7 +493,7 @@ def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[in
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = ...) -> Any:
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
 
-def sort(operands: Any, comparator: Computation, dimension: int = ..., is_stable: bool = ...) -> Any:
+def sort(operands: Any, comparator: Graph | Callable[..., Any], dimension: int = ..., is_stable: bool = ...) -> Any:
     """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
 
 def sqrt(operand: Any, result_accuracy: Any = ...) -> Any:
@@ -522,7 +520,7 @@ def triangular_solve(a: Any, b: Any, left_side: bool, lower: bool, unit_diagonal
 def tuple(elements: Sequence[Any]) -> Any:
     """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
 
-def while_(condition: Computation, body: Computation, init: Any) -> Any:
+def while_(condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any) -> Any:
     """Runs `body` on the loop's values as long as `condition` holds of them."""
 
 def xor(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:

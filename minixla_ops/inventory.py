@@ -24,8 +24,10 @@ AsyncUpdate AsyncDone Bitcast CollectivePermuteStart CollectivePermuteDone Copy 
 CopyDone Domain Fusion RngGetAndUpdateState
 """
 # Who builds an entry; everything else is built by users.
-_PRIMITIVES = {129, 131, 133, 134, 135, 136}
-_DUMP_ONLY = {126, 130, 132, *range(137, 154)}
+_BUILT_BY = {
+    **dict.fromkeys((129, 131, 133, 134, 135, 136), "communication primitive"),
+    **dict.fromkeys((126, 130, 132, *range(137, 154)), "dump-only"),
+}
 
 
 class Entry(NamedTuple):
@@ -46,11 +48,8 @@ class Entry(NamedTuple):
         return f"{name}_" if keyword.iskeyword(name) else name
 
 
-def _entry(number: int, name: str) -> Entry:
-    kind = "dump-only" if number in _DUMP_ONLY else "user"
-    kind = "communication primitive" if number in _PRIMITIVES else kind
-    return Entry(number, name.replace("_", " "), kind)
-
-
 #: Every entry, in the order of XLA's page.
-ENTRIES = tuple([_entry(*each) for each in enumerate(_NAMES.split(), 1)])
+ENTRIES = tuple(
+    Entry(number, name.replace("_", " "), _BUILT_BY.get(number, "user"))
+    for number, name in enumerate(_NAMES.split(), 1)
+)

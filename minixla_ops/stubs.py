@@ -50,11 +50,20 @@ def stub_text() -> str:
 
 
 def _function_text(name: str, function: Callable[..., Any], imports: dict[str, str]) -> str:
-    signature = inspect.signature(function)
+    own = vars(sys.modules[function.__globals__["__name__"]])
+    names = {**vars(collections.abc), **vars(typing), **own}
+    signature = inspect.signature(function, eval_str=True, locals=names)
+
+    def known(match: re.Match[str]) -> str:
+        module, _, name = match[0].rpartition(".")
+        if module or name in typing.__all__:  # these have no module in `formatannotation`
+            imports[name] = module or "typing"
+        is_hidden = name in minixla_ops.__all__ and hasattr(builtins, name)
+        return f"builtins.{name}" if is_hidden else name
 
     def shown(annotation: Any) -> _Text:
-        annotation = "Any" if annotation is signature.empty else annotation
-        return _Text(_with_names(annotation, function, imports))
+        given = Any if annotation is signature.empty else annotation
+        return _Text(re.sub(r"[A-Za-z_][\w.]*\b", known, inspect.formatannotation(given)))
 
     parameters = []
     for each in signature.parameters.values():
@@ -64,26 +73,6 @@ def _function_text(name: str, function: Callable[..., Any], imports: dict[str, s
     signature = signature.replace(parameters=parameters, return_annotation=result)
     first = (inspect.getdoc(function) or "").splitlines()[0]
     return f'def {name}{signature}:\n    """{first}"""\n'
-
-
-def _with_names(annotation: str, function: Callable[..., Any], imports: dict[str, str]) -> str:
-    """An annotation whose names the stub knows; adds the modules of types."""
-    own = sys.modules[function.__globals__["__name__"]]
-    places = [function.__globals__, vars(own), vars(collections.abc), vars(typing)]
-
-    def known(match: re.Match[str]) -> str:
-        module, _, name = match[0].rpartition(".")
-        if hasattr(builtins, name):
-            return f"builtins.{name}" if name in minixla_ops.__all__ else name
-        homes = [vars(own.__dict__[module])] if module else places
-        value = next(place[name] for place in homes if name in place)
-        # An alias has the module of what it stands for.
-        is_own = isinstance(value, type) or getattr(value, "__module__", "") == "typing"
-        home = homes[0]["__name__"] if module else own.__name__
-        imports.setdefault(name, value.__module__ if is_own else home)
-        return name
-
-    return re.sub(r"[A-Za-z_][\w.]*\b", known, annotation)
 
 
 if __name__ == "__main__":

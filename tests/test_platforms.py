@@ -140,8 +140,8 @@ def test_models_and_layers(program: Program, platform):
     ours = FRAMEWORKS[0]
     found = compile_on(platform, ours.jit(program.function(ours)), *program.shapes)
     assert found.text.startswith("HloModule")
-    assert found.memory["arguments"] > 0
-    assert (found.costs.get("flops", 0) > 0) == (platform == "tpu")
+    assert found.numbers["arguments"] > 0
+    assert (found.numbers.get("flops", 0) > 0) == (platform == "tpu")
 
 
 def digits(module: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -258,7 +258,7 @@ def test_sharded_programs(topology, sizes):
         f"tpu v5e:{topology}", step, *[jax.ShapeDtypeStruct((512, 512), np.float32)] * 2
     )
     assert "all-reduce" in found.text
-    assert found.memory["arguments"] == 512 * 512 * 4 * (1 / sizes[1] + 1 / sizes[0])
+    assert found.numbers["arguments"] == 512 * 512 * 4 * (1 / sizes[1] + 1 / sizes[0])
 
 
 REFUSED = {

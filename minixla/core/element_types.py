@@ -81,6 +81,8 @@ _ORDERED += [BF16, F16, F32, F64, C64, C128]
 
 #: Every element type by XLA's name.
 ELEMENT_TYPES: dict[str, ElementType] = {each.name: each for each in _ORDERED}
+#: By StableHLO's names.
+BY_STABLEHLO = {each.stablehlo: each for each in _ORDERED}
 
 S8, S16, S32, S64 = (ELEMENT_TYPES[f"s{bits}"] for bits in (8, 16, 32, 64))
 U8, U16, U32, U64 = (ELEMENT_TYPES[f"u{bits}"] for bits in (8, 16, 32, 64))

@@ -7,13 +7,5 @@ from minixla.engine.foreign_code import KernelError, raise_ours
 from minixla.engine.lowering import lowered
 from minixla.engine.program import forget_traces, run_graph, stage_for_jax
 
-__all__ = [
-    "ENGINE",
-    "EngineTrace",
-    "KernelError",
-    "forget_traces",
-    "lowered",
-    "raise_ours",
-    "run_graph",
-    "stage_for_jax",
-]
+__all__ = ["ENGINE", "EngineTrace", "KernelError", "forget_traces", "lowered", "raise_ours"]
+__all__ += ["run_graph", "stage_for_jax"]

@@ -47,11 +47,9 @@ def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any
             whose = f" of process {owner}" if len(counts) > 1 else ""
             problem = f"the mapped axis has {size} members, but there are {count} devices{whose}"
             shown = [f"devices: {', '.join(map(str, found))}"]
-            advice = (
-                "Map a shorter axis, or use vmap. On a CPU, devices can be made before JAX starts: "
-                f'jax.config.update("jax_num_cpu_devices", {size}), or '
-                f"XLA_FLAGS=--xla_force_host_platform_device_count={size}."
-            )
+            advice = "Map a shorter axis, or use vmap. On a CPU, devices can be made before JAX "
+            advice += f'starts: jax.config.update("jax_num_cpu_devices", {size}), or '
+            advice += f"XLA_FLAGS=--xla_force_host_platform_device_count={size}."
             raise explain(TransformError, "pmap", problem, shown, advice)
     return tuple([device for _, each in owned for device in each[:size]])
 
@@ -113,9 +111,8 @@ def run_mapped(
         return [x if at is None else jax.numpy.expand_dims(x, at) for x, at in pairs]
 
     def compiled() -> Callable[..., Any]:
-        mapped = jax.shard_map(
-            on_each, mesh=mesh, in_specs=given, out_specs=wanted, check_vma=False
-        )
+        specs = {"in_specs": given, "out_specs": wanted}
+        mapped = jax.shard_map(on_each, mesh=mesh, **specs, check_vma=False)
         # With them there is one program, wherever the operands are at first; they would bind an
         # enclosing program to its first operands' places.
         places: Any = {} if is_traced else {"in_shardings": shardings}

@@ -38,7 +38,12 @@ class EngineTrace(Trace):
         """The operation's results as JAX arrays."""
         if operation.run is not None:
             return operation.run(*operands)
-        compiled = _program_of(operation)
+        if operation.keeps_identity or operation.is_unique:
+            # Each call traces the programs among them anew: what counts is whether they are equal.
+            values = tuple(operation.values.values())
+            compiled = _compiled(type(operation), values, spelling(values))
+        else:
+            compiled = _compiled(operation)
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError):
@@ -100,7 +105,6 @@ _weak_copy = jax.jit(stage_for_jax(_weak))
 
 
 def _check(operand: Any, subject: str) -> None:
-    """Raises our error for an operand that JAX does not take."""
     if isinstance(operand, Tracer):
         raise tracing.leaked(operand, subject) from None
     if isinstance(operand, TupleValue):
@@ -164,14 +168,6 @@ def _keep(cache: dict[Any, Any], key: Any, found: Any) -> None:
     if len(cache) >= _MOST_SPLATS:
         cache.clear()
     cache[key] = found
-
-
-def _program_of(operation: Operation) -> Callable[..., Any]:
-    if not operation.keeps_identity and not operation.is_unique:
-        return _compiled(operation)
-    # Each call traces the programs among them anew: what counts is whether they are equal.
-    values = tuple(operation.values.values())
-    return _compiled(type(operation), values, spelling(values))
 
 
 @lru_cache(maxsize=8192)

@@ -8,7 +8,6 @@ names. Compilers of two platforms do not live in one process, and either may end
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -28,38 +27,26 @@ from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.engine.foreign_code import LIBRARIES
 
 _SUBJECT = "platform"
-_ADVICE = (
-    "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
-    "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
-    "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
-)
+_ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
+_ADVICE += "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
+_ADVICE += "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
 _TARGET = re.compile(r"custom_call @([\w.$]+)")
 _GPUS = {"h100": "h100.txtpb"}
 
 
 class Platform(NamedTuple):
-    """Devices to compile for.
+    """Devices to compile for."""
 
-    Attributes:
-        kind: what JAX calls the platform, tpu or cuda.
-        model: of its chips, such as v5e or h100.
-        topology: how many chips there are in each direction, such as 2x2.
-    """
-
-    kind: str
-    model: str
-    topology: str
+    kind: str  # what JAX calls the platform, tpu or cuda
+    model: str  # of its chips, such as v5e or h100
+    topology: str  # how many chips there are in each direction, such as 2x2
 
     def __str__(self) -> str:
         return f"tpu {self.model}:{self.topology}" if self.kind == "tpu" else f"gpu {self.model}"
 
 
 def platform_named(name: str) -> Platform:
-    """The platform that a name says: tpu, tpu v5e:4x4, gpu, gpu h100.
-
-    Raises:
-        AttributeValueError: it is none of these.
-    """
+    """The platform that a name says: tpu, tpu v5e:4x4, gpu, gpu h100; else AttributeValueError."""
     kind, _, model = name.strip().lower().partition(" ")
     model, _, topology = model.strip().partition(":")
     if kind == "tpu" and all(each.isdigit() for each in topology.split("x") if topology):
@@ -139,11 +126,9 @@ def compiled_for(devices: list[Any], exported: bytes) -> Any:
     program = jax.export.deserialize(bytearray(exported))
     own = devices[: program.nr_devices]
     named = [each for each in program._in_named_shardings if each is not None]
+    mesh = Mesh(np.array(own), ("device",))
     if named:
-        sizes, names = named[0].mesh.axis_sizes, named[0].mesh.axis_names
-        mesh = Mesh(np.array(own).reshape(sizes), names)
-    else:
-        mesh = Mesh(np.array(own), ("device",))
+        mesh = Mesh(np.array(own).reshape(named[0].mesh.axis_sizes), named[0].mesh.axis_names)
     everywhere = NamedSharding(mesh, PartitionSpec())
     shardings = [each or everywhere for each in program.in_shardings_jax(mesh)]
     flat = jax.jit(
@@ -159,58 +144,47 @@ _SECONDS = 1800.0
 
 
 class Refused(Exception):
-    """XLA does not compile a program for a platform; the message is its own.
-
-    Attributes:
-        died: whether its process ended.
-    """
-
-    def __init__(self, problem: str, died: bool = False) -> None:
-        super().__init__(problem)
-        self.died = died
+    """XLA does not compile a program for a platform; the message is its own."""
 
 
 class Compiled(NamedTuple):
-    """What XLA makes of a program for a platform.
+    """What XLA makes of a program for a platform."""
 
-    Attributes:
-        costs: `flops`, `bytes accessed` and `optimal_seconds` of one device, where XLA tells them.
-        memory: bytes of `arguments`, `results` and `temporary` arrays on one device, and at the
-            `peak` of all, where XLA tells them.
-        text: its HLO after all of XLA's passes.
-    """
+    #: Of one device, where XLA tells them: `flops`, `transcendentals`, `bytes` read and written,
+    #: `seconds`; bytes of `arguments`, `results` and `temporary` arrays, and at the `peak` of all.
+    numbers: dict[str, float]
+    text: str  # its HLO after all of XLA's passes
 
-    costs: dict[str, float]
-    memory: dict[str, int]
-    text: str
+
+# XLA's names by ours.
+_COUNTS = {"flops": "flops", "transcendentals": "transcendentals"}
+_COUNTS |= {"bytes": "bytes accessed", "seconds": "optimal_seconds"}
+_SIZES = {"arguments": "argument", "results": "output", "temporary": "temp"}
 
 
 def analysed(compiled: Any) -> Compiled:
     """What a `jax.stages.Compiled` says of itself."""
-    sizes, memory = compiled.memory_analysis(), {}
+    costs, sizes = compiled.cost_analysis() or {}, compiled.memory_analysis()
+    numbers = {ours: costs[name] for ours, name in _COUNTS.items() if costs.get(name, -1) >= 0}
     if sizes is not None:
-        names = {"arguments": "argument", "results": "output", "temporary": "temp"}
-        memory = {ours: getattr(sizes, f"{name}_size_in_bytes") for ours, name in names.items()}
-        memory["peak"] = sum(memory.values()) - sizes.alias_size_in_bytes
-    costs = {name: each for name, each in (compiled.cost_analysis() or {}).items() if each >= 0}
-    return Compiled(costs, memory, compiled.as_text())
+        memory = {ours: getattr(sizes, f"{name}_size_in_bytes") for ours, name in _SIZES.items()}
+        numbers |= memory | {"peak": sum(memory.values()) - sizes.alias_size_in_bytes}
+    return Compiled({name: float(each) for name, each in numbers.items()}, compiled.as_text())
 
 
-def exported_for(
-    platform: Platform, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
-) -> bytes:
-    """A jitted function of ours or JAX's for arguments like these, as `compile_far` takes it.
-
-    Raises:
-        TransformError: it calls Python, or something else that no file can hold.
-    """
+def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None) -> bytes:
+    """A jitted function of ours or JAX's for arguments like these, as `compile_far` takes it."""
     targets: set[str] = set()
     while True:
         # JAX keeps some custom calls as they are for years; here nothing is kept.
         checks = [jax.export.DisabledSafetyCheck.custom_call(each) for each in targets]
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
-            return _serialized(export(*args, **(kwargs or {})))
+            exported = export(*args, **(kwargs or {}))
+            # XLA sees arrays one by one, and not every structure can be serialized.
+            given, made = (tuple(range(len(x))) for x in (exported.in_avals, exported.out_avals))
+            trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}
+            return bytes(replace(exported, **trees).serialize())
         except (ImportError, NotImplementedError, ValueError) as error:
             if targets.issuperset(found := _TARGET.findall(str(error))):
                 name = getattr(jitted, "__name__", "function")
@@ -222,26 +196,14 @@ def exported_for(
             targets.update(found)
 
 
-def _serialized(exported: jax.export.Exported) -> bytes:
-    # XLA sees arrays one by one, and not every structure can be serialized.
-    given, made = (tuple(range(len(avals))) for avals in (exported.in_avals, exported.out_avals))
-    trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}
-    return bytes(replace(exported, **trees).serialize())
-
-
 def compile_far(platform: Platform, exported: bytes) -> Compiled:
-    """Compiles what `jax.export` made for a platform, in the platform's process.
-
-    Raises:
-        TransformError: the platform's packages are missing.
-        Refused: XLA does not compile it, or ends its process.
-    """
+    """Compiles what `jax.export` made for a platform; Refused if XLA does not, or dies of it."""
     try:
         libraries = [(target, *each) for target, each in LIBRARIES.items()]
         code = [each for each in libraries if each[-1] == platform.kind]
         reply, _ = _helper(platform).ask(code, _SECONDS, exported)
     except HelperDied as death:
-        raise Refused(str(death), died=True) from death
+        raise Refused(str(death)) from death
     if "missing" in reply:
         raise TransformError(reply["missing"])
     if "problem" in reply:

@@ -5,6 +5,7 @@ compiled code that it calls, as `register_code` takes it; a reply the fields of 
 `problem` of XLA's, or what is `missing`.
 """
 
+import contextlib
 import os
 import sys
 
@@ -23,21 +24,19 @@ def main() -> None:
     """Answers until there are no more requests."""
     jax.config.update("jax_enable_x64", True)  # programs have the types that they have
     stream, devices = stream_to_parent(), []
-    while True:
-        try:
+    with contextlib.suppress(EOFError):
+        while True:
             number, libraries, (exported,) = receive(stream)
-        except EOFError:
-            return
-        try:
-            devices = devices or far_devices(sys.argv[1])
-            for each in libraries:
-                register_code(*each)
-            reply = analysed(compiled_for(devices, exported.tobytes()))._asdict()
-        except MinixlaError as error:
-            reply = {"missing": str(error)}
-        except Exception as error:  # whatever XLA says of the program, its sender is told
-            reply = {"problem": f"{type(error).__name__}: {error}"}
-        send(stream, number, reply)
+            try:
+                devices = devices or far_devices(sys.argv[1])
+                for each in libraries:
+                    register_code(*each)
+                reply = analysed(compiled_for(devices, exported.tobytes()))._asdict()
+            except MinixlaError as error:
+                reply = {"missing": str(error)}
+            except Exception as error:  # whatever XLA says of the program, its sender is told
+                reply = {"problem": f"{type(error).__name__}: {error}"}
+            send(stream, number, reply)
 
 
 if __name__ == "__main__":

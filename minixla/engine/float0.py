@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, register_pytree_node, tree_flatten, tree_map, tree_unflatten
+from jax.tree_util import keystr, register_pytree_node, tree_map, tree_unflatten
 
 from minixla.core.tracing import Tracer
 from minixla.engine import random_keys
@@ -22,16 +22,14 @@ class _Zeros:
         self.dimensions = dimensions
 
 
-def float0_zeros(dimensions: tuple[int, ...]) -> np.ndarray:
+def float0_zeros(dimensions: tuple[int, ...]) -> Any:
     """An array of float0."""
     return np.zeros(dimensions, FLOAT0)
 
 
-def _unflatten(dimensions: tuple[int, ...], _: Any) -> Any:
-    return float0_zeros(dimensions)
-
-
-register_pytree_node(_Zeros, lambda zeros: ((), zeros.dimensions), _unflatten)
+register_pytree_node(
+    _Zeros, lambda zeros: ((), zeros.dimensions), lambda dimensions, _: float0_zeros(dimensions)
+)
 
 
 def is_float0(leaf: Any) -> bool:
@@ -42,18 +40,13 @@ def is_float0(leaf: Any) -> bool:
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """What `random_keys.flatten` gives; float0 belongs to the structure, and is no leaf."""
     leaves, structure = random_keys.flatten(tree)
-    if not any(map(is_float0, leaves)):
-        return leaves, structure
-    return tree_flatten(tree_map(lambda leaf: _marked(random_keys.opened(leaf)), tree))
-
-
-def _marked(leaf: Any) -> Any:
-    return _Zeros(leaf.shape) if is_float0(leaf) else leaf
+    is_whole = not any(map(is_float0, leaves))
+    return (leaves, structure) if is_whole else random_keys.flatten(of_values(tree))
 
 
 def of_values(tree: Any) -> Any:
     """A pytree whose arrays of float0 are no leaves any more."""
-    return tree_map(_marked, tree)
+    return tree_map(lambda leaf: _Zeros(leaf.shape) if is_float0(leaf) else leaf, tree)
 
 
 def places(name: str, tree: Any, with_float0: bool = False) -> list[str]:

@@ -1,8 +1,6 @@
 """What JAX says when it meets one of our tracers."""
 
 import ast
-import inspect
-import linecache
 import os
 import sys
 from types import FrameType
@@ -14,7 +12,7 @@ from jax._src import core as jax_core
 from jax._src import dtypes
 
 from minixla.core.errors import ConcretizationError, ForeignCallError, MinixlaError, explain
-from minixla.core.source import Source, is_user_file, skip_package
+from minixla.core.source import Source, is_user_file, running_expression, skip_package
 from minixla.core.tracing import Tracer, leaked
 from minixla.engine.random_keys import TRACERS, RandomKey
 
@@ -33,15 +31,14 @@ def _refusal(value: Any) -> MinixlaError:
     if not tracer._trace.alive:
         return leaked(tracer, "a JAX function")
     frame, is_call = _calling_frame()
-    function, instead = _as_ours(frame) if frame is not None and is_call else _UNKNOWN
+    source = None if frame is None else Source(frame.f_code, frame.f_lasti)
+    function, instead = _as_ours(source) if is_call else _UNKNOWN
     problem = "its argument is a minixla tracer, which JAX cannot read"
     given = [f"the argument is {value!r}, made by {tracer._trace.transformation}"]
-    advice = (
-        f"Write {instead}, which makes JAX's function one of ours. Or call the function of the "
-        "same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; mx.numpy.take for a JAX array "
-        "indexed by it), or make the JAX function the outer one: ours can be called inside jax.jit."
-    )
-    source = None if frame is None else Source(frame.f_code, frame.f_lasti)
+    advice = f"Write {instead}, which makes JAX's function one of ours. Or call the function of "
+    advice += "the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; mx.numpy.take for a "
+    advice += "JAX array indexed by it), or make the JAX function the outer one: ours can be "
+    advice += "called inside jax.jit."
     return explain(ForeignCallError, function, problem, given, advice, source)
 
 
@@ -66,15 +63,10 @@ def _calling_frame() -> tuple[FrameType | None, bool]:
     return found, is_call
 
 
-def _as_ours(frame: FrameType) -> tuple[str, str]:
-    """The function that a frame is calling, and the same call by `from_jax`, as written."""
-    running: Any = inspect.getframeinfo(frame).positions
-    source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
-    try:
-        text = ast.get_source_segment(source, running) or ""
-        call = ast.parse(text.strip(), mode="eval").body
-    except (IndexError, SyntaxError, ValueError):  # IndexError: the source is not known
-        return _UNKNOWN
+def _as_ours(source: Source | None) -> tuple[str, str]:
+    """The function that is called there, and the same call by `from_jax`, as written."""
+    expression = running_expression(source)
+    call = None if expression is None else expression.node
     if not isinstance(call, ast.Call):
         return _UNKNOWN
     function = ast.unparse(call.func)

@@ -13,7 +13,7 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph, Instruction, inner_first
+from minixla.core.graph import Graph, inner_first
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
@@ -36,19 +36,16 @@ class _Effect(effects.Effect):
     def __hash__(self) -> int:
         return hash(type(self))
 
+    def __str__(self) -> str:
+        return f"minixla {type(self).__name__}"
+
 
 class SideEffect(_Effect):
     """What JAX is told of a program with side effects: not to drop, repeat or reorder it."""
 
-    def __str__(self) -> str:
-        return "minixla side effect"
-
 
 class Shown(_Effect):
     """What JAX is told of a program whose side effects only show values: not to drop it."""
-
-    def __str__(self) -> str:
-        return "minixla shown values"
 
 
 #: Programs with this effect run in the order in which they were called, on one device.
@@ -113,7 +110,6 @@ class HostEmitter(Emitter):
     calls_host = True
 
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
-        """Starts a module to be moved into that of `module_context`."""
         self.threads_main = threads_main
         self._context: mlir.ModuleContext = module_context
         platforms = module_context.platforms
@@ -121,23 +117,21 @@ class HostEmitter(Emitter):
         super().__init__(locations=True, prefix=prefix, platform=platform)
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
-        if self.platform not in (None, "cpu"):
-            for instruction in graph.instructions:
-                self._check(instruction)
-        return super()._body(graph, parameters)
-
-    def _check(self, step: Instruction) -> None:
-        """Refuses what XLA has no code for on the platform: it would use its own words, or die."""
-        given, platform = tuple([operand.shape for operand in step.operands]), self.platform or ""
-        shapes, gives_several = (*given, *step.shapes), len(step.results) > 1
-        lacking = _lacking(type(step.op), platform, shapes, gives_several)
-        if lacking is not None:
+        platform = self.platform or "cpu"
+        for step in graph.instructions if platform != "cpu" else ():
+            given = tuple([operand.shape for operand in step.operands])
+            shapes, gives_several = (*given, *step.shapes), len(step.results) > 1
+            lacking = _lacking(type(step.op), platform, shapes, gives_several)
+            if lacking is None:
+                continue
+            # XLA would refuse it in its own words, or die.
             name, is_any = step.op.builder_name, lacking == "any"
             what = name if is_any else f"{name} of {lacking}"
             ways = ["Compile it for the CPU"] + ["convert to another type (astype)"] * (not is_any)
             shown = [f"operands {', '.join(map(str, given))}"]
             problem, advice = f"XLA has no code for {what} on {platform}", f"{', or '.join(ways)}."
             raise explain(TransformError, name, problem, shown, advice, source=step.source)
+        return super()._body(graph, parameters)
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
         """The code is made ready; where XLA does not know it, the error names the line."""
@@ -170,18 +164,12 @@ class HostEmitter(Emitter):
         if has_side_effect:
             operands = [self.take_token(), *operands]
             shapes, results = [TOKEN, *shapes], [TOKEN, *results]
-        names = self.operation(
-            "stablehlo.custom_call",
-            operands,
-            shapes,
-            results,
-            call_target_name=f'"{target}"',
-            has_side_effect=has_side_effect,
-            api_version="4 : i32",
-            backend_config=f"{{index = {len(self._context.host_callbacks) - 1} : ui64}}",
-            operand_layouts=_row_major(shapes),
-            result_layouts=_row_major(results),
-        )
+        index = len(self._context.host_callbacks) - 1
+        options: dict[str, Any] = {"call_target_name": f'"{target}"', "api_version": "4 : i32"}
+        options |= {"has_side_effect": has_side_effect}
+        options |= {"backend_config": f"{{index = {index} : ui64}}"}
+        options |= {"operand_layouts": _row_major(shapes), "result_layouts": _row_major(results)}
+        names = self.operation("stablehlo.custom_call", operands, shapes, results, **options)
         return list(self.give_token(names)) if has_side_effect else names
 
 

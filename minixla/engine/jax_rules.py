@@ -5,7 +5,6 @@ that maps tangents; under `jax.grad` JAX transposes the linear one, which is our
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import Any
@@ -14,36 +13,27 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
-from minixla.core.graph import Graph, remembered
+from minixla.core.derived import batched_graph, jvp_graph, vjp_graphs
+from minixla.core.graph import Graph
 from minixla.core.linear import instantiate, spread
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine import program
 from minixla.engine.program import PROGRAM, bind_program
 
 
-@dataclass(frozen=True, eq=False)
 class _Linear:
-    """The linear part of the derivative of a program.
+    """The linear part of the derivative of a program, by the operands that have a tangent.
 
     Its operands are the program's, what the reverse derivative keeps of them (residuals), and a
     tangent for each active operand; its results are the tangents of `halves.active_outputs`.
     """
 
-    graph: Graph  # the program
-    active: tuple[bool, ...]  # the operands that have a tangent
-    halves: ReverseGraphs  # its reverse derivative
-
-    @property
-    def primals(self) -> int:
-        """The number of the program's operands."""
-        return len(self.graph.inputs)
-
-    @property
-    def start(self) -> int:
-        """The number of operands before the tangents."""
-        residuals = len(self.halves.forward.outputs) - len(self.graph.outputs)
-        return self.primals + residuals
+    def __init__(self, graph: Graph, active: tuple[bool, ...]) -> None:
+        self.graph, self.active = graph, active
+        self.halves = vjp_graphs(graph, active)
+        residuals = len(self.halves.forward.outputs) - len(graph.outputs)
+        #: The number of the program's operands, and that of all before the tangents.
+        self.primals, self.start = len(graph.inputs), len(graph.inputs) + residuals
 
     def read(self, operands: Sequence[Any]) -> list[Any]:
         """Those of the operands, or of what there is for each, that the tangent graph reads."""
@@ -64,11 +54,6 @@ class _Linear:
         return trace_to_graph(function, whole.input_shapes, name)[0].pruned()
 
 
-@remembered
-def _linear_of(graph: Graph, active: tuple[bool, ...]) -> _Linear:
-    return _Linear(graph, active, vjp_graphs(graph, active))
-
-
 #: Operands and results: see `_Linear`.
 LINEAR = Primitive("minixla_linear_program")
 LINEAR.multiple_results = True
@@ -82,10 +67,10 @@ def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
     active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
-    linear = _linear_of(graph, active)
-    count = len(graph.outputs)
+    # Equal ones are one, for JAX's caches.
+    linear = graph.remembered((_Linear, active), _Linear, graph, active)
     everything = bind_program(linear.halves.forward, *primals)
-    results, residuals = everything[:count], everything[count:]
+    results, residuals = everything[: len(graph.outputs)], everything[len(graph.outputs) :]
     flags = linear.halves.active_outputs
     operands = program.varying_alike((*primals, *residuals, *compress(tangents, active)))
     moving = LINEAR.bind(*operands, linear=linear) if any(flags) else ()
@@ -122,12 +107,10 @@ def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> 
 
 
 def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of programs as one of the primitive."""
     return lambda *given, graph: rule(*given, graph=graph.graph)
 
 
 def _of_tangents(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of programs as one of the linear primitive."""
     # Residuals are functions of the primals, which the tangent graph reads instead.
     return lambda *given, linear: rule(*map(linear.read, given), graph=linear.tangent_graph)
 

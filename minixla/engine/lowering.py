@@ -28,15 +28,13 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     """What `jax.jit(staged).lower(*args, **kwargs)` gives, sooner; None where only JAX can tell.
 
     That is where arguments, surroundings or the program say something of devices, or hold keys,
-    side effects or large constants, or nothing results.
-
-    Args:
-        staged: what `stage_for_jax` gave.
-        args: arrays, numbers, `jax.ShapeDtypeStruct`s, and pytrees of them.
-        kwargs: the same by name.
+    side effects or large constants, or nothing results. `staged` is what `stage_for_jax` gave.
     """
     leaves, tree = tree_flatten((args, kwargs))
-    if not all(map(_is_plain, leaves)) or not _is_plain_here():
+    if not all(map(_is_plain, leaves)):
+        return None
+    meshes = mesh.get_abstract_mesh(), mesh.get_concrete_mesh()
+    if not (core.trace_state_clean() and all(each.empty for each in meshes)):
         return None
     try:
         inputs = tuple(map(core.shaped_abstractify, leaves))
@@ -44,9 +42,11 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
         return None
     traced = traced_for_jax(staged.traced, list(inputs), tree)
     graph, literals = hoist_constants(traced.graph)
-    if literals or effect_of(graph) is not None or spans_devices(graph):
+    if literals or not graph.outputs or effect_of(graph) is not None or spans_devices(graph):
         return None
-    if not (graph.outputs and _has_arrays_alone(traced.tree)):
+    made = traced.tree
+    # Neither keys nor zeros of float0 are plain leaves.
+    if key_ranks(made) or tree_structure(tree_unflatten(made, range(made.num_leaves))) != made:
         return None
     outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
     names = api_util.debug_info("jit", staged, args, kwargs)
@@ -66,19 +66,6 @@ def _is_plain(leaf: Any) -> bool:
         return leaf.sharding is None and not is_key
     is_plain = kind in _PLAIN or isinstance(leaf, (np.bool_, np.number))
     return is_plain and getattr(leaf, "dtype", None) != jax.dtypes.float0
-
-
-def _is_plain_here() -> bool:
-    """Whether JAX is neither tracing nor told of a mesh."""
-    meshes = mesh.get_abstract_mesh(), mesh.get_concrete_mesh()
-    return core.trace_state_clean() and all(each.empty for each in meshes)
-
-
-def _has_arrays_alone(tree: Any) -> bool:
-    """Whether a result is of arrays alone: no keys, and no zeros of float0."""
-    if key_ranks(tree):
-        return False
-    return tree_structure(tree_unflatten(tree, range(tree.num_leaves))) == tree
 
 
 def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.MeshComputation:
@@ -101,33 +88,28 @@ def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.Me
         attributes["mhlo.num_replicas"] = mlir.i32_attr(1)
         attributes["mhlo.num_partitions"] = mlir.i32_attr(amount)
         add_functions(context, graph, "")
+    taken, made = len(inputs), len(outputs)
+    options: dict[str, Any] = {"unordered_effects": [], "ordered_effects": [], "mut": None}
+    options |= {"committed": False, "pgle_profiler": None, "intermediate_shardings": []}
+    options |= {"in_shardings": (UNSPECIFIED,) * taken, "out_shardings": (UNSPECIFIED,) * made}
+    options |= {"in_layouts": (None,) * taken, "out_layouts": (None,) * made}
+    options |= {"global_in_avals": list(inputs), "global_out_avals": outputs}
     return pxla.MeshComputation(
         name,
         context.module,
         [],
-        (False,) * len(inputs),
+        (False,) * taken,
         platforms,
         (),
         devices,
-        global_in_avals=list(inputs),
-        global_out_avals=outputs,
-        in_shardings=(UNSPECIFIED,) * len(inputs),
-        out_shardings=(UNSPECIFIED,) * len(outputs),
-        tuple_args=dispatch.should_tuple_args(len(inputs), backend.platform),
-        unordered_effects=[],
-        ordered_effects=[],
+        tuple_args=dispatch.should_tuple_args(taken, backend.platform),
         host_callbacks=context.host_callbacks,
         keepalive=context.keepalives,
-        kept_var_idx=set(range(len(inputs))),
-        mut=None,
+        kept_var_idx=set(range(taken)),
         backend=backend,
         num_devices=amount,
-        committed=False,
-        in_layouts=(None,) * len(inputs),
-        out_layouts=(None,) * len(outputs),
         shape_poly_state=context.shape_poly_state,
         all_args_info=pxla.AllArgsInfo(inputs, names),
-        pgle_profiler=None,
-        intermediate_shardings=[],
         context_mesh=mesh.empty_concrete_mesh,
+        **options,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import count
+from itertools import count, groupby
 from typing import Any, NamedTuple
 
 import jax
@@ -16,16 +16,10 @@ from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
-from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first, remembered
+from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
-from minixla.core.tracing import (
-    GraphTrace,
-    _state,
-    default_trace,
-    not_a_value,
-    tracing,
-    weak_type_of,
-)
+from minixla.core.state import state
+from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing, weak_type_of
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
@@ -33,15 +27,10 @@ from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HeldGraph:
-    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure.
-
-    Attributes:
-        graph: the Graph.
-        weak: for each output whether it is weakly typed, as JAX calls it.
-    """
+    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure."""
 
     graph: Graph
-    weak: Sequence[bool]
+    weak: Sequence[bool]  # for each output whether it is weakly typed, as JAX calls it
 
     def __repr__(self) -> str:
         return repr(self.graph)
@@ -68,14 +57,11 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
     if shape.nbytes > ADDRESS_SPACE:
         raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
     if shape.is_dynamic:
-        raise explain(
-            ShapeError,
-            "jit",
-            f"an array of shape {shape}, whose size is known only at run time, cannot cross the "
-            "border to JAX",
-            advice="Compute with it inside one jitted function, and reduce it or set its size back "
-            "to the bound there (set_dimension_size). mx.reference gives arrays of any size.",
-        )
+        problem = f"an array of shape {shape}, whose size is known only at run time, cannot cross "
+        problem += "the border to JAX"
+        advice = "Compute with it inside one jitted function, and reduce it or set its size back "
+        advice += "to the bound there (set_dimension_size). mx.reference gives arrays of any size."
+        raise explain(ShapeError, "jit", problem, advice=advice)
     return ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
@@ -86,10 +72,8 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
         x.shape == w.shape and x.dtype == w.dtype for x, w in zip(operands, wanted, strict=True)
     ):
         problem = "the operands do not fit the program"
-        shown = [
-            f"operands: {', '.join(map(str, operands))}",
-            f"inputs: {', '.join(map(str, graph.graph.input_shapes))}",
-        ]
+        shown = [f"operands: {', '.join(map(str, operands))}"]
+        shown += [f"inputs: {', '.join(map(str, graph.graph.input_shapes))}"]
         advice = "Give one operand for each input; 64-bit types need JAX's jax_enable_x64."
         raise explain(ShapeError, graph.graph.name, problem, shown, advice)
     effect = effect_of(graph.graph)
@@ -102,14 +86,9 @@ def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
     varying = next((each for each in operands if each.mat.varying), None)
     if varying is None:
         return results
-    sharding = varying.sharding
-    return [
-        each.update(
-            sharding=sharding.update(spec=jax.sharding.PartitionSpec(*[None] * each.ndim)),
-            manual_axis_type=varying.mat,
-        )
-        for each in results
-    ]
+    specs = [jax.sharding.PartitionSpec(*[None] * each.ndim) for each in results]
+    pairs = zip(results, [varying.sharding.update(spec=spec) for spec in specs], strict=True)
+    return [each.update(sharding=at, manual_axis_type=varying.mat) for each, at in pairs]
 
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
@@ -157,7 +136,6 @@ _MOST_LEVELS = 160
 
 
 def _check_depth(graph: Graph) -> None:
-    """Raises NestingError for a program that XLA's compiler has no stack for."""
     levels = _levels(graph)
     if levels > _MOST_LEVELS:
         problem = "loops and branches are nested deeper than XLA can compile"
@@ -169,16 +147,13 @@ def _check_depth(graph: Graph) -> None:
 @inner_first
 def _levels(graph: Graph) -> int:
     """How many computations stand within each other in what XLA compiles."""
-    inner = [(step, called) for step in graph.instructions for called in step.op.computations]
-    found = [_levels(called) + _own_levels(step, called) for step, called in inner]
-    return max(found, default=0)
-
-
-def _own_levels(step: Instruction, called: Graph) -> int:
-    if step.op.hlo_name == "call":
-        return 0 if called.is_inlined else 1
-    # What XLA does not have, a scan, becomes a loop that calls a function.
-    return 1 if step.op.hlo_name in ("while", "conditional") else 2
+    most = 0
+    for step in graph.instructions:
+        for called in step.op.computations:
+            # What XLA does not have, a scan, becomes a loop that calls a function.
+            own = {"call": 0 if called.is_inlined else 1, "while": 1, "conditional": 1}
+            most = max(most, _levels(called) + own.get(step.op.hlo_name, 2))
+    return most
 
 
 mlir.register_lowering(
@@ -193,15 +168,11 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
     program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            return program.remembered("compiled", _compiled, program)(*operands)
+            run = program.remembered("compiled", jax.jit, partial(bind_program, program))
+            return run(*operands)
         except RuntimeError as error:
             raise_ours(error, program.name)
             raise
-
-
-@remembered
-def _compiled(graph: Graph) -> Callable[..., Any]:
-    return jax.jit(lambda *operands: bind_program(graph, *operands))
 
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
@@ -220,13 +191,8 @@ def varying_alike(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     axes = frozenset().union(*own)
     if all(each == axes for each in own):
         return operands
-    pairs = zip(operands, own, strict=True)
-    return tuple(
-        [
-            jax.lax.pcast(x, tuple(axes - each), to="varying") if axes - each else x
-            for x, each in pairs
-        ]
-    )
+    pairs = zip(operands, [tuple(axes - each) for each in own], strict=True)
+    return tuple([jax.lax.pcast(x, more, to="varying") if more else x for x, more in pairs])
 
 
 def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) -> list[Any]:
@@ -242,16 +208,14 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
 
 @inner_first
 def spans_devices(graph: Graph) -> bool:
+    """Whether an instruction of the program runs on several devices."""
+    return any(_is_apart(step) for step in graph.instructions if not step.op.is_plain)
+
+
+def _is_apart(step: Instruction) -> bool:
     """Whether an instruction, or one of a program that it calls, runs on several devices."""
-    return any(
-        step.op.spans_devices or any(map(spans_devices, _called(step)))
-        for step in graph.instructions
-        if not step.op.is_plain
-    )
-
-
-def _called(step: Instruction) -> Sequence[Graph]:
-    return step.op.computations if step.op.hlo_name == "call" else ()
+    called = step.op.computations if step.op.hlo_name == "call" else ()
+    return step.op.spans_devices or any(map(spans_devices, called))
 
 
 def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
@@ -261,42 +225,34 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
     """
     weakly = {value for value, flag in zip(graph.outputs, weak, strict=False) if flag}
     values = dict(zip(graph.inputs, operands, strict=True))
-    pending: list[Instruction] = []
     needed = {v for step in graph.instructions for v in step.operands} | set(graph.outputs)
-
-    def run_pending() -> None:
-        if pending:
-            own = {v for step in pending for v in step.results}
-            read = [v for step in pending for v in step.operands if v not in own]
-            inputs = list(dict.fromkeys(read))
-            outputs = [v for step in pending for v in step.results if v in needed]
-            part = _part(inputs, pending, outputs, graph.name)
+    for is_apart, group in groupby(graph.pruned().instructions, _is_apart):
+        steps = list(group)
+        if not is_apart:
+            made = [v for step in steps for v in step.results]
+            own = set(made)
+            read = [v for step in steps for v in step.operands if v not in own]
+            inputs, outputs = list(dict.fromkeys(read)), [v for v in made if v in needed]
             given, flags = [values[v] for v in inputs], [v in weakly for v in outputs]
-            values.update(zip(outputs, run_graph(part, given, flags), strict=True))
-            pending.clear()
-
-    for step in graph.pruned().instructions:
-        if not step.op.spans_devices and not any(map(spans_devices, _called(step))):
-            pending.append(step)
+            program = part_of(inputs, steps, outputs, graph.name)
+            values.update(zip(outputs, run_graph(program, given, flags), strict=True))
             continue
-        run_pending()
-        given = [values[value] for value in step.operands]
-        if step.op.spans_devices:
-            assert step.op.run is not None, "what spans devices runs by itself"
-            outcome = step.op.run(*given)
-            outcome = (outcome,) if step.single else outcome
-        else:
-            flags = [value in weakly for value in step.results]
-            outcome = _run_in_parts(_called(step)[0], given, flags)
-        values.update(zip(step.results, outcome, strict=True))
-    run_pending()
+        for step in steps:
+            given, flags = [values[v] for v in step.operands], [v in weakly for v in step.results]
+            if step.op.spans_devices:
+                assert step.op.run is not None, "what spans devices runs by itself"
+                outcome = step.op.run(*given)
+                outcome = (outcome,) if step.single else outcome
+            else:
+                outcome = _run_in_parts(step.op.computations[0], given, flags)
+            values.update(zip(step.results, outcome, strict=True))
     return [values[value] for value in graph.outputs]
 
 
-def _part(
+def part_of(
     inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
 ) -> Graph:
-    """A part of a program as one of its own."""
+    """Instructions of a program as one of its own."""
     copies = {v: Value(v.shape, None, index) for index, v in enumerate(inputs)}
     own = []
     for step in steps:
@@ -306,17 +262,11 @@ def _part(
 
 
 class Traced(NamedTuple):
-    """A function traced for JAX.
+    """A function traced for JAX."""
 
-    Attributes:
-        graph: takes the leaves of the arguments that JAX traces.
-        weak: for each output whether it is weakly typed.
-        tree: the structure of the result.
-    """
-
-    graph: Graph
-    weak: list[bool]
-    tree: Any
+    graph: Graph  # takes the leaves of the arguments that JAX traces
+    weak: list[bool]  # for each output whether it is weakly typed
+    tree: Any  # the structure of the result
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -343,7 +293,7 @@ def traced_for_jax(traced: Any, leaves: list[Any], tree: Any) -> Traced:
     """
     kinds = tuple([leaf.aval if isinstance(leaf, JaxTracer) else leaf for leaf in leaves])
     if all(isinstance(kind, ShapedArray) for kind in kinds):
-        return _traced_once(traced, tree, kinds, _state.watch)
+        return _traced_once(traced, tree, kinds, state.watch)
     return traced(tuple(leaves), tree)
 
 

@@ -53,7 +53,7 @@ class RandomKey:
     @property
     def shape(self) -> tuple[int, ...]:
         """The dimension sizes of the array of keys."""
-        return self.data.shape[: -self._rank]
+        return self.data.shape[: -_key_rank(self.dtype)]
 
     #: The number of dimensions of the array of keys, and the number of keys.
     ndim = property(lambda self: len(self.shape))
@@ -70,17 +70,17 @@ class RandomKey:
     def __getitem__(self, index: Any) -> RandomKey:
         own = index if isinstance(index, tuple) else (index,)
         rest = () if any(each is Ellipsis for each in own) else (Ellipsis,)
-        return RandomKey(self.data[(*own, *rest, *[slice(None)] * self._rank)], self.dtype)
+        return RandomKey(
+            self.data[(*own, *rest, *[slice(None)] * _key_rank(self.dtype))], self.dtype
+        )
 
     def reshape(self, *sizes: Any) -> RandomKey:
         """The keys in an array of other dimensions."""
         wanted = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
         sizes = np.empty(self.shape, np.bool_).reshape(wanted).shape
-        return RandomKey(self.data.reshape((*sizes, *self.data.shape[-self._rank :])), self.dtype)
-
-    @property
-    def _rank(self) -> int:
-        return _key_rank(self.dtype)
+        return RandomKey(
+            self.data.reshape((*sizes, *self.data.shape[-_key_rank(self.dtype) :])), self.dtype
+        )
 
     def __repr__(self) -> str:
         return f"RandomKey<{self.dtype.name}[{','.join(map(str, self.shape))}], {self.data!r}>"
@@ -129,12 +129,8 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     leaves, structure = tree_util.tree_flatten(tree)
     if _NO_KEYS.issuperset(map(type, leaves)) or not any(map(_is_key, leaves)):
         return leaves, structure
-    return tree_util.tree_flatten(tree_util.tree_map(opened, tree))
-
-
-def opened(leaf: Any) -> Any:
-    """A key of JAX's as a RandomKey; any other leaf as it is."""
-    return RandomKey.of(leaf) if _is_key(leaf) else leaf
+    opened = tree_util.tree_map(lambda leaf: RandomKey.of(leaf) if _is_key(leaf) else leaf, tree)
+    return tree_util.tree_flatten(opened)
 
 
 def leaf_paths(tree: Any) -> list[Any]:

@@ -70,20 +70,17 @@ class Builder:
         self.name = ""
 
     def add_input(self, mlir_value: Any) -> None:
-        """One more input, for an argument of a block."""
-        value = Value(shape_of_type(mlir_value.type), None, len(self.inputs))
-        self.inputs.append(value)
-        self.define(mlir_value, value)
+        """One more input, for an argument of a block, unless it is known as a constant."""
+        if hash(mlir_value) not in self._values:
+            value = Value(shape_of_type(mlir_value.type), None, len(self.inputs))
+            self.inputs.append(value)
+            self.define(mlir_value, value)
 
     def define(self, mlir_value: Any, value: Any) -> None:
         """Says what ours is for one of MLIR's values."""
         key = hash(mlir_value)
         assert key not in self._values, "the hash of a value is its address"
         self._values[key] = value
-
-    def defines(self, mlir_value: Any) -> bool:
-        """Whether ours is known for one of MLIR's values."""
-        return hash(mlir_value) in self._values
 
     def value(self, mlir_value: Any) -> Any:
         """Our value for one of MLIR's."""

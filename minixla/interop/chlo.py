@@ -39,7 +39,6 @@ def decomposition(
 
 
 def _decomposed(step: Step) -> Sequence[Value]:
-    """The instructions that MLIR writes for it."""
     attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.operation.attributes])
     if step.operation.regions:
         step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")

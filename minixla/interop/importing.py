@@ -14,7 +14,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
-from minixla.interop.reading import opened
+from minixla.interop.reading import opened, read_module
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import Shardings, check_shardings, refuse_shardings
 from minixla_ops.programs.call import call
@@ -134,11 +134,11 @@ def import_stablehlo(
             the message names the line and column, what was found and what to do.
     """
     check_shardings(SUBJECT, shardings)
-    program = opened(source)
+    found, exported = opened(source)
+    program = read_module(found.module)
     if shardings == "refuse":
-        refuse_shardings(program.module, program.bytecode)
-    exported = program.exported
-    module = Module(program.module, exported and _platform(exported), program.constants)
+        refuse_shardings(program, found.module)
+    module = Module(program, exported and _platform(exported), found.constants)
     graphs = module.translated()
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
@@ -155,7 +155,6 @@ def _platform(exported: jax.export.Exported) -> int | None:
 
 
 def _main(module: Module, wanted: str | None) -> str:
-    """The name of the main function."""
     names = list(module.graphs)
     if wanted is None:
         seen = {name: module.functions[name].attributes.get("sym_visibility", "") for name in names}

@@ -153,33 +153,24 @@ class Module:
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
         """Translates a block; returns what its terminator is given."""
         for argument in block.arguments:
-            if builder.defines(argument):
-                continue
             try:
                 builder.add_input(argument)
             except ValueError as error:
-                raise self.located(self._place(block, argument), str(error), (), _TYPES) from None
+                place = argument.location if self.is_hlo else block.owner.location
+                raise self.located(place, str(error), (), _TYPES) from None
         # MLIR's verifier infers the types of elementwise operations as our rules do, up to sizes
         # that it does not know: those of what leaves a block are checked.
         for operation in builder.elementwise(self._views(block), self._source):
-            name = self._name(operation)
+            name = operation.name
             if name in _TERMINATORS:
                 return self._returned(operation, name, builder)
             self._translate(operation, name, builder)
         problem = "a block has no terminator"
         raise self.located(block.owner.location, problem, (), "End it with return.")
 
-    def _place(self, block: Any, argument: Any) -> Any:
-        """The location to show for an argument."""
-        return block.owner.location
-
     def _views(self, block: Any) -> Iterable[Any]:
         """The operations of a block, in the order in which they are translated."""
         return block.operations
-
-    def _name(self, operation: Any) -> str:
-        """The name under which an operation is translated."""
-        return operation.name
 
     def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for a place in the program."""
@@ -214,11 +205,9 @@ class Module:
             builder.define(result, value)
 
     def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
-        """The results of a translation, one for each of the operation's."""
         return results
 
     def _returned(self, terminator: Any, name: str, builder: Builder) -> Sequence[Value]:
-        """What a block's terminator is given."""
         step = Step(terminator, name, builder, self)
         for mlir_value, value in zip(terminator.operands, step.operands, strict=True):
             self._check_declared(step, "operand", mlir_value, value)
@@ -240,7 +229,6 @@ class Module:
         return self._sources[key]
 
     def _order(self) -> list[str]:
-        """The functions' names, callees first."""
         if len(self.functions) == 1:
             return list(self.functions)
         callees = {name: _callees(each) for name, each in self.functions.items()}

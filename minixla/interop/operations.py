@@ -9,7 +9,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla import numpy as mnp
 from minixla.core.attributes import written_fields
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import closed_graph, evaluate_graph
@@ -92,9 +92,6 @@ def _torch_index_select(step: Step) -> Sequence[Value]:
     return step.inlined(select)
 
 
-# Operations that run programs.
-
-
 def _fold(name: str, step: Step, **given: Any) -> Sequence[Value]:
     """A fold by one computation, which may be written for wider types than the operands'."""
     computation = step.region(0)
@@ -154,9 +151,6 @@ def _scan(step: Step) -> dict[str, Any]:
         step.reject("it has no inputs", "Its inputs say how many steps there are.")
     length = step.shapes[0].dimensions[dimension]
     return {"carries": len(step.operands) - count, "length": length, "scan_dimension": dimension}
-
-
-# Sizes that are operands.
 
 
 def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
@@ -219,10 +213,10 @@ def _dynamic_pad(step: Step) -> Sequence[Value]:
     return [step.bind("Pad", *step.operands[:2], padding_config=config)]
 
 
-def _real_dynamic_slice(step: Step) -> Sequence[Value]:
-    names = ("start_indices", "limit_indices", "strides")
-    given = {name: _numbers(step, index, name) for index, name in enumerate(names, 1)}
-    return [step.bind("Slice", step.operands[0], **given)]
+def _with_numbers(name: str, first: int, labels: Sequence[str], step: Step) -> Sequence[Value]:
+    """One of ours, of which attributes are operands here, the last ones."""
+    given = {label: _numbers(step, at, label) for at, label in enumerate(labels, first)}
+    return step.apply(name, step.operands[:first], **given)
 
 
 def _dynamic_convolution(step: Step) -> Sequence[Value]:
@@ -230,8 +224,6 @@ def _dynamic_convolution(step: Step) -> Sequence[Value]:
     padding = tuple(zip(numbers[::2], numbers[1::2], strict=True))
     return step.apply("ConvGeneralDilated", step.operands[:2], padding=padding)
 
-
-# Collectives and transfers.
 
 _HOST_CHANNELS = (2, 3)
 
@@ -252,10 +244,8 @@ def _for_each(name: str, step: Step, joined: str = "") -> Sequence[Value]:
 
 
 def _cross_replica_sum(step: Step) -> Sequence[Value]:
-    scalar = Shape(step.shapes[0].element_type)
-    inputs = [Value(scalar, None, index) for index in range(2)]
-    add = Instruction(REGISTRY["Add"](), tuple(inputs), scalar, None)
-    return step.apply("AllReduce", computation=Graph(inputs, [add], add.results, "add"))
+    scalars = [Shape(step.shapes[0].element_type)] * 2
+    return step.apply("AllReduce", computation=closed_graph(ops.add, scalars, step.name, "add"))
 
 
 def _infeed(step: Step) -> Sequence[Value]:
@@ -336,9 +326,7 @@ TABLE: dict[str, Translation] = {
         "BroadcastInDim", step.operands[:1], out_dim_size=_sizes(step, 1)
     ),
     "stablehlo.dynamic_conv": _dynamic_convolution,
-    "stablehlo.dynamic_gather": lambda step: step.apply(
-        "Gather", step.operands[:2], slice_sizes=_numbers(step, 2, "slice_sizes")
-    ),
+    "stablehlo.dynamic_gather": partial(_with_numbers, "Gather", 2, ("slice_sizes",)),
     "stablehlo.dynamic_iota": _dynamic_iota,
     "stablehlo.dynamic_pad": _dynamic_pad,
     "stablehlo.dynamic_reshape": _dynamic_reshape,
@@ -349,7 +337,9 @@ TABLE: dict[str, Translation] = {
     "stablehlo.optimization_barrier": _optimization_barrier,
     "stablehlo.outfeed": _outfeed,
     "stablehlo.pad": declared("Pad", _pad),
-    "stablehlo.real_dynamic_slice": _real_dynamic_slice,
+    "stablehlo.real_dynamic_slice": partial(
+        _with_numbers, "Slice", 1, ("start_indices", "limit_indices", "strides")
+    ),
     "stablehlo.recv": _recv,
     "stablehlo.reduce": partial(_fold, "Reduce"),
     "stablehlo.reduce_scatter": lambda step: _fold(

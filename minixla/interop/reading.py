@@ -5,9 +5,9 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.export
 import numpy as np
@@ -17,9 +17,10 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
-from minixla.engine.readers import Refusal, sent
-from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, first_failing, located, refused_at
-from minixla.interop.written_constants import without_constants
+from minixla.engine.readers import Refusal, Sent, sent
+from minixla.engine.readers.written_constants import without_constants
+from minixla.interop import refusals
+from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
 
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
@@ -47,19 +48,6 @@ _NESTED = "MLIR's parser recurses over them: write nested calls and regions one 
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
 _NO_PROGRAM = re.compile(r"[^\0\n{}()%]{1,4096}")
 _register = cache(stablehlo.register_stablehlo_passes)
-
-
-class Program(NamedTuple):
-    """A program from outside, read: MLIR's module, and as MLIR wrote it.
-
-    Resources stand in it for large constants, whose bytes are beside it by the resource's name.
-    """
-
-    module: Any
-    bytecode: bytes
-    constants: dict[str, np.ndarray]
-    #: The jax.export.Exported where it comes from one, without its program.
-    exported: jax.export.Exported | None = None
 
 
 def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
@@ -90,74 +78,62 @@ def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
         raise explain(kind, subject, problem, advice="Run: pip install 'minixla[export]'.")
 
 
-def opened(source: Any) -> Program:
-    """Reads what `import_stablehlo` takes."""
+def opened(source: Any) -> tuple[Sent, jax.export.Exported | None]:
+    """Reads what `import_stablehlo` takes: also jax.export's description, without its program."""
+    constants: dict[str, np.ndarray] = {}
+    exported, is_exported = None, False
     if isinstance(source, jax.export.Exported):
-        return _of_bytes(bytes(source.mlir_module_serialized), source)
-    source = content(source, _SUFFIXES, SUBJECT, ADVICE)
-    if not source.strip():
-        given = ["blanks" if source else "nothing"]
-        raise explain(ImportError_, SUBJECT, "the source is empty", given, ADVICE)
-    if isinstance(source, bytes) and source.startswith(_BYTECODE):
-        return _of_bytes(source)
-    source, constants = without_constants(source)
-    if isinstance(source, bytes):
-        try:
-            source = source.decode()
-        except UnicodeDecodeError:
-            require_flatbuffers(ImportError_, SUBJECT)
-            return _of_bytes(source, is_exported=True)
-    return _of_text(source, constants)
-
-
-def _of_bytes(
-    source: bytes, exported: jax.export.Exported | None = None, is_exported: bool = False
-) -> Program:
-    """A program in binary form."""
+        exported, source = source, bytes(source.mlir_module_serialized)
+    else:
+        source = content(source, _SUFFIXES, SUBJECT, ADVICE)
+        if not source.strip():
+            given = ["blanks" if source else "nothing"]
+            raise explain(ImportError_, SUBJECT, "the source is empty", given, ADVICE)
+        if isinstance(source, str) or not source.startswith(_BYTECODE):
+            source, constants = without_constants(source)
+            try:
+                source = source if isinstance(source, str) else source.decode()
+            except UnicodeDecodeError:
+                require_flatbuffers(ImportError_, SUBJECT)
+                is_exported = True
+    if isinstance(source, str):
+        _check_text(source)
     try:
         found = sent(source)
     except Refusal as refusal:
-        says = "MLIR's reader dies of them: " * refusal.died + refusal.problem.strip()[:500]
-        given = [f"{len(source)} bytes that begin with {source[:16]!r}", says]
-        problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
-        raise explain(ImportError_, SUBJECT, problem, given, ADVICE) from None
+        raise _refused(source, refusal) from None
     _check_strings(found.strings)
     if is_exported:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:
         exported = replace(exported, mlir_module_serialized=b"")
-    return Program(read_module(found.module), found.module, found.constants, exported)
+    return found._replace(constants=constants | found.constants), exported
 
 
-def _of_text(text: str, constants: dict[str, np.ndarray]) -> Program:
-    """A program in MLIR's text."""
-    _check_text(text)
-    try:
-        found = sent(text)
-    except Refusal as refusal:
-        if refusal.died:
-            raise _deadly(text, refusal) from None
-        problem = refusal.problem
-        raise located(refusal.place, problem, (), advice_for(problem), text) from None
-    return Program(read_module(found.module), found.module, constants | found.constants)
-
-
-def _deadly(text: str, refusal: Refusal) -> ImportError_:
-    """The error for a text of which MLIR's parser dies: the line, and how.
+def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
+    """The error for what MLIR refuses; where its parser dies of a text: for the line.
 
     The parser reads a text that is cut off until it misses the rest, unless it dies before.
     """
+    problem = refusal.problem
+    if isinstance(source, bytes):
+        says = "MLIR's reader dies of them: " * refusal.died + problem.strip()[:500]
+        given = [f"{len(source)} bytes that begin with {source[:16]!r}", says]
+        problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
+        return explain(ImportError_, SUBJECT, problem, given, ADVICE)
+    if not refusal.died:
+        return located(refusal.place, problem, (), refusals.advice_for(problem), source)
 
     def dies(part: str) -> bool:
         found = refusal_of(part)
         return found is not None and found.died
 
     # Where it does not end, each try takes seconds.
-    at, is_whole = (0, True) if refusal.is_slow else first_failing(text, dies)
+    at, is_whole = (0, True) if refusal.is_slow else refusals.first_failing(source, dies)
     if is_whole:
-        problem = f"MLIR's parser or verifier dies of the program: {refusal.problem}"
+        problem = f"MLIR's parser or verifier dies of the program: {problem}"
         return explain(ImportError_, SUBJECT, problem, (), _DEADLY)
-    return refused_at(text, at, f"MLIR's parser dies of this line: {refusal.problem}", _DEADLY)
+    return refused_at(source, at, f"MLIR's parser dies of this line: {problem}", _DEADLY)
 
 
 def refusal_of(text: str, stand_ins: Mapping[str, str] | None = None) -> Refusal | None:
@@ -184,7 +160,7 @@ def read_module(source: str | bytes, passes: str = "") -> Any:
     except ir.MLIRError as error:
         said = [(each.location, each.message) for each in error.error_diagnostics]
         place, problem = said[0] if said else ("", f"MLIR cannot read it: {error}")
-        raise located(place, problem, (), advice_for(problem)) from None
+        raise located(place, problem, (), refusals.advice_for(problem)) from None
 
 
 class _SharedContext(threading.local):
@@ -217,9 +193,7 @@ _shared = _SharedContext()
 
 
 def _check_text(text: str) -> None:
-    """Refuses what MLIR's parser dies of, and what it refuses."""
-    if "\0" in text:
-        raise refused_at(text, text.index("\0"), "a null character")
+    refusals.check_characters(text, partial(refused_at, text))
     _check_strings(text)
     _check_nesting(text)
     match = _NO_GROUPS.search(text)
@@ -231,7 +205,7 @@ def _check_nesting(text: str) -> None:
     """Refuses brackets within brackets where the parser's recursion would end the process."""
     # Neither strings nor comments go beyond a line; comparisons are rare, and looked at below.
     quiet = text
-    for mark, pattern in (('"', _STRING), ("//", _COMMENT)):
+    for mark, pattern in (('"', _STRING), ("/", _COMMENT)):
         quiet = pattern.sub("", quiet) if mark in quiet else quiet
     brackets = quiet.encode().replace(b"->", b"").translate(None, _NO_BRACKETS)
     if _depths(brackets).max(initial=0) <= _MOST_NESTED:
@@ -250,10 +224,6 @@ def _depths(text: bytes) -> np.ndarray:
 
 def _check_strings(text: str) -> None:
     """Refuses strings that are no UTF-8: Python's interface to MLIR ends the process over them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise refused_at(text, error.start, "half of a surrogate pair", _UTF8) from None
     if _HIGH.search(text) is None:
         return
 

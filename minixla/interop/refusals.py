@@ -72,6 +72,16 @@ def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, bool]:
     return len("".join(before)) + len(last) - len(last.lstrip()), count == len(lines)
 
 
+def check_characters(text: str, refused: Callable[[int, str], ImportError_]) -> None:
+    """Raises what `refused` makes of the first character that no program has."""
+    if "\0" in text:
+        raise refused(text.index("\0"), "a null character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise refused(error.start, "half of a surrogate pair") from None
+
+
 def advice_for(problem: str) -> str:
     """What to do about a complaint of MLIR's: it differs for parser, verifier and dialects."""
     found = (advice for start, advice in _PARSER_SAYS.items() if re.match(start, problem))

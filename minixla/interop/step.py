@@ -104,7 +104,6 @@ class Step:
         return operation(*found)
 
     def _value(self, kind: Attribute, label: str) -> Any:
-        """The value of an attribute."""
         attribute = self.operation.attributes[label]
         known, key = self.module.values, (kind, attribute)
         if key not in known:

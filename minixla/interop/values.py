@@ -10,13 +10,11 @@ import numpy as np
 from jax.extend.mlir import ir
 
 from minixla.core.attributes import Literal
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.element_types import BY_STABLEHLO, ElementType
 from minixla.core.errors import SizeError
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
-#: Element types by MLIR's names.
-ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -43,7 +41,7 @@ def shape_of_type(type_: Any) -> AnyShape:
 
 def element_of(type_: Any) -> ElementType:
     """The element type of an MLIR tensor type."""
-    kind = ELEMENTS.get(str(type_.element_type))
+    kind = BY_STABLEHLO.get(str(type_.element_type))
     if kind is None:
         raise ValueError(f"{_short(type_)} has an element type that XLA programs do not have")
     return kind

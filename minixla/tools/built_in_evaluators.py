@@ -15,18 +15,12 @@ from minixla.tools.evaluators import NotEvaluated
 from minixla.tools.graph_parts import every_step, type_of
 from minixla.tools.interpreter import run_stablehlo
 from minixla_ops.programs.compositions import Composed, composed_program
-from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The interpreter computes an element at a time: two million operations a second.
 _MOST_OPERATIONS = 20_000_000
 _SECONDS = 120.0
 # Sums of more terms lose digits that sums in several parts keep.
 _MANY = 2048
-
-
-def by_reference(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What the operations' reference rules give, in their declared types."""
-    return list(map(np.asarray, reference_graph(graph, operands)))
 
 
 def by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -13,11 +13,12 @@ import importlib.util
 import os
 import sys
 from argparse import ArgumentParser as Parser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import minixla
-from minixla.tools.evaluators import EVALUATORS, backend, loaded
+from minixla.tools.evaluators import EVALUATORS, loaded
 from minixla.tools.terminal import INTERRUPTED, end_on_interrupt
 
 
@@ -106,11 +107,12 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     program, arguments, _ = evaluated = _words_of_several()
     add("run", "Computes the results of a program", *evaluated)
     grad = add("grad", "Computes the gradient of a program's results, summed up", *evaluated)
-    kind, what = _list_type("of numbers such as 0,2", {}), "default: all floats and complex numbers"
-    grad.add_argument("--argnums", type=kind, metavar="0,1", help=f"the arguments; {what}")
+    kind = partial(_listed, "of numbers such as 0,2", {})
+    what = "the arguments; default: all floats and complex numbers"
+    grad.add_argument("--argnums", type=kind, metavar="0,1", help=what)
     vmap = add("vmap", "Computes the results of a program for every member of a batch", *evaluated)
-    kind, what = _list_type("such as 0,none,-1", {"none": None}), "default: 0 in all"
-    what = f"the batch's axis in each argument, or none; {what}"
+    kind = partial(_listed, "such as 0,none,-1", {"none": None})
+    what = "the batch's axis in each argument, or none; default: 0 in all"
     vmap.add_argument("--in-axes", type=kind, metavar="0,none", help=what)
     what = "of the batch (default 2)"
     vmap.add_argument("--size", type=int, metavar="NUMBER", default=2, help=what)
@@ -133,11 +135,9 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     form.add_argument("--json", action="store_true", help="a JSON list of objects")
     form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
     convert = add("convert", "Writes a program in another form", program)
-    what = (
-        "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later versions "
-        "read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads (.jax, .bin). "
-        "Default: what the output's name ends in, else stablehlo"
-    )
+    what = "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later "
+    what += "versions read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads "
+    what += "(.jax, .bin). Default: what the output's name ends in, else stablehlo"
     forms = ("stablehlo", "bytecode", "portable", "hlo", "exported")
     convert.add_argument("--to", choices=forms, help=what)
     convert.add_argument("--output", metavar="FILE", help="default: standard output")
@@ -163,7 +163,7 @@ def _words_of_several() -> list[Parser]:
     given.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
     what = "run first: it may add evaluators by mx.register_evaluator"
     given.add_argument("--load", metavar="FILE.py", action="append", help=what)
-    backends, what = list(map(backend, EVALUATORS)), "what evaluates (default xla)"
+    backends, what = list(map(str.lower, EVALUATORS)), "what evaluates (default xla)"
     evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
     evaluation.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
     what = "prints the program instead of evaluating it"
@@ -177,17 +177,13 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _list_type(kind: str, words: dict[str, Any]) -> Callable[[str], list[Any]]:
-    """Reads numbers, and words for something else, with commas between them."""
-
-    def read(text: str) -> list[Any]:
-        parts = [part.strip().lower() for part in text.split(",")]
-        try:
-            return [words[part] if part in words else int(part) for part in parts]
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is no list {kind}") from None
-
-    return read
+def _listed(kind: str, words: dict[str, Any], text: str) -> list[Any]:
+    """Numbers, and words for something else, with commas between them."""
+    parts = [part.strip().lower() for part in text.split(",")]
+    try:
+        return [words[part] if part in words else int(part) for part in parts]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list {kind}") from None
 
 
 def _look_for_files(options: argparse.Namespace) -> None:

@@ -3,10 +3,7 @@
 import argparse
 import io
 import json
-import re
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from itertools import compress
 from pathlib import Path
@@ -20,20 +17,16 @@ from jax.extend.mlir.dialects import stablehlo
 import minixla as mx
 from minixla import interop
 from minixla.core import drawing
-from minixla.core.element_types import element_type
-from minixla.core.errors import ImportError_
-from minixla.core.graph import Graph
 from minixla.core.linear import spread
-from minixla.core.shapes import Shape
 from minixla.core.source import skip_callers
-from minixla.core.tracing import shape_of
 from minixla.interop import ImportedProgram
+from minixla.tools import command_inputs as inputs
 from minixla.tools import command_line
 from minixla.tools.command_line import BadInput
 from minixla.tools.cost_reports import cost_report
-from minixla.tools.evaluators import EVALUATORS, NotEvaluated, backend
+from minixla.tools.evaluators import EVALUATORS, NotEvaluated
 from minixla.tools.graph_parts import inexact_part, is_inexact
-from minixla.tools.localization import evaluate
+from minixla.tools.opinions import evaluate
 from minixla.tools.reports import plain
 from minixla.tools.terminal import shown_progress
 from minixla.tools.worker import make_context
@@ -41,10 +34,6 @@ from minixla.tools.worker import make_context
 # Neither messages nor programs name the script that starts the command line.
 skip_callers(command_line.__file__)
 
-# HLO text, after comments.
-_HLO = re.compile(rb"(?:\s|//[^\n]*+\n)*+HloModule")
-# What NumPy raises besides for a damaged archive.
-_DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 #: The form that the end of a file's name asks for.
 _PICTURES = {".svg": "svg", ".png": "png"}
 _SHOWN = {".mlir": "stablehlo", ".hlo": "hlo", ".txt": "hlo", ".dot": "dot", ".gv": "dot"}
@@ -54,98 +43,7 @@ _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": 
 def execute(options: argparse.Namespace) -> int:
     """Runs a command on the program of the file that options name, which keeps its 64-bit types."""
     with jax.enable_x64(True):
-        return _COMMANDS[options.command](options, _read_program(options)) or 0
-
-
-def _read_program(options: argparse.Namespace) -> ImportedProgram:
-    is_standard = options.program == "-"
-    source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
-    if not source.strip():
-        raise BadInput(f"{options.program} is empty")
-    shardings: Any = "drop" if options.drop_shardings else "refuse"
-    try:
-        if _HLO.match(source):
-            if options.function is not None:
-                raise BadInput("--function is for StableHLO modules; HLO has one entry")
-            return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
-        read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
-    except ImportError_ as error:
-        # In the words of the command line.
-        said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
-        said = said.replace('shardings="drop"', "--drop-shardings")
-        raise BadInput(f"{options.program}: {said}") from None
-    # What jax.export made takes pytrees; files give arrays one by one.
-    return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
-
-
-def _array_shapes(graph: Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
-    """The shapes of arguments, which must be arrays of fixed size."""
-    for index, shape in enumerate(graph.input_shapes):
-        if not isinstance(shape, Shape) or shape.is_dynamic:
-            raise BadInput(f"argument {index} is of shape {shape}: {rule}")
-    return list(graph.input_shapes)
-
-
-def _arguments(options: argparse.Namespace, graph: Graph) -> tuple[list[np.ndarray], list[str]]:
-    """The arguments of a program, and for each in words where it comes from."""
-    given = [pair for name in options.arguments for pair in _arrays_in(name)]
-    count = len(graph.inputs)
-    if len(given) > count:
-        raise BadInput(f"{len(given)} arguments were given, the program takes {count}")
-    wanted, missing = _array_shapes(graph), range(len(given), count)
-    arrays = [_fitting(index, *each, wanted[index]) for index, each in enumerate(given)]
-    arrays += [_generated(options.seed, index, wanted[index]) for index in missing]
-    origins = [origin for origin, _ in given]
-    return arrays, origins + [f"generated from seed {options.seed}"] * len(missing)
-
-
-def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
-    """(origin, array) for each array in a file."""
-    with open(name, "rb") as file:
-        # Pipes cannot go back.
-        stream = file if file.seekable() else io.BytesIO(file.read())
-        if not stream.read(6).startswith((b"\x93NUMPY", b"PK")):
-            raise BadInput(f"{name} is no .npy or .npz file")
-        stream.seek(0)
-        try:
-            found = np.load(stream, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return [(name, found)]
-            pairs = [(f"{name}[{key}]", found[key]) for key in found.files]
-        except (ValueError, EOFError, KeyError, NotImplementedError, *_DAMAGES) as error:
-            problem = str(error) or "it is cut short"
-            if "allow_pickle" in problem:
-                problem = "it holds Python objects, and not arrays of numbers alone"
-            raise BadInput(f"{name} cannot be read: {problem}") from None
-    for origin, array in pairs:
-        if not isinstance(array, np.ndarray):
-            raise BadInput(f"{origin} is no array")
-    return pairs
-
-
-def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.ndarray:
-    # NumPy's files keep the bytes of bf16 and f8, and not what they are.
-    if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
-        array = array.view(shape.dtype)
-    if array.dtype != shape.dtype or array.shape != shape.dimensions:
-        given = f"argument {index} from {origin} is {array.dtype}{list(array.shape)}"
-        raise BadInput(f"{given}, the program takes {shape.dtype}{list(shape.dimensions)}")
-    return array
-
-
-def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
-    generator = np.random.default_rng([seed, index])
-    kind = shape.element_type
-    try:
-        if kind.is_inexact:
-            numbers = generator.normal(size=shape.dimensions)
-            if kind.is_complex:
-                numbers = numbers + 1j * generator.normal(size=shape.dimensions)
-        else:
-            numbers = generator.integers(0, 2 if kind.bits <= 2 else 8, shape.dimensions)
-        return np.asarray(numbers).astype(shape.dtype)
-    except (MemoryError, ValueError) as error:  # ValueError: its bytes cannot even be counted
-        raise BadInput(f"argument {index} of shape {shape} does not fit in memory") from error
+        return _COMMANDS[options.command](options, inputs.read_program(options)) or 0
 
 
 def _print_json(value: Any) -> None:
@@ -154,13 +52,12 @@ def _print_json(value: Any) -> None:
 
 
 def _run(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Evaluates a program."""
     _evaluate(options, program.graph)
 
 
 def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
     """Evaluates the gradient of the sum of a program's floats and complex numbers."""
-    shapes = _array_shapes(program.graph)
+    shapes = inputs.array_shapes(program.graph)
     floats = [number for number, shape in enumerate(shapes) if is_inexact(shape)]
     numbers = floats if options.argnums is None else options.argnums
     for number in numbers:
@@ -176,7 +73,7 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
         results, pullback = mx.vjp(part, *compress(given, moving))
         if not results:
             raise BadInput("no result of the program has a derivative")
-        found: list[Any] = [shape_of(each) for each in results]
+        found: list[Any] = [mx.shape_of(each) for each in results]
         ones = [np.ones(shape.dimensions, shape.dtype) for shape in found]
         cotangents = spread(moving, pullback(ones))
         return [cotangents[number] for number in numbers]
@@ -186,8 +83,7 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Evaluates a program for every member of a batch."""
-    shapes = _array_shapes(program.graph)
+    shapes = inputs.array_shapes(program.graph)
     if options.size < 1:
         raise BadInput(f"--size: a batch has one member or more, not {options.size}")
     axes = options.in_axes or [0]
@@ -205,19 +101,19 @@ def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
     _evaluate(options, mx.make_graph(mapped)(*_structs(batched)))
 
 
-def _structs(shapes: Sequence[Shape]) -> list[Any]:
+def _structs(shapes: Sequence[mx.Shape]) -> list[Any]:
     return [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
 
 
-def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = ()) -> None:
+def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str] = ()) -> None:
     """Evaluates a program and shows its results, or prints the program."""
     if options.emit is not None:
         print(graph.stablehlo() if options.emit == "stablehlo" else str(graph), end="")
         return
     count = len(graph.outputs)
     names = names or ["result" if count == 1 else f"result{index}" for index in range(count)]
-    operands, origins = _arguments(options, graph)
-    evaluator = next(each for each in EVALUATORS.values() if backend(each.name) == options.backend)
+    operands, origins = inputs.arguments(options, graph)
+    evaluator = next(x for x in EVALUATORS.values() if x.name.lower() == options.backend)
     try:
         with shown_progress(f"minixla {options.command}") as say:
             say(options.backend)
@@ -229,7 +125,7 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = 
             arrays: dict[str, Any] = dict(zip(names, results, strict=True))
             np.savez(file, **arrays)
     arguments = list(zip(map(str, graph.input_shapes), origins, strict=True))
-    types = [str(Shape(each.dtype, each.shape)) for each in results]
+    types = [str(mx.Shape(each.dtype, each.shape)) for each in results]
     rows = zip(names, types, results, strict=True)
     if options.json:
         given = [{"shape": shape, "origin": origin} for shape, origin in arguments]
@@ -243,14 +139,12 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = 
 
 
 def _listed(array: np.ndarray) -> Any:
-    """Nested lists of Python's numbers."""
     wide = {"float": "f8", "signed": "i8", "unsigned": "u8"}
-    return array.astype(wide.get(element_type(array.dtype).kind, array.dtype)).tolist()
+    return array.astype(wide.get(mx.element_type(array.dtype).kind, array.dtype)).tolist()
 
 
 def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
-    """Prints what `minixla.tools.cross_check` finds."""
-    operands, origins = _arguments(options, program.graph)
+    operands, origins = inputs.arguments(options, program.graph)
     with shown_progress("minixla check") as say:
         gradients = not options.no_gradients
         report = mx.cross_check(program, *operands, gradients=gradients, progress=say)
@@ -264,28 +158,35 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
 
 
 def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Prints or writes a program as text or as a picture."""
     if options.json:
-        _print_json(_described(program))
-    else:
-        suffix = Path(options.output or "").suffix.lower()
-        form = options.form or (_SHOWN | _PICTURES).get(suffix, "hlo")
-        _write(options, _shown(program.graph, form, is_file=options.output is not None))
+        return _print_json(_described(program))
+    suffix = Path(options.output or "").suffix.lower()
+    form = options.form or (_SHOWN | _PICTURES).get(suffix, "hlo")
+    if form in _PICTURES.values():
+        picture = drawing.draw(program.graph, form)
+        if picture is not None:
+            return _write(options, picture)
+        why = "took too long" if drawing.can_draw() else "is not installed (no program `dot`)"
+        if options.output is not None:
+            raise BadInput(f"Graphviz {why}; --form dot writes what it reads")
+        print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)
+        form = "hlo"
+    _write(options, _in_form(program, form))
 
 
 def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Prints or writes a program in another form."""
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
     form = options.to or _CONVERTED.get(Path(options.output or "").suffix.lower(), "stablehlo")
-    data = _converted(program, form)
+    data = _in_form(program, form)
+    if form == "hlo" and b"constant({...})" in data:
+        raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
     _write(options, data)
     if options.json:
         _print_json({"form": form, "output": options.output, "bytes": len(data)})
 
 
 def _cost(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Prints arithmetic, bytes and memory."""
     with shown_progress("minixla cost") as say:
         say("compiling")
         report = cost_report(program.graph, not options.no_xla, options.platform)
@@ -308,55 +209,37 @@ def _write(options: argparse.Namespace, data: bytes) -> None:
         print(data.decode(errors="replace"), end="")
 
 
-def _shown(graph: Graph, form: str, is_file: bool) -> bytes:
-    if form in _PICTURES.values():
-        picture = drawing.draw(graph, form)
-        if picture is not None:
-            return picture
-        why = "took too long" if drawing.can_draw() else "is not installed (no program `dot`)"
-        if is_file:
-            raise BadInput(f"Graphviz {why}; --form dot writes what it reads")
-        print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)
-    if form == "dot":
-        return drawing.dot_text(graph).encode()
-    return (graph.stablehlo() if form == "stablehlo" else str(graph)).encode()
-
-
 def _described(program: ImportedProgram) -> dict[str, object]:
     """Inputs, outputs and instructions of the program, and the functions beside it."""
     graph = program.graph
     number = {value: [-1, index] for index, value in enumerate(graph.inputs)}
+    steps: list[dict[str, Any]] = []
     for index, step in enumerate(graph.instructions):
         number.update((value, [index, i]) for i, value in enumerate(step.results))
-    steps = [
-        {
-            "operation": step.op.builder_name,
-            "operands": [number[value] for value in step.operands],
-            "shapes": list(map(str, step.shapes)),
-            "source": None if step.source is None else str(step.source),
-        }
-        for step in graph.instructions
-    ]
+        operands = [number[value] for value in step.operands]
+        steps.append({"operation": step.op.builder_name, "operands": operands})
+        source = None if step.source is None else str(step.source)
+        steps[-1] |= {"shapes": list(map(str, step.shapes)), "source": source}
     outputs, functions = [number[value] for value in graph.outputs], list(program.functions)
     described = {"name": graph.name, "inputs": list(map(str, graph.input_shapes))}
     return described | {"instructions": steps, "outputs": outputs, "functions": functions}
 
 
-def _converted(program: ImportedProgram, form: str) -> bytes:
+def _in_form(program: ImportedProgram, form: str) -> bytes:
+    """The program as text, or in a binary form."""
+    graph = program.graph
     if form == "exported":
-        given = _structs(_array_shapes(program.graph, "jax.export takes arrays only"))
+        given = _structs(inputs.array_shapes(graph, "jax.export takes arrays only"))
         return interop.export(program, *given)
-    text = str(program.graph) if form == "hlo" else program.graph.stablehlo()
-    if form == "hlo" and "constant({...})" in text:
-        raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
     if form == "bytecode":
         with make_context(), ir.Location.unknown():
             written = io.BytesIO()
-            ir.Module.parse(text).operation.write_bytecode(written)
+            ir.Module.parse(graph.stablehlo()).operation.write_bytecode(written)
             return written.getvalue()
     if form == "portable":
         # The oldest that has what programs of today need, as jax.export takes.
         oldest = stablehlo.StablehloCompatibilityRequirement.WEEK_4
         version = stablehlo.get_version_from_compatibility_requirement(oldest)
-        return stablehlo.serialize_portable_artifact_str(text, version)
-    return text.encode()
+        return stablehlo.serialize_portable_artifact_str(graph.stablehlo(), version)
+    texts = {"dot": drawing.dot_text, "hlo": str, "stablehlo": mx.Graph.stablehlo}
+    return texts[form](graph).encode()

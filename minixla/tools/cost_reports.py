@@ -7,22 +7,12 @@ from typing import Any, NamedTuple
 
 import jax
 
-from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
-from minixla.engine import run_graph
-from minixla.engine.far import (
-    Compiled,
-    Refused,
-    analysed,
-    compile_far,
-    exported_for,
-    platform_named,
-)
+import minixla as mx
+from minixla.core.errors import explain
+from minixla.engine import far, run_graph
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
 from minixla.tools.reports import Report, Table, shown_number
-from minixla.transforms import jit, make_graph
 
 # The most instructions of a device that a report shows.
 _SHOWN = 20
@@ -104,26 +94,25 @@ def cost(
         AttributeValueError: `platform` is none that is known.
         TransformError: what compiles for it is not installed, or refuses the program.
     """
-    graph = make_graph(fun)(*args, **kwargs)
+    graph = mx.make_graph(fun)(*args, **kwargs)
     if platform is None:
         return cost_report(graph)
-    jitted = fun if hasattr(fun, "lower") else jit(fun)
-    return _report(graph, str(platform_named(platform)), *costs_on(platform, jitted, args, kwargs))
+    jitted = fun if hasattr(fun, "lower") else mx.jit(fun)
+    return _report(graph, *costs_on(platform, jitted, args, kwargs), platform)
 
 
-def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
+def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
     """What a program costs, ours and, where XLA is to compile it, XLA's: here or for a platform."""
-    shapes = [shape for shape in graph.input_shapes if isinstance(shape, Shape)]
+    shapes = [shape for shape in graph.input_shapes if isinstance(shape, mx.Shape)]
     if not with_xla or len(shapes) < len(graph.inputs):
         return _report(graph)
     given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
     run = jax.jit(lambda *operands: run_graph(graph, operands))
     with jax.enable_x64(True):
         if platform is not None:
-            found = costs_on(platform, run, given)
-            return _report(graph, str(platform_named(platform)), *found)
+            return _report(graph, *costs_on(platform, run, given), platform)
         try:
-            return _report(graph, "", _numbers(analysed(run.lower(*given).compile())))
+            return _report(graph, far.analysed(run.lower(*given).compile()).numbers)
         except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
             return _report(graph)
 
@@ -135,41 +124,23 @@ def costs_on(
 
     The first are named as in a `CostReport`. See `cost` for `platform`, and for what is raised.
     """
-    target = platform_named(platform)
+    target = far.platform_named(platform)
     try:
-        compiled = compile_far(target, exported_for(target, jitted, args, kwargs))
-    except Refused as refused:
+        compiled = far.compile_far(target, far.exported_for(target, jitted, args, kwargs))
+    except far.Refused as refused:
         problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
         advice = "docs/platforms.md lists what each platform lacks."
         name = getattr(jitted, "__name__", "function")
-        raise explain(TransformError, name, problem, advice=advice) from None
+        raise explain(mx.TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
-    cycles = {"cycles": float(sum([row.cycles for row in rows if row.cycles]))}
-    return _numbers(compiled) | (cycles if any(cycles.values()) else {}), rows
-
-
-# XLA's names of what it counts, by ours.
-_XLA = {
-    "flops": "flops",
-    "transcendentals": "transcendentals",
-    "bytes": "bytes accessed",
-    "seconds": "optimal_seconds",
-}
-
-
-def _numbers(compiled: Compiled) -> dict[str, float]:
-    counts = {ours: compiled.costs.get(name) for ours, name in _XLA.items()}
-    numbers = {**counts, **compiled.memory}
-    return {name: float(each) for name, each in numbers.items() if each is not None}
+    cycles = float(sum(row.cycles or 0 for row in rows))
+    return compiled.numbers | ({"cycles": cycles} if cycles else {}), rows
 
 
 def _report(
-    graph: Graph,
-    platform: str = "",
-    xla: dict[str, float] | None = None,
-    rows: Sequence[DeviceRow] = (),
+    graph: mx.Graph, xla: Any = None, rows: Sequence[DeviceRow] = (), platform: str | None = None
 ) -> CostReport:
-    graph = inlined(graph).pruned()
+    graph, where = inlined(graph).pruned(), str(far.platform_named(platform)) if platform else ""
     given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
     memory = {"arguments": given, "results": made, "peak": peak_bytes(graph)}
     costs: dict[str, list[Cost]] = {}
@@ -177,7 +148,7 @@ def _report(
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
     own = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
     own.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
-    return CostReport(graph.name, own, graph_cost(graph), memory, xla or {}, platform, rows)
+    return CostReport(graph.name, own, graph_cost(graph), memory, xla or {}, where, rows)
 
 
 _INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\(")
@@ -188,10 +159,8 @@ _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _SOURCE = re.compile(r'source_file="([^"]*)" source_line=(\d+)')
 _LAYOUT = re.compile(r"\{[^{}]*\}")
 # Instructions that run nothing by themselves.
-_NAMES = {
-    *("after-all", "bitcast", "call", "conditional", "constant", "get-tuple-element", "parameter"),
-    *("partition-id", "replica-id", "tuple", "while"),
-}
+_NAMES = {"after-all", "bitcast", "call", "conditional", "constant", "get-tuple-element"}
+_NAMES |= {"parameter", "partition-id", "replica-id", "tuple", "while"}
 
 
 def device_rows(text: str) -> list[DeviceRow]:

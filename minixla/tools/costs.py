@@ -4,11 +4,7 @@ Counts are XLA's: a multiplication and an addition are two operations, an elemen
 counted apart, and what only moves values costs bytes.
 """
 
-from __future__ import annotations
-
-import functools
 import math
-import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -29,12 +25,7 @@ class Cost(NamedTuple):
     bytes: int = 0  # read and written, if nothing stays in caches
     is_bound: bool = True  # False: a loop of an unknown number of iterations was counted once
 
-    def plus(self, other: Cost) -> Cost:
-        """The cost of both."""
-        sums = map(operator.add, self[:3], other[:3])
-        return Cost(*sums, is_bound=self.is_bound and other.is_bound)
-
-    def times(self, count: int) -> Cost:
+    def times(self, count: int) -> "Cost":
         """The cost of doing it `count` times."""
         return Cost(*[each * count for each in self[:3]], is_bound=self.is_bound)
 
@@ -57,7 +48,8 @@ def _arrays(shapes: Sequence[AnyShape]) -> Iterator[Shape]:
 
 def summed(costs: Iterable[Cost]) -> Cost:
     """The cost of all."""
-    return functools.reduce(Cost.plus, costs, Cost())
+    *counts, bounds = zip(Cost(), *costs, strict=True)
+    return Cost(*map(sum, counts), is_bound=all(bounds))
 
 
 @remembered
@@ -144,7 +136,7 @@ def _select_and_scatter(step: Instruction) -> Cost:
     sources = element_count([step.operands[1].shape])
     compared = sources * max(math.prod(step.op.window_dimensions) - 1, 0)
     scattered = graph_cost(step.op.scatter).times(sources)._replace(bytes=0)
-    return _folded(step, step.op.select, compared).plus(scattered)
+    return summed([_folded(step, step.op.select, compared), scattered])
 
 
 def _sort(step: Instruction) -> Cost:
@@ -172,7 +164,7 @@ def _fft(step: Instruction) -> Cost:
 def _loop(step: Instruction) -> Cost:
     condition, body = step.op.condition, step.op.body
     trips = known_trips(condition, body, step.operands)
-    once = graph_cost(condition).plus(graph_cost(body))
+    once = summed([graph_cost(condition), graph_cost(body)])
     return once._replace(is_bound=False) if trips is None else once.times(trips.count)
 
 

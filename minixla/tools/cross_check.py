@@ -1,28 +1,18 @@
 """cross_check: one program through several evaluators, forwards and backwards."""
 
 import contextlib
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from minixla.core.element_types import ELEMENT_TYPES
-from minixla.core.graph import Graph, Value
 from minixla.core.tracebacks import api_boundary
-from minixla.tools import rounding
-from minixla.tools.derivative_check import CheckedFunction, Opinion, check_derivatives
-from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, all_evaluators
-from minixla.tools.graph_parts import is_inexact, needed_for, type_of
-from minixla.tools.localization import Opinions, Search, known_error, wrong_step
+from minixla.tools.checked_function import CheckedFunction
+from minixla.tools.checked_program import CheckedProgram
+from minixla.tools.derivative_check import check_derivatives
+from minixla.tools.evaluators import DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
+from minixla.tools.opinions import Opinion, Opinions
 from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
-from minixla.tools.rounding import Comparison, Measured, precision_of, relative_error
 from minixla.tools.terminal import shown_progress
 from minixla.transforms.arguments import checked_function
-
-_DOUBLE = precision_of(ELEMENT_TYPES["f64"])
-# Times the spread of rounding in double: what is smaller may be zero.
-_FEW = 64
 
 
 @api_boundary
@@ -65,7 +55,8 @@ def cross_check(
             evaluator gives other results than the graph has.
     """
     checked_function(fun, "cross_check")
-    asked = all_evaluators(evaluators)
+    more = [checked("cross_check", Evaluator(*each)) for each in (evaluators or {}).items()]
+    asked = [*EVALUATORS.values(), *more]
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
         function = CheckedFunction(fun, args)
@@ -85,9 +76,9 @@ def _check(
         if isinstance(program, str):
             rows += [Row(name, str(shape), "all", note=program) for name, shape in named]
             continue
-        checked = _Checked(kind, program, opinions)
-        rows += checked.rows(named, theirs.get(kind))
-        findings += checked.findings
+        found = CheckedProgram(kind, program, opinions)
+        rows += found.rows(named, theirs.get(kind))
+        findings += found.findings
     if gradients:
         opinions.say(DIFFERENCES)
         compared_rows, wrong = check_derivatives(function, opinions)
@@ -100,117 +91,6 @@ def _check(
         text += ", finite differences too" if is_compared else ""
         findings.append(Finding("whole", suspects=(JAX,), explanation=text))
     return CrossCheckReport(function.graph.name, rows, _distinct(findings))
-
-
-class _Checked(Search):
-    """One program, evaluated by all; `findings`: where evaluators part."""
-
-    def __init__(self, kind: str, program: Sequence[Any], opinions: Opinions) -> None:
-        opinions.say(f"the {KINDS[kind]}: {REFERENCE}")
-        super().__init__(kind, Measured(*program), opinions)
-        self.graph: Graph = program[0]
-        self.findings: list[Finding] = []
-        self._is_wrong = False
-
-    def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
-        """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
-        rows = []
-        own = [self.measured.reference[value] for value in self.graph.outputs]
-        operands, what = self.measured.operands, f"the {KINDS[self.kind]}"
-        given = {REFERENCE: own, **self.opinions.everywhere(self.graph, operands, what)}
-        given |= {} if theirs is None else {JAX: theirs}
-        answers = {name: each for name, each in given.items() if not isinstance(each, str)}
-        compare = functools.partial(map, self.measured.compared, self.graph.outputs)
-        comparisons = {name: list(compare(results)) for name, results in answers.items()}
-        if any(each.excess > 1 for row in comparisons.values() for each in row):
-            known = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
-            self._is_wrong = self._found(known or wrong_step(self))
-        for index, (name, shape) in enumerate(named):
-            for evaluator, results in given.items():
-                place = name, str(shape), evaluator
-                if isinstance(results, str):
-                    rows.append(Row(*place, note=results))
-                    continue
-                found = comparisons[evaluator][index]
-                numbers = found.ulp, found.relative, found.excess, found.bound
-                verdict = self._verdict(name, self.graph.outputs[index], evaluator, found)
-                rows.append(Row(*place, *numbers, *verdict))
-        return rows
-
-    def _found(self, finding: Finding | None) -> bool:
-        """Notes a finding, if there is one."""
-        self.findings += filter(None, [finding])
-        return finding is not None
-
-    def _verdict(self, name: str, value: Value, evaluator: str, comparison: Comparison) -> Any:
-        """What the report says of an output in an evaluator, and why."""
-        is_off = comparison.excess > 1
-        loses = self._loses_digits(value, comparison)
-        is_accused = any(evaluator in finding.suspects for finding in self.findings)
-        if (is_off or loses) and not is_accused:
-            gap = self._gap(value, evaluator)
-            if gap is not None:
-                return "not evaluated", gap
-        if is_off and (self._is_wrong or evaluator == JAX):
-            return "parts", ""
-        if is_off and self._is_right_in_parts(name, value, evaluator):
-            return "parts", "as a whole only"
-        if is_off and value not in self.measured.spread:
-            self._found(self.decision(evaluator))
-            return "parts", "rounding decides it"
-        if loses and not self._is_zero_but_for_rounding(value):
-            self._found(self.jump(value, evaluator))
-            return "inaccurate", "half of the digits are lost"
-        if loses:
-            return "ok", "zero but for rounding"
-        return "ok", "rounding adds up" if is_off else ""
-
-    def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
-        """Whether the evaluator is off only while it may leave out intermediate values."""
-        found = self.values.get(evaluator, {}).get(value)
-        if found is None or evaluator == REFERENCE:
-            return False
-        text = f"{evaluator} gives {name} right where all intermediate values are asked for"
-        text += ", and otherwise not"
-        finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
-        return self.measured.compared(value, found).excess <= 1 and self._found(finding)
-
-    def _gap(self, value: Value, evaluator: str) -> str | None:
-        """Why an evaluator may be wrong about what a value is computed from."""
-        asked = [each for each in self.opinions.evaluators if each.name == evaluator]
-        reasons = (each.gap(step) for each in asked for step in needed_for(value, self.graph))
-        return next((why for why in reasons if why is not None), None)
-
-    def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
-        if value not in self.measured.spread:
-            return False
-        kind = type_of(value)
-        if kind.real.bits < 64 and comparison.ulp <= 1:
-            return False
-        precision = self._coarsest(value)
-        worst, error = comparison.relative, comparison.error
-        if precision == _DOUBLE:
-            # Where double is all that there is, disturbances show what rounding does.
-            spread = self.measured.spread[value]
-            worst = max(worst, relative_error(spread, self.measured.truth[value]))
-            error = max(error, float(spread.max(initial=0.0)))
-        # XLA:CPU takes numbers below the smallest normal one for zero.
-        tiny = float(rounding.real_part_info(kind.dtype).smallest_normal)
-        return error > tiny and worst > precision**0.5
-
-    def _coarsest(self, value: Value) -> float:
-        """The precision of the coarsest type among the values that a value is computed from."""
-        steps = needed_for(value, self.graph)
-        read = [each for step in steps for each in (*step.operands, *step.results)]
-        return max(precision_of(type_of(x)) for x in [value, *read] if is_inexact(x.shape))
-
-    def _is_zero_but_for_rounding(self, value: Value) -> bool:
-        """Whether even double has nothing of a value but rounding errors, of terms that cancel."""
-        truth, spread = self.measured.truth[value], self.measured.spread[value]
-        largest = float(np.abs(truth).max(initial=0.0, where=np.isfinite(truth)))
-        # The spread that rounding in double would have.
-        share = _DOUBLE / self._coarsest(value)
-        return largest <= _FEW * share * float(spread.max(initial=0.0))
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
@@ -231,8 +111,5 @@ def _error(finding: Finding) -> tuple[Any, ...]:
     rule = finding.kind, finding.operation, finding.suspects
     if not {"reference rule", "StableHLO form", "derivative rule"}.isdisjoint(finding.suspects):
         return rule
-    if finding.kind == "rule":
-        return *rule, finding.shapes
-    if finding.kind == "derivative":
-        return *rule, finding.source
-    return finding.kind, finding.operation, finding.program, finding.instruction
+    more = {"rule": finding.shapes, "derivative": finding.source}
+    return *rule, more.get(finding.kind, (finding.program, finding.instruction))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.shapes import Shape
-from minixla.tools.rounding import precision_of, relative_error, wide
+from minixla.tools.comparison import precision_of, relative_error, wide
 
 
 def random_direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:
@@ -71,15 +71,12 @@ class Space:
         imaginary = len(is_complex) + np.flatnonzero(is_complex)
         return [*range(len(is_complex)), *imaginary.tolist()]
 
-    def only(self, coordinates: Sequence[int], vector: np.ndarray | None = None) -> np.ndarray:
+    def only(self, coordinates: Sequence[int], vector: np.ndarray) -> np.ndarray:
         """A vector that is zero but for some coordinates: a single one is 1, others `vector`'s."""
-        size = sum(self._sizes)
-        kept = np.zeros(2 * size)
-        if vector is None or len(coordinates) == 1:
-            kept[coordinates] = 1
-        else:
-            kept[coordinates] = np.concatenate([np.real(vector), np.imag(vector)])[coordinates]
-        return kept[:size] + 1j * kept[size:]
+        parts = np.concatenate([np.real(vector), np.imag(vector)])
+        kept = np.zeros(len(parts))
+        kept[coordinates] = 1 if len(coordinates) == 1 else parts[coordinates]
+        return kept[: len(vector)] + 1j * kept[len(vector) :]
 
     def name(self, coordinate: int) -> str:
         """What messages call a coordinate: `args[0]['w'][2, 3]`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -70,18 +70,7 @@ def register_evaluator(
         TransformError: the name is no text or belongs to another, or something is no function.
     """
     evaluator = Evaluator(name, function, bool(reads_stablehlo), known_gap)
-    EVALUATORS[name] = _checked("register_evaluator", evaluator, EVALUATORS.get(name))
-
-
-def all_evaluators(more: Mapping[str, Callable[..., Any]] | None) -> list[Evaluator]:
-    """Those that are registered, and those given to one `cross_check` by name."""
-    found = [_checked("cross_check", Evaluator(*each)) for each in (more or {}).items()]
-    return [*EVALUATORS.values(), *found]
-
-
-def backend(name: str) -> str:
-    """What the command line calls an evaluator."""
-    return name.lower()
+    EVALUATORS[name] = checked("register_evaluator", evaluator, EVALUATORS.get(name))
 
 
 def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
@@ -93,20 +82,21 @@ def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
 _RESERVED = (DIFFERENCES, JAX, "HLO form", "all")
 
 
-def _checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> Evaluator:
+def checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> Evaluator:
     """It; TransformError where one cannot be, unless it takes the place of one before."""
     name: Any = evaluator.name
     is_again = before is not None and _origin(before.function) == _origin(evaluator.function)
-    problem = None
+    others = [] if is_again else map(str.lower, (*EVALUATORS, *_RESERVED))
+    function, gap = evaluator.function, evaluator.known_gap
     if not isinstance(name, str) or not name.strip():
         problem = f"an evaluator's name is a text, and not {name!r}"
-    elif not _is_function(evaluator.function):
-        problem = f"evaluator {name!r} is no function: {evaluator.function!r}"
-    elif evaluator.known_gap is not None and not _is_function(evaluator.known_gap):
-        problem = f"known_gap of {name!r} is no function: {evaluator.known_gap!r}"
-    elif not is_again and backend(name) in map(backend, (*EVALUATORS, *_RESERVED)):
+    elif not _is_function(function):
+        problem = f"evaluator {name!r} is no function: {function!r}"
+    elif gap is not None and not _is_function(gap):
+        problem = f"known_gap of {name!r} is no function: {gap!r}"
+    elif name.lower() in others:
         problem = f"an evaluator cannot be called {name!r}, which reports call another"
-    if problem is None:
+    else:
         return evaluator
     from minixla.core.errors import TransformError, explain  # it loads NumPy
 
@@ -120,7 +110,6 @@ def _is_function(function: Any) -> bool:
 
 
 def _origin(function: Any) -> Any:
-    """Where a function comes from."""
     name = getattr(function, "__qualname__", None)
     return function if name is None else (getattr(function, "__module__", None), name)
 
@@ -128,7 +117,7 @@ def _origin(function: Any) -> Any:
 _BUILT_IN = "minixla.tools.built_in_evaluators"
 _GAP = f"{_BUILT_IN}:interpreter_gap"
 EVALUATORS |= {
-    REFERENCE: Evaluator(REFERENCE, f"{_BUILT_IN}:by_reference"),
+    REFERENCE: Evaluator(REFERENCE, "minixla_ops.programs.reference_evaluation:reference_graph"),
     INTERPRETER: Evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", True, _GAP),
     "XLA": Evaluator("XLA", f"{_BUILT_IN}:by_xla", True),
 }

@@ -1,49 +1,22 @@
 """check_grads: derivatives against finite differences."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
 
-from minixla.core.element_types import element_type
-from minixla.core.errors import AttributeValueError, DerivativeError, GradientCheckError, explain
+import minixla as mx
+from minixla.core.errors import explain
 from minixla.core.linear import spread
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import shape_of
-from minixla.tools.differences import Agreement, Leaf, Point, Space
+from minixla.tools.differences import Leaf
+from minixla.tools.gradient_comparison import MODES, Check, Function
 from minixla.tools.graph_parts import is_inexact
-from minixla.tools.rounding import precision_of
 from minixla.transforms.arguments import checked_function
-from minixla.transforms.evaluation import reference
-from minixla.transforms.gradients import jvp, vjp
-from minixla.transforms.jacobians import linearize
-from minixla.transforms.jit import jit
 
-_EVALUATORS: Any = {None: lambda fun: fun, "jit": jit, "reference": reference}
-#: How far derivatives and differences may be apart; JAX's tolerances for gradients.
-_TOLERANCES = {"f64": 1e-5, "c128": 1e-5, "f32": 2e-3, "c64": 2e-3, "f16": 1e-2, "bf16": 1e-1}
-_WIDEST_TOLERANCE = 1e-1
-# The function's values are taken to be rounded by this many times their type's precision.
-_ROUNDINGS = 4
-# How many elements are looked at one by one to find the worst.
-_MOST_ELEMENTS = 64
-_ADVICE = (
-    "A derivative rule is wrong (mx.custom_jvp, mx.custom_vjp, an operation's), or the function is "
-    "not smooth within the step: choose another point, another eps, or wider tolerances."
-)
-
-
-class _Function(NamedTuple):
-    """A function of float and complex arrays that gives a list of such, and where it is checked."""
-
-    name: str
-    call: Callable[..., list[Any]]
-    inputs: list[Leaf]
-    values: list[Any]
-    outputs: list[Leaf]  # known after the first call
+_EVALUATORS: Any = {None: lambda fun: fun, "jit": mx.jit, "reference": mx.reference}
 
 
 @api_boundary
@@ -88,32 +61,33 @@ def check_grads(
     _check_options(order, modes, evaluate)
     function = _flat(fun, tuple(args), dict(kwargs or {}))
     if not function.inputs:
-        given = [f"args: {', '.join(str(shape_of(x)) for x in tree_leaves(args))}"]
+        given = [f"args: {', '.join(str(mx.shape_of(x)) for x in tree_leaves(args))}"]
         problem, advice = "no argument has a derivative", "Give floats or complex numbers."
-        raise explain(DerivativeError, "check_grads", problem, given, advice)
+        raise explain(mx.DerivativeError, "check_grads", problem, given, advice)
     functions = [function]
     for depth in range(1, order + 1):
         for each in functions:
-            check = _Check(each, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
+            check = Check(each, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
             for mode in modes:
                 check.run(mode)
         functions = [_derivative(each, mode) for each in functions for mode in modes]
 
 
 def _check_options(order: int, modes: Sequence[str], evaluate: str | None) -> None:
-    is_modes = not isinstance(modes, str) and set(modes) <= set(_MODES) and len(modes) > 0
+    is_modes = not isinstance(modes, str) and set(modes) <= set(MODES) and len(modes) > 0
     rules = {
         "order": (order, isinstance(order, int) and order > 0, "a number from 1 on"),
-        "modes": (modes, is_modes, f"a sequence of some of {', '.join(_MODES)}"),
+        "modes": (modes, is_modes, f"a sequence of some of {', '.join(MODES)}"),
         "evaluate": (evaluate, evaluate in _EVALUATORS, "None, 'jit' or 'reference'"),
     }
     for name, (value, is_kept, rule) in rules.items():
         if not is_kept:
             problem, given = "an option has a value that it cannot take", [f"{name} = {value!r}"]
-            raise explain(AttributeValueError, "check_grads", problem, given, f"{name} is {rule}.")
+            advice = f"{name} is {rule}."
+            raise explain(mx.AttributeValueError, "check_grads", problem, given, advice)
 
 
-def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Function:
+def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Function:
     """`fun` of its float and complex arguments."""
     listed, tree = tree_flatten_with_path(args)
     leaves = [value for _, value in listed]
@@ -129,44 +103,26 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         outputs[:] = filter(None, kept)
         return [value for _, value in compress(results, kept)]
 
-    return _Function(getattr(fun, "__name__", "the function"), call, inputs, values, outputs)
+    return Function(getattr(fun, "__name__", "the function"), call, inputs, values, outputs)
 
 
 def _leaf(root: str, path: Any, value: Any) -> Leaf | None:
     """What an array of floats or complex numbers is; None for others."""
-    shape: Any = shape_of(value, "check_grads")
+    shape: Any = mx.shape_of(value, "check_grads")
     is_number = isinstance(value, (float, complex)) and not isinstance(value, np.generic)
     return Leaf(root + keystr(path), shape, is_number) if is_inexact(shape) else None
 
 
-def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
-    results, linear = linearize(call, *primals)
-    return results, linear(*tangents)
-
-
-def _pulled(call: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, Any]:
-    results, pullback = vjp(call, *primals)
-    return results, list(pullback(list(cotangents)))
-
-
-#: What each mode's derivative is called, and how it is taken.
-_MODES: dict[str, tuple[str, Callable[..., tuple[Any, Any]]]] = {
-    "fwd": ("forward derivative", jvp),
-    "rev": ("reverse derivative", _pulled),
-    "lin": ("linearized function", _linearized),
-}
-
-
-def _derivative(function: _Function, mode: str) -> _Function:
+def _derivative(function: Function, mode: str) -> Function:
     """The function of a mode's derivative that the next order checks."""
 
     def pushed(*given: Any) -> list[Any]:
         count = len(function.inputs)
-        results, tangents = _MODES[mode][1](function.call, given[:count], given[count:])
+        results, tangents = MODES[mode][1](function.call, given[:count], given[count:])
         return [*results, *tangents]
 
     def pulled(*given: Any) -> list[Any]:
-        results, pullback = vjp(function.call, *given)
+        results, pullback = mx.vjp(function.call, *given)
         return list(pullback(results))
 
     def named(kind: str, leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -178,120 +134,4 @@ def _derivative(function: _Function, mode: str) -> _Function:
     inputs = [*function.inputs, *named("tangent", function.inputs)]
     outputs = [*function.outputs, *named("tangent", function.outputs)]
     name = f"the forward derivative of {function.name}"
-    return _Function(name, pushed, inputs, function.values * 2, outputs)
-
-
-class _Check:
-    """A function at its values, whose derivatives, of some order, are compared with differences."""
-
-    def __init__(self, function: _Function, order: int, options: Sequence[Any]) -> None:
-        self.function, self.order = function, order
-        atol, rtol, eps, self.evaluator = options
-        call = self.evaluator(function.call)
-        results = call(*function.values)
-        inputs, outputs = Space(function.inputs), Space(function.outputs)
-        leaves = [*inputs.leaves, *outputs.leaves]
-        absolute, relative = self.tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
-        values = inputs.vector(function.values)
-        point = self.point = Point(
-            inputs,
-            outputs,
-            values,
-            outputs.vector(results),
-            call,
-            step=eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
-            scale=np.maximum(1, np.abs(values)),
-            tolerance=lambda quotients: absolute + relative * np.abs(quotients),
-            roundings=_ROUNDINGS if atol is rtol is None else 0,
-        )
-        for at in np.flatnonzero(np.isnan(point.results))[:1]:
-            problem, given = f"{function.name} gives NaN", [outputs.name(at)]
-            advice = "Choose a point where it is defined; "
-            advice += "mx.debug_nans() shows where a NaN is made."
-            raise explain(GradientCheckError, "check_grads", problem, given, advice)
-
-    def run(self, mode: str) -> None:
-        """Compares along a random direction; where it differs, looks for the worst elements."""
-        self.mode, self.derive = mode, self.evaluator(partial(_MODES[mode][1], self.function.call))
-        point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
-        generator = np.random.default_rng(0)
-        direction = inputs.random(generator)
-        cotangent = outputs.rounded(outputs.random(generator))
-        pulled = self._pulled(cotangent) if self.mode == "rev" else None
-
-        def along(way: np.ndarray) -> Agreement:
-            found = point.along(way)
-            if pulled is not None:
-                return found.reverse(cotangent, pulled)
-            tangents = self._derived(inputs.arrays(found.tangent))
-            return found.forward(outputs.vector(tangents))
-
-        def of_arguments(some: Sequence[int]) -> Agreement:
-            return along(inputs.only(some, direction))
-
-        def of_results(some: Sequence[int]) -> Agreement:
-            given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
-            return found.reverse(given, self._pulled(given))
-
-        if along(direction).excess <= 1:
-            return
-        argument = _worst_of(inputs.coordinates, of_arguments)
-        worst = of_arguments([argument])
-        result = worst.element
-        if pulled is not None:  # the argument's is that for all results together
-            found = point.along(inputs.only([argument]))
-            result = _worst_of(outputs.coordinates, of_results)
-            worst = of_results([result])
-        ours, theirs, (atol, rtol) = worst.derivative, worst.difference, self.tolerances
-        alone = "no element alone is beyond the tolerance, all together are; the worst:"
-        raise self._error(
-            f"{self._text()} differs from finite differences",
-            *([alone] if worst.excess <= 1 else []),
-            f"{outputs.name(result)} with respect to {inputs.name(argument)}:",
-            f"{self.mode} {ours:.7g}, differences {theirs:.7g}, "
-            f"apart by {abs(ours - theirs):.3g}, allowed {worst.allowed:.2g}",
-            f"step {point.step:.2g}, tolerance {atol:.2g} + {rtol:.2g} * |value|",
-        )
-
-    def _pulled(self, cotangent: np.ndarray) -> np.ndarray:
-        return self.point.inputs.vector(self._derived(self.point.outputs.arrays(cotangent)))
-
-    def _derived(self, given: Sequence[Any]) -> Sequence[Any]:
-        """What the derivative gives; the results that come with it must be the function's."""
-        results, derivatives = self.derive(tuple(self.function.values), tuple(given))
-        outputs, (atol, rtol) = self.point.outputs, self.tolerances
-        for leaf, ours in zip(outputs.leaves, results, strict=True):
-            shape = shape_of(ours)
-            if shape is not leaf.shape:
-                problem = f"{self.mode} gives {leaf.name} in another shape than the function"
-                raise self._error(problem, f"{self.mode} {shape}", f"function {leaf.shape}")
-        ours, known = outputs.vector(results), self.point.results
-        for at in np.flatnonzero(~np.isclose(ours, known, rtol, atol))[:1]:
-            numbers = f"{self.mode} gives {ours[at]:.7g}, the function {known[at]:.7g}"
-            problem = f"the value that comes with {self._text()} is not the function's"
-            raise self._error(problem, outputs.name(at), numbers)
-        return derivatives
-
-    def _text(self) -> str:
-        return f"the {_MODES[self.mode][0]} of {self.function.name}"
-
-    def _error(self, problem: str, *given: str) -> GradientCheckError:
-        lines = [*given, f"mode {self.mode}, order {self.order}: {self._text()}"]
-        return explain(GradientCheckError, "check_grads", problem, lines, _ADVICE)
-
-
-def _worst_of(some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]) -> int:
-    """The coordinate that is wrong most: by halves until they are few enough to look at each."""
-    while len(some) > _MOST_ELEMENTS:
-        halves = some[: len(some) // 2], some[len(some) // 2 :]
-        some = max(halves, key=lambda half: compare(half).excess)
-    return max(some, key=lambda each: compare([each]).excess)
-
-
-def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
-    """The largest of the leaves' tolerances."""
-    if given is not None and not isinstance(given, Mapping):
-        return float(given)
-    own = {element_type(key).name: each for key, each in (given or {}).items()}
-    table = _TOLERANCES | own
-    return max(table.get(leaf.shape.element_type.name, _WIDEST_TOLERANCE) for leaf in leaves)
+    return Function(name, pushed, inputs, function.values * 2, outputs)

@@ -10,6 +10,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, shape_of
+from minixla.engine.program import part_of
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
@@ -75,26 +76,15 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
     return Graph(inputs, made, read(graph.outputs), graph.name)
 
 
-def alone(step: Instruction) -> tuple[Graph, list[Value]]:
-    """One instruction as a program, and the values that are its inputs."""
-    # Constants stay constants: an operation may be written in another way where it reads one.
-    read = list(dict.fromkeys(step.operands))
-    inputs = [value for value in read if value.literal is None]
-    values = {value: Value(value.shape, None, index) for index, value in enumerate(inputs)}
-    constants = [value for value in read if value.literal is not None]
-    steps = [value.instruction.again(()) for value in constants if value.instruction]
-    values |= {value: own.results[0] for value, own in zip(constants, steps, strict=True)}
-    steps.append(step.again([values[value] for value in step.operands]))
-    given = [values[value] for value in inputs]
-    return Graph(given, steps, steps[-1].results, step.op.builder_name), inputs
-
-
 def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:
     """An instruction as a program that gives arrays, and its inputs; None where it gives none."""
-    graph, inputs = alone(step)
-    known = dict(zip(step.operands, operands, strict=True))
-    arrays = list(filter(is_array, graph.outputs))
-    return (showing(graph, arrays), [known[value] for value in inputs]) if arrays else None
+    known: dict[Any, Any] = dict(zip(step.operands, operands, strict=True))
+    # Constants stay constants: an operation may be written in another way where it reads one.
+    constants = [value.instruction for value in known if value.literal is not None]
+    given = {value: each for value, each in known.items() if value.literal is None}
+    arrays = list(filter(is_array, step.results))
+    program = part_of(list(given), [*constants, step], arrays, step.op.builder_name)
+    return (program, list(given.values())) if arrays else None
 
 
 def composition_of(step: Instruction) -> Graph:

@@ -107,9 +107,8 @@ def operation_rows() -> list[Row]:
 
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
     # What several operations of one entry have: empty where one of them lacks it.
-    found = {column: dict[str, None]() for column in _cells(Operation)}
-    for column, cell in [pair for each in operations for pair in _cells(each).items()]:
-        found[column][cell] = None
+    tables = list(map(_cells, operations))
+    found = {column: dict.fromkeys(x[column] for x in tables) for column in _cells(Operation)}
     cells = {column: "" if "" in each else " / ".join(each) for column, each in found.items()}
     builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
     return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)

@@ -1,7 +1,5 @@
 """Reports as text, and as HTML in notebooks: tables, and what a cross-check found."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -56,16 +54,13 @@ class Table(NamedTuple):
 
     def html(self) -> str:
         """The table in HTML."""
-        style = ' style="font-weight:bold;color:#b00020"'
-        lines = [_html_line("", "th", self.header)]
-        for number, row in enumerate(self.rows):
-            lines.append(_html_line(style if number in self.marked else "", "td", row))
-        return f"<table>{''.join(lines)}</table>"
-
-
-def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:
-    inside = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
-    return f"<tr{style}>{inside}</tr>"
+        text = ""
+        for number, row in enumerate([self.header, *self.rows], -1):
+            style = ' style="font-weight:bold;color:#b00020"' if number in self.marked else ""
+            kind = "th" if number < 0 else "td"
+            cells = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row)
+            text += f"<tr{style}>{cells}</tr>"
+        return f"<table>{text}</table>"
 
 
 class Report(ABC):
@@ -82,8 +77,7 @@ class Report(ABC):
         title, tables, notes = self._shown()
         return "\n".join([title, "\n\n".join(table.text() for table in tables), *notes])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         title, tables, notes = self._shown()
@@ -97,64 +91,43 @@ KINDS = {"result": "function", "jvp": "forward derivative", "vjp": "reverse deri
 
 
 class Row(NamedTuple):
-    """One evaluator's opinion of one value.
+    """One evaluator's opinion of one value."""
 
-    Attributes:
-        value: what it is: `result['loss']`, `gradient of args[0]['w']`.
-        shape: its shape.
-        evaluator: whose opinion; "all" where nobody has one.
-        ulp: the largest error of an element, in units of the last place of its declared type,
-            against the program in double; for integers and booleans the largest difference.
-        relative: the largest error in units of the largest element.
-        share: the largest error of an element in units of what rounding explains there.
-        bound: what it explains at that element, in ulp.
-        verdict: "ok", "parts" (the error is larger than rounding explains), "inaccurate" (it is
-            explained, but half of the digits are lost) or "not evaluated".
-        note: why.
-    """
-
-    value: str
+    value: str  # what it is: `result['loss']`, `gradient of args[0]['w']`
     shape: str
-    evaluator: str
+    evaluator: str  # whose opinion; "all" where nobody has one
+    #: The largest error of an element, in units of the last place of its declared type, against the
+    #: program in double; for integers and booleans the largest difference.
     ulp: float | None = None
-    relative: float | None = None
-    share: float | None = None
-    bound: float | None = None
+    relative: float | None = None  # the largest error in units of the largest element
+    share: float | None = None  # that of an element in units of what rounding explains there
+    bound: float | None = None  # what it explains at that element, in ulp
+    #: "ok", "parts" (the error is larger than rounding explains), "inaccurate" (it is explained,
+    #: but half of the digits are lost) or "not evaluated".
     verdict: str = "not evaluated"
-    note: str = ""
+    note: str = ""  # why
 
 
 class Finding(NamedTuple):
-    """Where evaluators part, or digits are lost.
+    """Where evaluators part, or digits are lost."""
 
-    Attributes:
-        kind: "rule" (on the same operands an evaluator gives something else), "cancellation" (each
-            instruction is right, but here small errors become large), "decision" (rounding decides
-            a comparison or a rounding to integers differently), "derivative" (a rule differs from
-            finite differences), "whole" (only the program as a whole parts).
-        program: "result", "jvp" or "vjp".
-        instruction: the number of the instruction in the program, counted from 0, or None.
-        operation: its builder's name, or None.
-        shapes: operands' and results' shapes.
-        suspects: what is wrong: evaluators, "reference rule", "StableHLO form", "derivative rule".
-        element: the index of the worst element, or None.
-        values: what each evaluator has there.
-        source: the user's line, or None.
-        explanation: all of it in a few sentences.
-    """
-
+    #: "rule" (on the same operands an evaluator gives something else), "cancellation" (each
+    #: instruction is right, but here small errors become large), "decision" (rounding decides a
+    #: comparison or a rounding to integers differently), "derivative" (a rule differs from finite
+    #: differences), "whole" (only the program as a whole parts).
     kind: str
-    program: str = "result"
-    instruction: int | None = None
-    operation: str | None = None
-    shapes: str = ""
+    program: str = "result"  # or "jvp" or "vjp"
+    instruction: int | None = None  # its number in the program, counted from 0
+    operation: str | None = None  # its builder's name
+    shapes: str = ""  # of operands and results
+    #: What is wrong: evaluators, "reference rule", "StableHLO form", "derivative rule".
     suspects: tuple[str, ...] = ()
-    element: tuple[int, ...] | None = None
-    values: dict[str, str] = {}
-    source: str | None = None
-    explanation: str = ""
+    element: tuple[int, ...] | None = None  # the index of the worst
+    values: dict[str, str] = {}  # what each evaluator has there
+    source: str | None = None  # the user's line
+    explanation: str = ""  # all of it in a few sentences
 
-    def at(self, step: Instruction, graph: Graph, program: str) -> Finding:
+    def at(self, step: Instruction, graph: Graph, program: str) -> "Finding":
         """It with its place: an instruction of a graph, a program of a kind."""
         operands = ", ".join(str(value.shape) for value in step.operands)
         shapes = f"({operands}) -> {', '.join(map(str, step.shapes))}"
@@ -181,17 +154,11 @@ _COLUMNS = ("value", "shape", "evaluator", "ulp", "relative", "of bound", "verdi
 
 @dataclass(repr=False, eq=False)
 class CrossCheckReport(Report):
-    """The outcome of `cross_check`; printed, it is a table.
+    """The outcome of `cross_check`; printed, it is a table."""
 
-    Attributes:
-        name: of the function.
-        rows: a Row for each value and evaluator.
-        findings: a Finding for each place where evaluators part or digits are lost.
-    """
-
-    name: str
-    rows: list[Row]
-    findings: list[Finding]
+    name: str  # of the function
+    rows: list[Row]  # one for each value and evaluator
+    findings: list[Finding]  # one for each place where evaluators part or digits are lost
 
     @property
     def ok(self) -> bool:

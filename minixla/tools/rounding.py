@@ -12,21 +12,18 @@ reference, and not guessed. The factor leaves room for elementary functions of f
 in another order. The last term: XLA:CPU takes numbers below it for zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
-import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-from minixla.core.element_types import ElementType, element_type
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape, TupleValue
 from minixla.core.tracing import default_trace
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
+from minixla.tools import comparison
+from minixla.tools.comparison import precision_of, wide
 from minixla.tools.costs import operations_per_element
 from minixla.tools.graph_parts import all_values, is_inexact, showing, type_of
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -38,11 +35,6 @@ _SMALL_FACTOR = 4.0
 _SAMPLES = 6
 
 Values = dict[Value, Any]
-
-
-def precision_of(kind: ElementType) -> float:
-    """The distance from 1 to the next number of a float or complex type."""
-    return float(real_part_info(kind.dtype).eps)
 
 
 def in_double(graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
@@ -116,18 +108,15 @@ class Measured:
 
         return _values_in_double(self.graph, self.operands, operand, result)
 
-    def bound(self, value: Value) -> np.ndarray:
-        """How far an element of a float or complex value may be from `truth`."""
-        kind = type_of(value)
-        factor = _FACTORS.get(kind.real.bits, _SMALL_FACTOR)
-        ulp = ulp_size(self.truth[value], kind.dtype)
-        smallest = float(real_part_info(kind.dtype).smallest_normal)
-        return factor * (ulp + self.spread[value]) + smallest
-
-    def compared(self, value: Value, actual: np.ndarray) -> Comparison:
+    def compared(self, value: Value, actual: np.ndarray) -> comparison.Comparison:
         """Compares what an evaluator has for a value with the value in double."""
-        bound = self.bound(value) if value in self.spread else None
-        return compared(actual, self.truth[value], bound)
+        truth, kind = self.truth[value], type_of(value)
+        if value not in self.spread:
+            return comparison.compared(actual, truth)
+        factor = _FACTORS.get(kind.real.bits, _SMALL_FACTOR)
+        smallest = float(comparison.real_part_info(kind.dtype).smallest_normal)
+        bound = factor * (comparison.ulp_size(truth, kind.dtype) + self.spread[value]) + smallest
+        return comparison.compared(actual, truth, bound)
 
 
 def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
@@ -185,96 +174,3 @@ def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.n
     if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
         return ~is_known
     return ~(is_known | np.isfinite(given) & (np.round(given) == given))
-
-
-class Comparison(NamedTuple):
-    """How far an array is from what it should be."""
-
-    #: The largest error of an element in units of the last place; for integers and booleans the
-    #: largest difference.
-    ulp: float
-    error: float  # the largest
-    relative: float  # it over the largest element
-    #: What is allowed at the element whose error exceeds its bound most, in ulp; it over that,
-    #: of which more than 1 is too much; and the index of that element.
-    bound: float
-    excess: float
-    worst: tuple[int, ...]
-
-
-def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = None) -> Comparison:
-    """Compares an array with what it should be, in double, and each error with its bound."""
-    if actual.shape != truth.shape:
-        return Comparison(np.inf, np.inf, np.inf, 0.0, np.inf, ())
-    if actual.size == 0:
-        return Comparison(0.0, 0.0, 0.0, 0.0, 0.0, ())
-    if not element_type(actual.dtype).is_inexact:
-        kind = np.uint64 if actual.dtype == np.uint64 else np.int64
-        ours, theirs = actual.astype(kind), truth.astype(kind)
-        ends = [choose(ours, theirs).astype(np.uint64) for choose in (np.maximum, np.minimum)]
-        apart = np.asarray(np.subtract(*ends), np.float64)
-        largest = float(apart.max())
-        excess = np.inf if largest else 0.0
-        return Comparison(largest, largest, float(largest > 0), 0.0, excess, _index(apart))
-    assert bound is not None
-    error = absolute_error(actual, truth)
-    ulp = ulp_size(truth, actual.dtype)
-    with np.errstate(all="ignore"):
-        excess = np.where(error == 0, 0.0, error / bound)
-        excess = np.where(np.isnan(excess), np.inf, excess)
-        where = _index(excess)
-        relative, most = relative_error(error, truth), float((error / ulp).max())
-        worst = float((bound / ulp)[where]), float(excess[where]), where
-        return Comparison(most, float(error.max()), relative, *worst)
-
-
-def _index(array: np.ndarray) -> tuple[int, ...]:
-    return tuple(int(each) for each in np.unravel_index(np.argmax(array), array.shape))
-
-
-def relative_error(error: np.ndarray, truth: np.ndarray) -> float:
-    """The largest error over the largest finite element."""
-    if not error.size or not error.max():
-        return 0.0
-    largest = np.abs(truth).max(initial=0.0, where=np.isfinite(truth))
-    return float(error.max() / largest) if largest else float("inf")
-
-
-def shown_element(array: np.ndarray, where: tuple[int, ...]) -> str:
-    """An element with all its digits."""
-    if array.ndim != len(where) or not array.size:
-        return f"of dimensions {list(array.shape)}"
-    return str(array[where])
-
-
-def real_part_info(dtype: npt.DTypeLike) -> Any:
-    """The limits of a float type, or of the parts of a complex one."""
-    dtype = np.dtype(dtype)
-    return ml_dtypes.finfo(f"f{dtype.itemsize // 2}" if dtype.kind == "c" else dtype)
-
-
-def wide(array: np.ndarray) -> np.ndarray:
-    """A float or complex array in double."""
-    return np.asarray(array).astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
-    """The distance from a value of `dtype` (a complex one's magnitude) to the next, at numbers."""
-    info = real_part_info(dtype)
-    magnitude = np.abs(numbers)
-    is_number = np.isfinite(magnitude) & (magnitude > 0)
-    exponent = np.frexp(np.where(is_number, magnitude, 1))[1]
-    smallest = float(info.smallest_subnormal)
-    size = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), smallest)
-    return np.where(magnitude > 0, size, smallest)
-
-
-def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """How far values are from numbers in double, an element each."""
-    # 0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
-    # infinity where one alone is NaN.
-    with np.errstate(all="ignore"):
-        rounded, given = wide(truth.astype(actual.dtype)), wide(actual)
-        error = np.abs(given - truth)
-        is_same = (given == rounded) & ~np.isfinite(given) | np.isnan(given) & np.isnan(truth)
-        return np.where(is_same, 0.0, np.where(np.isnan(error), np.inf, error))

@@ -4,6 +4,7 @@ Both sides are here: `Worker` asks the process, `serve` is what the process does
 it asks of a module. A request is (text, arrays); a reply is (None, arrays) or (error message, []).
 """
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,16 +47,14 @@ class Worker(Helper):
 def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> None:
     """Evaluate what comes over the connection that the command line names, until it is closed."""
     stream = stream_to_parent()
-    while True:
-        try:
+    with contextlib.suppress(EOFError):
+        while True:
             number, request, _ = receive(stream)
-        except EOFError:
-            return
-        try:
-            reply = None, evaluate(*request)
-        except Exception as error:  # Whatever is wrong with the request, its sender is told.
-            reply = f"{type(error).__name__}: {error}", []
-        send(stream, number, reply)
+            try:
+                reply = None, evaluate(*request)
+            except Exception as error:  # Whatever is wrong with the request, its sender is told.
+                reply = f"{type(error).__name__}: {error}", []
+            send(stream, number, reply)
 
 
 def make_context() -> ir.Context:
@@ -70,11 +69,8 @@ def make_context() -> ir.Context:
 _contexts = itertools.chain.from_iterable(
     itertools.repeat(make_context(), 1000) for _ in itertools.count()
 )
-
-
-def next_context() -> ir.Context:
-    """A context as of `make_context` for the next module, which many modules share."""
-    return next(_contexts)
+#: A context as of `make_context` for the next module, which many modules share.
+next_context = _contexts.__next__
 
 
 def find_main(module: ir.Module) -> tuple[Any, list[str]]:

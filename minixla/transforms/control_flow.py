@@ -221,7 +221,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         val = init_val;  while cond_fun(val): val = body_fun(val)
 
     Unlike JAX's it has a reverse derivative, whose memory does not grow with the number of
-    iterations, see `minixla_ops.loop_reverse`.
+    iterations, see `minixla_ops.control_flow.loop_blocks`.
 
     Args:
         cond_fun: from the value to a scalar boolean; may read other values, traced ones too.

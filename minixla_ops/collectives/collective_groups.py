@@ -26,9 +26,8 @@ class ProcessLists(attributes.Sequence):
     takes = "Sequence[Sequence[int]]"
 
     def __init__(self, width: int = 0) -> None:
-        """Declares the attribute; `width` is that of a table without rows."""
         super().__init__(Integers(minimum=0))
-        self._width = width
+        self._width = width  # of a table without rows
 
     def stablehlo(self, value: Groups) -> str:
         width = max(map(len, value), default=self._width)
@@ -261,8 +260,7 @@ class Collective(Operation):
 def scaled(operand: Shape, dimension: int, factor: int, divisor: int = 1) -> Shape:
     """The shape with the size of one dimension times `factor` / `divisor`."""
     size = operand.dimensions[dimension] * factor // divisor
-    sizes = (*operand.dimensions[:dimension], size, *operand.dimensions[dimension + 1 :])
-    return Shape(operand.element_type, sizes, operand.dynamic)
+    return operand.without_dimension(dimension).with_dimension(dimension, size)
 
 
 _SCALAR = Shape("u32")

@@ -71,18 +71,15 @@ class Conditional(RunsPrograms):
         return outputs
 
     def reference(self, branch_index, *operands):
-        last = len(self.branches) - 1
-        if branch_index.dtype == np.bool_:
-            number = 1 - int(branch_index)
-        else:
-            number = int(branch_index) if 0 <= branch_index <= last else last
+        number = int(branch_index) if branch_index.dtype != np.bool_ else 1 - int(branch_index)
+        number = number if 0 <= number < len(self.branches) else -1
         return tuple(reference_graph(self.branches[number], operands))
 
     def stablehlo(self, emit, operands, shapes, results):
-        token = None
-        if any(branch.has_side_effect for branch in self.branches):
-            token, results = "captured", [TOKEN, *results]
+        token = "captured" if any(each.has_side_effect for each in self.branches) else None
+        if token:
             emit.take_token()
+            results = [TOKEN, *results]
         regions = [emit.region(each, token=token, operands=operands[1:]) for each in self.branches]
         name = "stablehlo.if" if shapes[0] is Shape("pred") else "stablehlo.case"
         names = emit.operation(name, operands[:1], shapes[:1], results, regions)
@@ -92,13 +89,12 @@ class Conditional(RunsPrograms):
         packed, names = [], []
         for branch in self.branches:
             numbers, own = running.own_inputs(branch)
-            section = [operands[1 + number] for number in numbers]
-            packed.append(emit.pack(section, [shapes[1 + number] for number in numbers]))
+            sections = [[each[1 + number] for number in numbers] for each in (operands, shapes)]
+            packed.append(emit.pack(*sections))
             names.append(emit.computation(own, by_tuple=True))
+        programs = {"branch_computations": f"{{{', '.join(names)}}}"}
         if shapes[0] is Shape("pred"):
             programs = {"true_computation": names[0], "false_computation": names[1]}
-        else:
-            programs = {"branch_computations": f"{{{', '.join(names)}}}"}
         return emit.instruction("conditional", [operands[0], *packed], result, **programs)
 
     def entered(self, trace, known):
@@ -163,7 +159,7 @@ def _reverse_halves(kept_with: Graph, branches: Sequence[Graph], active: Flags) 
     active_inputs = _any_of_each([each.active_inputs for each in halves])
     count, inputs = len(active_outputs), branches[0].input_shapes
     places = [_places(each.forward, count) for each in halves]
-    every = dict.fromkeys([place for each in places for place in each])
+    every = dict.fromkeys(itertools.chain(*places))
     slots = [place for place in every if isinstance(place, tuple)]
     reread = sorted([place for place in every if isinstance(place, int)])
     given = itertools.compress(branches[0].output_shapes, active_outputs)
@@ -221,8 +217,11 @@ def _chosen(branches: Any, wholes: Any, flags: Flags, index: Any, values: Any) -
     results: Sequence[Any] = ()
     rows = zip(_takers(index, len(branches)), branches, wholes, strict=True)
     for takes, branch, whole in rows:
-        is_guarded = _computes(branch)
-        found = _guard(whole, flags, takes, values) if is_guarded else evaluate_graph(whole, values)
+        # A branch may give no more than operands and constants.
+        steps = branch.instructions
+        reads = any(value in branch.inputs for step in steps for value in step.operands)
+        computes = reads or not all(step.op.is_plain for step in steps)
+        found = _guard(whole, flags, takes, values) if computes else evaluate_graph(whole, values)
         pairs = zip(found, results, strict=True) if results else ()
         results = [choose(takes, *pair) for pair in pairs] or found
     return results
@@ -238,13 +237,6 @@ def _takers(index: Any, count: int) -> list[Any]:
     return [ops.eq(numbers, full_like(numbers, number)) for number in range(count)]
 
 
-def _computes(branch: Graph) -> bool:
-    """Whether a branch does more than to give operands and constants."""
-    steps = branch.instructions
-    read = any(operand in branch.inputs for step in steps for operand in step.operands)
-    return read or not all(step.op.is_plain for step in steps)
-
-
 def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tuple[Any, ...]:
     """The guard of a program over a batch that the members marked in `takes` take."""
     programs = _guard_programs(inner, array_shape(takes).dimensions, flags)
@@ -258,11 +250,9 @@ def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple
     def run(takes: Any, *values: Any) -> list[Any]:
         return evaluate_graph(inner, shadowed(takes, values, flags))
 
-    def give_zeros(*_: Any) -> list[Any]:
-        return list(map(zeros, inner.output_shapes))
-
     shapes = [Shape("pred", sizes), *inner.input_shapes]
-    guarding, empty = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
+    guarding = program(run, shapes, inner.name)
+    empty = program(lambda *_: list(map(zeros, inner.output_shapes)), shapes, "zeros")
     guarding.memo["guards", empty] = inner, flags
     return guarding, empty
 
@@ -306,14 +296,12 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     pairs = zip(computations, operands, strict=True)
     graphs = [running.closed(each, operand, subject) for each, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
-    operation = Conditional(tuple(flat))
     values: dict[Any, Any] = {}  # each once, though several branches read it
     keys = []
     for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
         leaves = running.leaves_of(operand)
-        shapes = [shape_of(leaf) for leaf in leaves]
-        name = f"branch {position}"
-        check_computation(operation, "C2", name, branch, shapes, branch.output_shapes)
+        given = f"branch {position}", branch, list(map(shape_of, leaves)), branch.output_shapes
+        check_computation(Conditional(tuple(flat)), "C2", *given)
         keys.append(_told_apart(map(id, leaves)))
         values.update(zip(keys[-1], leaves, strict=True))
     whole = [_of_all(*each, values) for each in zip(flat, keys, strict=True)]

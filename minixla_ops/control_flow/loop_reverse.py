@@ -3,21 +3,11 @@
 Where the number of iterations N is known while tracing, a scan keeps what the step's reverse
 derivative needs (residuals) of each iteration, and another scan walks back.
 
-Elsewhere the loop counts its iterations and keeps its first values only. The way back cuts the
-iterations into blocks of B. It keeps the states before some blocks in S slots, used as a stack; to
-go back over the block before which it stands it computes the B states in it again, and then applies
-the body's reverse derivative from the last to the first. A part of n blocks whose first state is in
-the top slot, with f slots free, is cut where the second part can be gone back over with f - 1 free
-slots in as many repetitions r as the whole needs; C(f + r, r) blocks need no more than r
-(Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
-differentiation, 1992). Memory is that of S + B states, whatever N is. With S = B = 128 an iteration
-is computed again at most twice up to N = 16,000 and three times up to a million (1,073,280), the
-last of them in its block; states of more than a MiB get fewer slots, down to 16.
+Elsewhere the loop counts its iterations and keeps its first values only; see `loop_blocks`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -28,17 +18,14 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import spread
-from minixla.core.shapes import Shape, ShapeList
+from minixla.core.shapes import ShapeList
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loops, scan
+from minixla_ops.control_flow.loop_blocks import back_in_blocks, bytes_of
 from minixla_ops.control_flow.loop_trips import known_trips, written_once
 from minixla_ops.programs import runs_programs as running
-from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.runs_programs import Flags, constants_of, parted, program, split
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
-# Slots, and states in a block; fewer where so many states would be larger than this.
-_MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27
 # Residuals of loops whose number of iterations is known are kept up to this size.
 _KEPT_BYTES = 1 << 30
 
@@ -46,17 +33,14 @@ _KEPT_BYTES = 1 << 30
 def linearize_while(condition: Graph, body: Graph, operands: Any, active: Any) -> tuple[Any, Any]:
     """The results of a While and its pullback; see `Operation.linearize`."""
     trips = known_trips(condition, body, operands)
-    if trips is not None and trips.count == 0:
-        return tuple(operands), lambda cotangents: list(map(cotangents.get, range(len(operands))))
     graphs = _while_vjp_graphs(body, condition, _with_tangent(operands, active), trips)
     return call_vjp_graphs(graphs, operands)
 
 
 def linearize_scan(operation: scan.Scan, operands: Any, active: Any) -> tuple[Any, Any]:
     """The results of a Scan and its pullback; see `Operation.linearize`."""
-    given, shapes = _with_tangent(operands, active), tuple(map(shape_of, operands))
-    graphs = _scan_vjp_graphs(operation.to_apply, operation, given, shapes)
-    return call_vjp_graphs(graphs, operands)
+    given = operation, _with_tangent(operands, active), tuple(map(shape_of, operands))
+    return call_vjp_graphs(_scan_vjp_graphs(operation.to_apply, *given), operands)
 
 
 def _with_tangent(operands: Sequence[Any], active: Sequence[bool]) -> Flags:
@@ -70,7 +54,7 @@ def _while_vjp_graphs(body: Graph, condition: Graph, given: Flags, trips: Any) -
     if trips is not None:
         step, loop = _Step(body, given, once), scan.Scan(body, len(given), trips.count)
         varying = parted(step.fixed, step.residuals)[1]
-        if has_side_effect or trips.count * _bytes([v.shape for v in varying]) <= _KEPT_BYTES:
+        if has_side_effect or trips.count * bytes_of([v.shape for v in varying]) <= _KEPT_BYTES:
             return _with_residuals_kept(loop, step, body.input_shapes)
     if has_side_effect:
         problem = "the reverse derivative would repeat the loop's side effects"
@@ -140,11 +124,8 @@ class _Step:
         results = forward.output_shapes
         taken = [*results[len(active) :], *compress(results, active)]
         wanted = list(compress(self.given, self.active))
-
-        def asked(*values: Any) -> list[Any]:
-            return list(compress(second(*values), wanted))
-
-        return ReverseGraphs(forward, program(asked, taken, f"vjp_{name}"), active, self.given)
+        given = lambda *values: list(compress(second(*values), wanted)), taken, f"vjp_{name}"
+        return ReverseGraphs(forward, program(*given), active, self.given)
 
 
 def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -> ReverseGraphs:
@@ -210,7 +191,7 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
     def second(trips: Any, *rest: Any) -> list[Any]:
         states, fixed, after = split(rest, len(state), len(chosen) - len(state))
         if state:
-            return _back_in_blocks(advance, pull, trips, states, fixed, after)
+            return back_in_blocks(advance, pull, trips, states, fixed, after)
         return loops.repeat(trips, lambda _, carried, given: pull(given, carried), after, fixed)
 
     return step.graphs(first, second, body.input_shapes)
@@ -234,80 +215,3 @@ def _part(graph: Graph, inputs: Sequence[int], outputs: Sequence[Value]) -> Grap
     """The program of some of the outputs, which depend on no other inputs."""
     chosen = [graph.inputs[index] for index in inputs]
     return Graph(chosen, graph.instructions, outputs, graph.name).pruned()
-
-
-def _back_in_blocks(
-    advance: Graph, pull: Callable[..., list[Any]], trips: Any, first: Any, fixed: Any, after: Any
-) -> list[Any]:
-    """The cotangents before the first of `trips` iterations from those after the last."""
-    # An iteration advances from the state before it, and the constants `fixed` of the loop, to that
-    # after it, and pulls cotangents back by the same. `first` is the state before the first one.
-    shapes = list(map(array_shape, first))
-    width, size = len(first), _number_of_states(shapes)
-    block, one, zero = np.int32(size), np.int32(1), np.int32(0)
-    capacities, empty = _capacities(size), [zeros(each.with_dimension(0, size)) for each in shapes]
-
-    def record(index: Any, carried: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
-        state, blocks = split(carried, width)
-        kept = loops.with_elements(blocks, state, index)
-        return [*evaluate_graph(advance, [*state, *fixed]), *kept]
-
-    def retreat(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        (last,), blocks, fixed = split(given, 1, width)
-        return pull([*[loops.element(each, last - index) for each in blocks], *fixed], cotangents)
-
-    def next_part(top: Any, end: Any, trips: Any, starts: Any, *rest: Any) -> list[Any]:
-        slots, fixed, cotangents = split(rest, width, len(fixed_shapes))
-        start = loops.element(starts, top)
-        is_block = ops.le(end - start, one)
-        last = ops.select(is_block, one, zero)
-        second = _second_part(capacities, end - start, np.int32(size - 1) - top)
-        skipped = ops.max(end - start - second, one)
-        steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
-        state = [loops.element(slot, top) for slot in slots]
-        # Of a block's last iteration only the state before it is wanted.
-        state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
-        given = [steps - one, *loops.with_elements(blocks, state, steps - last), *fixed]
-        cotangents = loops.repeat(steps * last, retreat, cotangents, given)
-        above = top + one  # beyond the slots in use, so that what a block leaves there is not read
-        return [
-            ops.select(is_block, top - one, above),
-            ops.select(is_block, start, end),
-            trips,
-            *loops.with_elements([starts, *slots], [start + skipped, *state], above),
-            *fixed,
-            *cotangents,
-        ]
-
-    fixed_shapes = list(map(array_shape, fixed))
-    blocks = ops.div(trips + np.int32(size - 1), block)
-    slots = loops.with_elements(empty, first, 0)
-    starts = np.zeros(size, np.int32)
-    init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *after]
-    return list(ops.while_(lambda top, *_: ops.ge(top, zero), next_part, init)[-len(after) :])
-
-
-def _second_part(capacities: np.ndarray, length: Any, free: Any) -> Any:
-    """How many of `length` blocks at most come after the next cut, with `free` slots."""
-    too_few = ops.lt(loops.element(capacities.T, free), length)
-    repetitions = sum_over(ops.convert_element_type(too_few, "s32"), [0])
-    return loops.element(loops.element(capacities.T, free - 1), repetitions)
-
-
-def _capacities(size: int) -> np.ndarray:
-    """How many blocks can be gone back over in r repetitions with f slots free, at [r, f]."""
-    rows, most = [], 2**31 - 1
-    while not rows or rows[-1][-1] * size < most:
-        r = len(rows)
-        rows.append([comb(f + r, r) for f in range(size)])
-    return np.minimum(np.array(rows, object), most).astype(np.int32)
-
-
-def _number_of_states(shapes: Sequence[Shape]) -> int:
-    """How many slots there are for states, and states in a block."""
-    fitting = _STATE_BYTES // (_bytes(shapes) or 1)
-    return sorted((_FEWEST_STATES, fitting, _MOST_STATES))[1]
-
-
-def _bytes(shapes: ShapeList) -> int:
-    return sum(s.size * s.dtype.itemsize for s in shapes if isinstance(s, Shape))

@@ -104,30 +104,25 @@ def _batched(body: Graph, condition: Graph, given: Flags, size: int) -> tuple[Fl
     changing = [not each for each in running.constants_of(body)]
     # Over a further batch a loop whose members stop at different times is one such loop of all
     # members again. As a loop like any other it would choose among members for every batch.
-    test, step, known = body.memo.get(("members", condition), (None, None, None))
-    if test is not None:
+    flags, members = given, body.memo.get(("members", condition))
+    for test, step, known in filter(None, (members, (condition, body, None))):
         flags, differ = _differing(test, step, changing, given, size)
-        if differ and flags == known:
+        if differ and known in (None, flags):
             return flags, _loop_of_members(test, step, flags, size)
-    flags, differ = _differing(condition, body, changing, given, size)
-    if differ:
-        return flags, _loop_of_members(condition, body, flags, size)
     places = in_front(flags)
     test = over_batch(condition, places, size, (None,))
     return flags, While(test, over_batch(body, places, size, places))
 
 
-def _differing(
-    condition: Graph, body: Graph, changing: Sequence[bool], given: Flags, size: int
-) -> tuple[Flags, bool]:
+def _differing(test: Graph, step: Graph, changing: Any, given: Flags, size: int) -> Any:
     """Which values differ over the batch in the course of the loop; whether members' ends do."""
 
     def differ(flags: Flags) -> bool:
-        return batched_graph(condition, in_front(flags), size).known[0] is not None
+        return batched_graph(test, in_front(flags), size).known[0] is not None
 
     def after(flags: Flags) -> Flags:
-        step = running.batched_of(batched_graph(body, in_front(flags), size).known)
-        return tuple(map(or_, step, changing)) if differ(flags) else step
+        found = running.batched_of(batched_graph(step, in_front(flags), size).known)
+        return tuple(map(or_, found, changing)) if differ(flags) else found
 
     flags = running.grown(given, len(given), after)
     return flags, differ(flags)
@@ -145,9 +140,10 @@ def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> 
         triples = zip(constants, outputs, values, strict=True)
         return [old if stays else choose(holds, new, old) for stays, new, old in triples]
 
-    whole = program(
-        lambda *values: [any_of(evaluate_graph(test, values)[0])], test.input_shapes, test.name
-    )
+    def goes_on(*values: Any) -> list[Any]:
+        return [any_of(evaluate_graph(test, values)[0])]
+
+    whole = program(goes_on, test.input_shapes, test.name)
     made = program(next_values, step.input_shapes, step.name)
     made.memo["members", whole] = test, step, flags
     return While(whole, made)
@@ -172,22 +168,17 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
     if size == 0:
         return list(values)
     last = np.int32(size - 1)
-    numbers = in_sizes(batch, ops.iota(Shape("s32", (size,)), 0))
+    numbers = ops.reshape(ops.iota(Shape("s32", (size,)), 0), batch)
     numbers = ops.select(holds, numbers, np.full(batch, last))
     first = ops.reduce([numbers], [last], ops.min, range(len(batch)))
 
     def shadow(value: Any) -> Any:
         sizes = array_shape(value).dimensions
-        member = element(in_sizes((size, *sizes[len(batch) :]), value), first)
+        member = element(ops.reshape(value, (size, *sizes[len(batch) :])), first)
         kept = range(len(batch), len(sizes))
         return choose(holds, value, ops.broadcast_in_dim(member, sizes, kept))
 
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
-
-
-def in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
-    """The value, reshaped if it has other dimensions."""
-    return value if array_shape(value).dimensions == sizes else ops.reshape(value, sizes)
 
 
 def element(value: Any, index: Any) -> Any:

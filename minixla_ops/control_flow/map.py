@@ -12,8 +12,7 @@ from minixla.core.tracing import shape_of
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import apply_computation, check_computation, computation_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.shorthand import array_shape, listed
+from minixla_ops.vocabulary.shorthand import listed
 
 
 @register
@@ -89,14 +88,6 @@ class Map(Composed):
         # HLO's map has no static operands.
         program = composed_program(self, tuple(shapes))
         return emit.instruction("call", operands, result, to_apply=program)
-
-    def batch(self, operands, dimensions):
-        count = len(operands) - self.static_count
-        if any(at is not None for at in dimensions[count:]):
-            return super().batch(operands, dimensions)
-        mapped, at = align_batches(operands[:count], dimensions[:count])
-        whole = tuple(range(array_shape(mapped[0]).rank))
-        return self(*mapped, *operands[count:], dimensions=whole), at
 
 
 @builds(Map)

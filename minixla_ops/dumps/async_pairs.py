@@ -73,8 +73,7 @@ class CopyStart(_Start):
 
     @classmethod
     def gives(cls, shape: TupleShape) -> bool:
-        members = shape.elements
-        return len(members) == 3 and members[0] is members[1] and members[2] is Shape("u32")
+        return shape is TupleShape([*shape.elements[:1] * 2, Shape("u32")])
 
 
 @register

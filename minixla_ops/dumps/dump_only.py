@@ -108,8 +108,7 @@ class AddDependency(Identity):
         return operand
 
     def stablehlo(self, emit, operands, shapes, results):
-        names = emit.operation("stablehlo.optimization_barrier", operands, shapes, shapes)
-        return names[:1]
+        return emit.operation("stablehlo.optimization_barrier", operands, shapes, shapes)[:1]
 
 
 @register

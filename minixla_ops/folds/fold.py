@@ -113,12 +113,11 @@ class Fold(Operation):
 
     def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
         """The operation as a program of differentiable ones, kept with its computation."""
-        name = f"{self.builder_name}_{self.computation.name}"
 
         def function(*values: Any) -> list[Any]:
             return self.folded(*halves(values))
 
-        return computations.program_of(self, self.computation, shapes, function, name)
+        return computations.program_of(self, self.computation, shapes, function)
 
     def batch(self, operands, dimensions):
         count = len(operands) // 2

@@ -12,7 +12,7 @@ from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
 from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
 from minixla.core.stablehlo_text import layouts_text, quoted
 from minixla_ops.programs.composite_call import dictionary_text
 from minixla_ops.vocabulary.shorthand import listed
@@ -55,10 +55,8 @@ def _option(name: str, value: Any) -> Any:
 
 
 class _ShapeOf(kinds.ShapeAttribute):
-    def canonical(self, value: Any) -> AnyShape:
-        if isinstance(value, TupleShape):
-            raise TypeError(f"must be the Shape of an array, not {value!r}")
-        return super().canonical(value)
+    accepts = Shape, TokenShape
+    description = "the Shape of an array"
 
 
 @register
@@ -122,8 +120,7 @@ class CustomCall(Operation):
         arrays = tuple(map(np.asarray, found))
         wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # no tuples
         if [(each.shape, each.dtype) for each in arrays] != wanted:
-            name = repr(self.target_name)
-            problem = f"the function of {name} gave other results than the call declares"
+            problem = f"the function of {self.target_name!r} gave other results than declared"
             given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
             shown = [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"]
             advice = "Return one array for each shape, of its element type and dimensions."
@@ -135,8 +132,8 @@ class CustomCall(Operation):
         target = self.target_name
         if _CALLBACK.fullmatch(target) and not is_registered(target):
             problem = f"the target {target!r} calls a Python function of the program's maker"
-            advice = "leave pure_callback, io_callback and debug prints out of the program."
-            advice = f"It means nothing in another process: {advice}"
+            advice = "It means nothing in another process: leave pure_callback, io_callback and"
+            advice = f"{advice} debug prints out of the program."
             raise explain(TransformError, "custom_call", problem, advice=advice)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -145,19 +142,16 @@ class CustomCall(Operation):
             return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
         emit.foreign_call(self.target_name)
         untyped = quoted(str(dict(self.options).get("backend_config", "")))
-        return emit.operation(
-            "stablehlo.custom_call",
-            operands,
-            shapes,
-            results,
-            hints=self.hints(shapes, results) if emit.calls_host else "",
-            call_target_name=quoted(self.target_name),
-            has_side_effect=self.has_side_effect,
-            api_version=f"{self.api_version} : i32",
-            backend_config=dictionary_text(self.options) if self.api_version == 4 else untyped,
-            operand_layouts=_layouts(shapes, self.operand_layouts),
-            result_layouts=_layouts(results, self.result_layouts),
-        )
+        told = {
+            "hints": self.hints(shapes, results) if emit.calls_host else "",
+            "call_target_name": quoted(self.target_name),
+            "has_side_effect": self.has_side_effect,
+            "api_version": f"{self.api_version} : i32",
+            "backend_config": dictionary_text(self.options) if self.api_version == 4 else untyped,
+            "operand_layouts": _layouts(shapes, self.operand_layouts),
+            "result_layouts": _layouts(results, self.result_layouts),
+        }
+        return emit.operation("stablehlo.custom_call", operands, shapes, results, **told)
 
     def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
         """What compilers are told besides, where the program is to run: see `Emitter.operation`."""
@@ -217,9 +211,8 @@ def custom_call(
 ) -> Any:
     is_single = isinstance(shape, Shape)
     shapes = (shape,) if is_single else listed(getattr(shape, "elements", shape))
-    options: Any = {} if attributes is None else attributes
-    operation = CustomCall(target_name, shapes, options, has_side_effect, api_version)
-    results = operation(*operand_list(args, "custom_call", "args"))
+    given: Any = shapes, {} if attributes is None else attributes, has_side_effect, api_version
+    results = CustomCall(target_name, *given)(*operand_list(args, "custom_call", "args"))
     if isinstance(shape, TupleShape):
         return ops.tuple(results)
     return results[0] if is_single else results

@@ -1,26 +1,18 @@
-"""Infeed and Outfeed, tokens (AfterAll), and what they share with Send and Recv."""
+"""Infeed and Outfeed: the queues by which a device exchanges data with its host."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from minixla.core.attributes import ShapeAttribute, Text, attribute
-from minixla.core.builders import builder, builds
-from minixla.core.operation import Operation, register
+from minixla.core.builders import builds
+from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import (
-    TOKEN,
-    AnyShape,
-    Shape,
-    ShapeList,
-    TupleShape,
-    TupleValue,
-    shape_of_data,
-)
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, TupleValue, shape_of_data
 from minixla.core.stablehlo_text import quoted
 from minixla.core.tracing import shape_of
-from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
+from minixla_ops.host.transfers import Outgoing, Transfer, optional
+from minixla_ops.vocabulary.shorthand import as_tuple
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 
 
@@ -32,129 +24,6 @@ class _Config(Text):
 
     def hlo(self, value: str) -> str | None:
         return quoted(value) if value else None
-
-
-@register
-class AfterAll(Operation):
-    """A token that comes after all its operands; of none, a new one. XLA: AfterAll, CreateToken.
-
-    Args:
-        tokens: what it comes after.
-
-    Returns:
-        A token.
-
-    Checks:
-        (C1) the operands are tokens.
-    """
-
-    stablehlo_name = "after_all"
-    operands = ("tokens...",)
-    zero_derivative = "tokens hold no numbers"
-    missing_rules = {"batch": "tokens have no batch"}
-
-    def shape(self, *tokens):
-        if any(token is not TOKEN for token in tokens):
-            self.refuse("C1", "an operand is not a token", "Give what `token=` calls return.")
-        return TOKEN
-
-    def reference(self, *tokens):
-        return None
-
-
-after_all = builder(AfterAll)
-
-
-def create_token() -> Any:
-    """A token that comes after nothing: AfterAll of none."""
-    return after_all(())
-
-
-class Transfer(Operation):
-    """Base class: moves data in or out, in order with other side effects.
-
-    The last operand may be a token, that orders the call after another; a token then is the last
-    result too. Without, the order is that of the program's text.
-    """
-
-    has_side_effect = True
-    #: How many operands stand before the token; None: any number.
-    data_count: ClassVar[int | None] = 0
-
-    def split(self, label: str, operands: ShapeList) -> tuple[list[Shape], bool]:
-        """The shapes of the data, and whether a token follows; refuses others for check `label`."""
-        has_token = bool(operands) and operands[-1] is TOKEN
-        data = list(operands[:-1] if has_token else operands)
-        wrong = self.data_count not in (None, len(data))
-        if wrong or not all(isinstance(shape, Shape) for shape in data):
-            advice = "Give arrays, and at most one token, by `token=`."
-            self.refuse(label, "an operand is neither data nor its token", advice)
-        return data, has_token  # type: ignore[return-value]  # each is a Shape
-
-    def received(self) -> Sequence[Shape]:
-        """The shapes of the data that comes in."""
-        return ()
-
-    def at_host(self, *data: np.ndarray) -> Sequence[Any]:
-        """What the host does where the program runs in its process: the data that comes in."""
-        raise self.lacks("at_host")
-
-    def emit_transfer(self, emit: Any, operands: Any, shapes: ShapeList) -> tuple[list[str], str]:
-        """Writes the operation; returns the data and the token."""
-        has_token = bool(shapes) and shapes[-1] is TOKEN
-        # A token of its own leaves the order of the others as it is.
-        before = emit.take_token() if emit.calls_host or not has_token else None
-        *given, token = operands if has_token else [*operands, before]
-        types, received = shapes[: len(given)], self.received()
-        if emit.calls_host:
-            emit.give_token([token])
-            data = emit.host_call(self.at_host, given, types, received, True)
-            token = emit.take_token()
-        else:
-            outer = [*given, token], [*types, TOKEN], [*received, TOKEN]
-            name = f"stablehlo.{self.stablehlo_name}"
-            *data, token = emit.operation(name, *outer, **self._written(0))
-        if before is not None:
-            emit.give_token([before if has_token else token])
-        return data, token
-
-    def stablehlo(self, emit, operands, shapes, results):
-        data, token = self.emit_transfer(emit, operands, shapes)
-        if results and isinstance(results[0], TupleShape):
-            data = emit.operation("stablehlo.tuple", data, self.received(), results[:1])
-        return [*data, token][: len(results)]
-
-    def hlo(self, emit, operands, shapes, result):
-        # In HLO the last operand always is a token.
-        if not shapes or shapes[-1] is not TOKEN:
-            operands = [*operands, emit.instruction("after-all", [], TOKEN)]
-        return super().hlo(emit, operands, shapes, result)
-
-
-class Outgoing(Transfer):
-    """Base class: only data that goes out is batched, the members one after the other."""
-
-    def at_host(self, *data):
-        self.reference(*data)
-        return ()
-
-    def batch(self, operands, dimensions):
-        has_token = shape_of(operands[-1]) is TOKEN
-        *data, token = operands if has_token else [*operands, None]
-        for index in range(batch_size(operands, dimensions)):
-            pairs = zip(data, dimensions, strict=False)
-            member = [batch_member(operand, at, index) for operand, at in pairs]
-            sent = self.send_member([*member, *optional(token)])
-            token = sent if has_token else None
-        return self.batched_result(data, dimensions, token)
-
-    def send_member(self, operands: Sequence[Any]) -> Any:
-        """Sends what a batch has for one member; returns the token, if it has one."""
-        return self(*operands)
-
-    def batched_result(self, data: Any, dimensions: Sequence[int | None], token: Any) -> Any:
-        """The results, and where their batch is, for the last token, None where there is none."""
-        return ((), ()) if token is None else (token, None)
 
 
 @register
@@ -212,9 +81,8 @@ class Infeed(Transfer):
     def received(self):
         return _leaf_shapes(self.output_shape)
 
-    def at_host(self, *data):
-        item: Any = self.reference()
-        return item if isinstance(self.output_shape, TupleShape) else (item,)
+    def at_host(self):
+        return as_tuple(self.reference())
 
     def hlo(self, emit, operands, shapes, result):
         both = TupleShape([self.output_shape, TOKEN])
@@ -226,11 +94,6 @@ class Infeed(Transfer):
 
 def _leaf_shapes(shape: AnyShape) -> tuple[Any, ...]:
     return shape.elements if isinstance(shape, TupleShape) else (shape,)
-
-
-def optional(token: Any) -> Sequence[Any]:
-    """A token as operands; none for None."""
-    return () if token is None else (token,)
 
 
 @builds(Infeed)

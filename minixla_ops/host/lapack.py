@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -64,8 +64,7 @@ def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
     batch = operands[0].rank - len(signature[0][0]) + 1
     if batch < 0:
         return None
-    sides = [[lapack_layout(len(each) - 1, batch) for each in side] for side in signature]
-    return tuple(map(tuple, sides))
+    return tuple([tuple([lapack_layout(len(x) - 1, batch) for x in side]) for side in signature])
 
 
 def _signature(target: str) -> tuple[list[str], list[str]] | None:
@@ -98,12 +97,11 @@ class LapackCall(CustomCall):
     def shape(self, *args):
         name, shapes = self.target_name, self.shapes
         signature, routine = _signature(name), lapack_routine(name)
-        assert signature is not None, "importers make calls of known routines only"
-        assert routine is not None
+        assert signature and routine, "importers make calls of known routines only"
         kind = _TYPES.get(routine[0]) or self.array_shapes(args)[0].element_type
         found = _fits(kind, [*signature[0], *signature[1]], [*args, *shapes])
         if len(args) != len(signature[0]) or not found:
-            wanted = f"{' '.join(signature[0])} -> {' '.join(signature[1])}"
+            wanted = " -> ".join(map(" ".join, signature))
             problem = f"{name} cannot take or give arrays of these shapes: it is {wanted}"
             advice = "T is its element type, R real, C complex, I s32; letters after it are sizes."
             self.refuse("L1", problem, advice)
@@ -114,11 +112,10 @@ class LapackCall(CustomCall):
         target_name = self.target_name
         if is_registered(target_name):
             return super().reference(*args)
-        routine = lapack_routine(target_name)
-        assert routine is not None
-        function = ROUTINES.get(routine[1])
+        _, name = lapack_routine(target_name) or ("", "")
+        function = ROUTINES.get(name)
         if function is None:
-            problem = f"LAPACK's routine {routine[1]} has no meaning in NumPy"
+            problem = f"LAPACK's routine {name} has no meaning in NumPy"
             advice = f"Run it by XLA (mx.jit), or say what it computes: {REGISTERING}."
             shown = [f"target_name = {target_name!r}"]
             raise explain(TransformError, self.builder_name, problem, shown, advice)
@@ -126,14 +123,19 @@ class LapackCall(CustomCall):
         given = {n: v if isinstance(v, bool) else letters(options, n) for n, v in self.options}
         try:
             inspect.signature(function).bind(*args, **given)
-            _check_letters(function, given)
+            for option, declared in get_type_hints(function).items():
+                letters_ = get_args(declared) if get_origin(declared) is Literal else ()
+                if letters_ and given[option] not in letters_:
+                    problem = f"{option} is {given[option]!r}, not one of {', '.join(letters_)}"
+                    raise TypeError(problem)
         except TypeError as error:
             problem = f"{target_name} is not given the options that it takes: {error}"
             shown = [f"attributes: {given}"]
             advice = "Give those with which JAX calls the routine."
             raise explain(TransformError, self.builder_name, problem, shown, advice) from None
+        double = [a if a.dtype.kind == "i" else a.astype(np.result_type(a, float)) for a in args]
         with np.errstate(all="ignore"):
-            found = function(*map(_in_double, args), **given)
+            found = function(*double, **given)
         # With parts as wide as the operands', which may be in double.
         parts = args[0].real.dtype
         dtypes = {"i": np.int32, "f": parts, "c": np.result_type(parts, np.complex64)}
@@ -164,14 +166,6 @@ class LapackCall(CustomCall):
         return results, (0,) * len(results)
 
 
-def _check_letters(function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Raises TypeError unless options are among the letters that a routine declares to know."""
-    for name, declared in get_type_hints(function).items():
-        allowed = get_args(declared)
-        if get_origin(declared) is Literal and options[name] not in allowed:
-            raise TypeError(f"{name} is {options[name]!r}, not one of {', '.join(allowed)}")
-
-
 def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape]) -> bool:
     """Whether shapes are those of a signature, all with the same dimensions in front."""
     if len(pattern) != len(shapes) or kind.name not in LETTERS:
@@ -190,15 +184,35 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
             return False
         batches.add(shape.dimensions[: shape.rank - rank])
     m, n = sizes.get("m", 0), sizes.get("n", 0)
+    least = min(m, n)
+    known = {"k": (least,), "d": (max(n - 1, 0),), "u": (m, least), "v": (n, least)}
+    is_known = all(sizes[name] in allowed for name, allowed in known.items() if name in sizes)
     return (
-        len(batches) == 1
-        and sizes.get("k", min(m, n)) == min(m, n)
-        and sizes.get("d", max(n - 1, 0)) == max(n - 1, 0)
+        is_known
+        and len(batches) == 1
         and sizes.get("p", 0) <= min(sizes.get("q", m), sizes.get("s", n))
-        and all(sizes.get(each, most) in (most, min(m, n)) for each, most in (("u", m), ("v", n)))
     )
 
 
-def _in_double(array: np.ndarray) -> np.ndarray:
-    is_integer = array.dtype.kind == "i"
-    return array if is_integer else array.astype(np.result_type(array, np.float64))
+_LAYOUTS = "operand_layouts", "result_layouts"
+
+
+def with_layouts(call: Any, shapes: Sequence[AnyShape], are_free: bool) -> CustomCall:
+    """A call with the layouts that it declares; LAPACK's own make it a LapackCall.
+
+    Where none is declared they are row-major; if they are free, the target's.
+    """
+    kind, given = CustomCall, [call.values[name] for name in _LAYOUTS]
+    rows = tuple([tuple(map(_row_major, side)) for side in (shapes, call.shapes)])
+    columns = column_major(call.target_name, shapes) if call.api_version == 4 else None
+    free = columns if are_free else rows
+    layouts = [None if each == row else each for each, row in zip(given, rows, strict=True)]
+    if call.target_name in PORTABLE and not any(layouts):
+        kind = LapackCall
+    elif columns and columns == tuple([a or b for a, b in zip(given, free or rows, strict=True)]):
+        kind, layouts = LapackCall, [*columns]
+    return kind(**{**call.values, **dict(zip(_LAYOUTS, layouts, strict=True))})
+
+
+def _row_major(shape: AnyShape) -> tuple[int, ...]:
+    return tuple(range(shape.rank))[::-1] if isinstance(shape, Shape) else ()

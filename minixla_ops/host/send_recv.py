@@ -13,7 +13,7 @@ from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import shape_of
 from minixla_ops.collectives.collective_groups import Channel
-from minixla_ops.host.infeed_outfeed import Outgoing, Transfer, optional
+from minixla_ops.host.transfers import Outgoing, Transfer, optional
 from minixla_ops.vocabulary.shorthand import as_results, zeros
 
 _REQUEST = Shape("u32")
@@ -171,7 +171,7 @@ class Recv(_Start):
     def received(self):
         return (self.output_shape,)
 
-    def at_host(self, *data):
+    def at_host(self):
         process = current_process()
         return (process.finish_receive(process.start_receive(self.channel_id, from_host=True)),)
 

@@ -1,7 +1,7 @@
 """DynamicSlice and DynamicUpdateSlice: boxes whose place is known only at run time."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minixla_ops.indexing.indexed_windows import clamped_starts
 from minixla_ops.indexing.scatter import Scatter
 from minixla_ops.indexing.scatter_computations import overwrite
+from minixla_ops.indexing.window_bounds import clamped_starts
 from minixla_ops.movement.slicing import box, inserted
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
@@ -25,9 +25,6 @@ from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand
 
 class AtStartIndices(Operation):
     """Base class: start indices come last, each clamped to [0, operand size - box size]."""
-
-    #: The index of the first operand that is a start index.
-    first_start: ClassVar[int]
 
     def check_starts(self, label: str, operand: Shape, starts: Sequence[Shape]) -> None:
         """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
@@ -47,17 +44,18 @@ class AtStartIndices(Operation):
         if len(sizes) != operand.rank:
             problem = f"a box of {len(sizes)} dimensions in an operand of {operand.rank}"
             self.refuse(label, problem, "The box needs one size for each dimension of the operand.")
+        advice = "The box must fit into the operand; only its place is clamped."
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:
                 problem = f"the box has size {size} in dimension {at}, the operand only {limit}"
-                advice = "The box must fit into the operand; only its place is clamped."
                 self.refuse(label, problem, advice)
 
     def stablehlo(self, emit, operands, shapes, results):
         # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
-        starts = self.array_shapes(shapes[self.first_start :])
+        first = len(self.operands) - 1
+        starts = self.array_shapes(shapes[first:])
         wide = [each if each.element_type.bits >= 32 else Shape("s32") for each in starts]
-        types = [*shapes[: self.first_start], *wide]
+        types = [*shapes[:first], *wide]
         converted = emit_converted(emit, operands, shapes, types)
         return super().stablehlo(emit, converted, types, results)
 
@@ -89,7 +87,6 @@ class DynamicSlice(AtStartIndices):
     stablehlo_name = "dynamic_slice"
     operands = "operand", "start_indices..."
     slice_sizes: tuple[int, ...] = attribute(Integers(minimum=0), hlo="dynamic_slice_sizes")
-    first_start = 1
     linear_operands = (0,)
 
     def shape(self, operand, *starts):
@@ -146,7 +143,6 @@ class DynamicUpdateSlice(AtStartIndices):
 
     stablehlo_name = "dynamic_update_slice"
     operands = "operand", "update", "start_indices..."
-    first_start = 2
     linear_operands = (0, 1)
 
     def shape(self, operand, update, *starts):
@@ -181,9 +177,8 @@ class DynamicUpdateSlice(AtStartIndices):
             numbers = ScatterDimensionNumbers(whole, (), whole, 0)
             computation = computation_of(overwrite, [Shape(one.element_type)] * 2, self.name)
             scatter = Scatter(numbers, computation, unique_indices=True, indices_in_bounds=True)
-            vectors = _index_vectors(starts, starts_at, size)
-            in_rows = numbers._replace(index_vector_dim=1)
-            clamped = clamped_starts(vectors, in_rows, one.dimensions, box_of_one.dimensions)
+            given = numbers._replace(index_vector_dim=1), one.dimensions, box_of_one.dimensions
+            clamped = clamped_starts(_index_vectors(starts, starts_at, size), *given)
             return scatter.batch([operand, clamped, update], [at, 0, update_at])
         operand, update = move_batch(operand, at, 0, size), move_batch(update, update_at, 0, size)
         return dynamic_update_slice(operand, update, [0, *starts]), 0
@@ -197,15 +192,11 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     """Start indices, Python ints in the type that the others have, where they fit into it."""
-    typed = [start for start in starts if type(start) is not int]
-    if not typed or len(typed) == len(starts):
-        return list(starts)
-    shape = shape_of(typed[0])
+    shape = next((shape_of(start) for start in starts if type(start) is not int), None)
     if not isinstance(shape, Shape) or not shape.element_type.is_integer:
         return list(starts)
-    kind = shape.element_type
-    fitting = [type(start) is int and holds(kind, start) for start in starts]
-    return [splat(s, Shape(kind)) if fits else s for s, fits in zip(starts, fitting, strict=True)]
+    kind, scalar = shape.element_type, Shape(shape.element_type)
+    return [splat(s, scalar) if type(s) is int and holds(kind, s) else s for s in starts]
 
 
 def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:

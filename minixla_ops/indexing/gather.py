@@ -7,13 +7,10 @@ from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla_ops.indexing import index_numbers, indexed_windows
-from minixla_ops.indexing.index_numbers import (
-    GatherDimensionNumbers,
-    NumbersAttribute,
-    ScatterDimensionNumbers,
-)
-from minixla_ops.vocabulary.batch_dimensions import batch_size
+from minixla_ops.folds.sliding_windows import Window, window_view
+from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, NumbersAttribute
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 
@@ -48,7 +45,6 @@ class Gather(indexed_windows.IndexedWindows):
 
     stablehlo_name = "gather"
     operands = "operand", "start_indices"
-    indices_name = "start_indices"
     linear_operands = (0,)
     dynamic_operands = (1,)
     dimension_numbers: GatherDimensionNumbers = attribute(NumbersAttribute(GatherDimensionNumbers))
@@ -83,39 +79,28 @@ class Gather(indexed_windows.IndexedWindows):
         return result
 
     def reference(self, operand, start_indices):
-        numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
-        windows = index_numbers.window_dimensions(operand.ndim, numbers)
-        # Dimensions in which no start moves are cut first and then copied in whole rows.
-        fixed = [d for d in windows if d not in numbers.start_index_map]
-        moving = [d for d in range(operand.ndim) if d not in fixed]
-        spread = [d for d in windows if d in moving]
+        numbers, windows = self.dimension_numbers, self.slice_sizes
+        inner = index_numbers.window_dimensions(operand.ndim, numbers)
         outer, starts = indexed_windows.window_starts(start_indices, operand.shape, numbers)
-        sizes = (*outer, *(slice_sizes[d] for d in spread))
-        rows = operand.transpose([*moving, *fixed])
-        rows = rows[(..., *(slice(slice_sizes[d]) for d in fixed))]
-        if 0 in sizes:
-            gathered = np.empty([*sizes, *rows.shape[len(moving) :]], operand.dtype)
-        elif not moving:
-            gathered = np.broadcast_to(rows, [*sizes, *rows.shape])
-        else:
-            clamped = {d: np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d]) for d in moving}
-            places = indexed_windows.element_places(clamped, spread, slice_sizes)
-            gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
-        axes = range(len(outer)), [len(outer) + [*spread, *fixed].index(d) for d in windows]
-        return gathered.transpose(index_numbers.interleaved(*axes, numbers.offset_dims))
+        limits = [size - window for size, window in zip(operand.shape, windows, strict=True)]
+        clamped = [np.clip(start, 0, limit) for start, limit in zip(starts, limits, strict=True)]
+        ones = (1,) * operand.ndim
+        views = window_view(operand, Window(windows, ones, (), ones, ones))
+        gathered = np.broadcast_to(views[tuple(clamped)], (*outer, *windows))
+        sizes = (*outer, *(windows[d] for d in inner))
+        axes = range(len(outer)), range(len(outer), len(sizes))
+        order = index_numbers.interleaved(*axes, numbers.offset_dims)
+        return gathered.reshape(sizes).transpose(order)
 
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands
         shape, numbers = array_shape(operand), self.dimension_numbers
-        if not array_shape(cotangents).size:
-            return None, None
-        given = indices, numbers, shape.dimensions, self.slice_sizes
-        starts = indexed_windows.clamped_starts(*given)
+        given = numbers, shape.dimensions, self.slice_sizes
+        starts = window_bounds.clamped_starts(indices, *given)
         # Clamping keeps the order of single components, but not that of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
-        scattered = zeros(shape), starts, cotangents, ops.add, ScatterDimensionNumbers(*numbers)
-        total = ops.scatter(*scattered, is_sorted, indices_in_bounds=True)
-        return total, None
+        given = starts, cotangents, ops.add, index_numbers.ScatterDimensionNumbers(*numbers)
+        return ops.scatter(zeros(shape), *given, is_sorted, indices_in_bounds=True), None
 
     def batch(self, operands, dimensions):
         operand_at, indices_at = dimensions
@@ -123,11 +108,10 @@ class Gather(indexed_windows.IndexedWindows):
         if operand_at is not None:
             size = batch_size(operands, dimensions)
             sizes.insert(operand_at, size if indices_at is None else min(size, 1))
-        rank = array_shape(operands[1]).rank - (indices_at is not None)
-        outer = index_numbers.without_vectors(range(rank), numbers.index_vector_dim)
-        ranks = len(self.slice_sizes), len(numbers.offset_dims) + len(outer)
+        rank = array_shape(self.infer(member_shapes(operands, dimensions))).rank
+        given = (len(self.slice_sizes), rank), dimensions
         wanted = operand_at if indices_at is None else indices_at
-        whole, out = index_numbers.batched_numbers(numbers, ranks, dimensions, wanted or 0)
+        whole, out = index_numbers.batched_numbers(numbers, *given, wanted or 0)
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 

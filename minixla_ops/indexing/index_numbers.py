@@ -80,9 +80,11 @@ class NumbersAttribute(Attribute):
     is_ambiguous = False
 
     def __init__(self, kind: type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]) -> None:
-        self.kind = kind
-        self.takes = kind.__name__
-        self.description = f"a {kind.__name__}"
+        self.kind, self.takes, self.description = kind, kind.__name__, f"a {kind.__name__}"
+        renamed = {"operand_batching_dims": "input_batching_dims"}
+        own = renamed if kind is ScatterDimensionNumbers else {}
+        #: What XLA calls the fields.
+        self.names = [own.get(name, name) for name in kind._fields]
 
     def canonical(self, value: Any) -> IndexNumbers:
         if not isinstance(value, self.kind):
@@ -91,26 +93,19 @@ class NumbersAttribute(Attribute):
         return self.kind(*[kinds[n].canonical(each) for n, each in value._asdict().items()])
 
     def stablehlo(self, value: IndexNumbers) -> str:
-        kind = "gather" if isinstance(value, GatherDimensionNumbers) else "scatter"
-        texts = []
-        for name, each in value._asdict().items():
-            if isinstance(each, int):
-                texts.append(f"{name} = {each}")
-            elif each:
-                texts.append(f"{_xla_field(name, self.kind)} = {list(each)}")
+        pairs = [pair for pair in zip(self.names, value, strict=True) if pair[1] != ()]
+        texts = [f"{n} = {list(each) if isinstance(each, tuple) else each}" for n, each in pairs]
+        kind = self.kind.__name__.removesuffix("DimensionNumbers").lower()
         return f"#stablehlo.{kind}<{', '.join(texts)}>"
 
     def read(self, written: str) -> IndexNumbers:
-        given = written_fields(written)
-        lists = [given.get(_xla_field(name, self.kind), ()) for name in self.kind._fields]
-        return self.kind(*lists)._replace(index_vector_dim=given.get("index_vector_dim", 0))
+        given = {"index_vector_dim": 0, **written_fields(written)}
+        return self.kind(*[given.get(name, ()) for name in self.names])
 
     def hlo(self, value: IndexNumbers) -> dict[str, Any]:
         """Attributes by themselves, empty batching dimensions left out."""
-        return {
-            _xla_field(name, self.kind): None if each == () and "batching" in name else each
-            for name, each in value._asdict().items()
-        }
+        pairs = zip(self.names, value, strict=True)
+        return {n: None if each == () and "batching" in n else each for n, each in pairs}
 
 
 def without_vectors(each: Sequence[Any], index_vector_dim: int) -> tuple[Any, ...]:
@@ -170,15 +165,14 @@ def batched_numbers(
     window_dims = shifted(numbers[0], outer_at)
     if indices_at is None:
         window_dims = tuple(sorted((*window_dims, outer_at)))
-    batching = shifted(numbers[4], operand_at), shifted(numbers[5], indices_at)
-    pairs = list(zip(*batching, strict=True))
+    fields = *numbers[1:3], numbers[4]
+    absent, mapped, own = (shifted(each, operand_at) for each in fields)
+    pairs = {*zip(own, shifted(numbers[5], indices_at), strict=True)}
     if operand_at is not None and indices_at is not None:
-        pairs = sorted([*pairs, (operand_at, indices_at)])
+        pairs.add((operand_at, indices_at))
+    batching = tuple(zip(*sorted(pairs), strict=True)) or ((), ())
     (index_vector_dim,) = shifted((numbers.index_vector_dim,), indices_at)
-    absent, mapped = (shifted(each, operand_at) for each in numbers[1:3])
-    batching = [tuple([pair[side] for pair in pairs]) for side in (0, 1)]
-    whole = type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching)
-    return whole, outer_at
+    return type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching), outer_at
 
 
 def shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
@@ -186,9 +180,3 @@ def shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
     if inserted is None:
         return tuple(dimensions)
     return tuple([each + (each >= inserted) for each in dimensions])
-
-
-def _xla_field(name: str, kind: type[IndexNumbers]) -> str:
-    """What XLA calls a field."""
-    is_renamed = name == "operand_batching_dims" and kind is ScatterDimensionNumbers
-    return "input_batching_dims" if is_renamed else name

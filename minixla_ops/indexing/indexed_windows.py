@@ -1,18 +1,15 @@
 """What Gather and Scatter share: windows of an array whose places an array of indices gives."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import Operation
-from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.shapes import Shape
 from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
 from minixla_ops.vocabulary.casting import cast, emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, splat
 
 
 class IndexedWindows(Operation):
@@ -34,8 +31,6 @@ class IndexedWindows(Operation):
     """
 
     dimension_numbers: Any
-    #: Which operand the index vectors are.
-    indices_name: ClassVar[str]
 
     def check_numbers(self, operand: Shape, indices: Shape) -> None:
         """Makes the checks C1 ... C10, for the array that windows are in and the index vectors."""
@@ -88,7 +83,7 @@ class IndexedWindows(Operation):
 
     def _check_batching(self, operand: Shape, indices: Shape) -> None:
         numbers: IndexNumbers = self.dimension_numbers
-        own, name, listed = numbers._fields[4], numbers._fields[5], numbers[5]
+        own, name, listed = *numbers._fields[4:], numbers[5]
         in_range = all(0 <= each < indices.rank for each in listed)
         if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
             problem = f"{name} must name different dimensions of the indices, not index_vector_dim"
@@ -100,8 +95,7 @@ class IndexedWindows(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         # XLA:CPU reads beyond indices of 2 and 4 bits.
-        types = list(shapes)
-        at = self.operand_labels(len(shapes)).index(self.indices_name)
+        types, at = list(shapes), len(shapes) // 2
         if shapes[at].element_type.bits < 8:
             types[at] = shapes[at].with_element_type(element_type("s32"))
         converted = emit_converted(emit, operands, shapes, types)
@@ -123,27 +117,10 @@ def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers)
     starts = [np.zeros((1,) * len(outer), np.int64) for _ in dimensions]
     for component, dimension in enumerate(numbers[2]):
         starts[dimension] = vectors[..., component]
-    for dimension, along in zip(numbers[4], numbers[5], strict=True):
-        axis = along - (along > at)
-        sizes = [-1 if each == axis else 1 for each in range(len(outer))]
-        starts[dimension] = np.arange(dimensions[dimension]).reshape(sizes)
+    along = np.indices(outer, sparse=True)
+    for dimension, axis in zip(numbers[4], numbers[5], strict=True):
+        starts[dimension] = along[axis - (axis > at)]
     return outer, starts
-
-
-def element_places(starts: dict[int, Any], inner: Sizes, sizes: Sizes) -> list[np.ndarray]:
-    """Where the elements of windows of `sizes` are, for each dimension that has starts.
-
-    The places have the starts' dimensions, then one for each of `inner`, the dimensions that a
-    window's elements differ in, of size 1 where a place does not depend on it.
-    """
-    places = []
-    for dimension, start in starts.items():
-        place = start.reshape((*start.shape, *[1] * len(inner)))
-        if dimension in inner:
-            after = len(inner) - inner.index(dimension) - 1
-            place = place + np.arange(sizes[dimension]).reshape(-1, *[1] * after)
-        places.append(place)
-    return places
 
 
 def target_places(
@@ -154,109 +131,9 @@ def target_places(
     inner = index_numbers.window_dimensions(len(dimensions), numbers)
     sizes = (*outer, *(windows[d] for d in inner))
     places, inside = np.zeros(sizes, np.int64), np.ones(sizes, bool)
-    along = element_places(dict(enumerate(starts)), inner, windows)
-    for place, size in zip(along, dimensions, strict=True):
+    within = dict(zip(inner, np.indices([windows[d] for d in inner], sparse=True), strict=True))
+    for dimension, (start, size) in enumerate(zip(starts, dimensions, strict=True)):
+        place = start.reshape((*start.shape, *[1] * len(inner))) + within.get(dimension, 0)
         inside &= (place >= 0) & (place < size)
         places = places * size + place
     return places, inside
-
-
-# Windows in and out of bounds: traced programs that the rules of both are made of.
-
-
-def clamped_starts(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes) -> Any:
-    """The index vectors, moved as little as puts each window inside an operand of `dimensions`."""
-    limits = [dimensions[d] - windows[d] for d in numbers[2]]
-    return _clamped(indices, numbers.index_vector_dim, [0] * len(limits), limits)
-
-
-def _clamped(indices: Any, index_vector_dim: int, lowest: Sizes, highest: Sizes) -> Any:
-    """Each component clamped to [lowest, highest]; `indices` itself where their type is within."""
-    shape = array_shape(indices)
-    info = ml_dtypes.iinfo(shape.dtype)
-    low, high = int(info.min), int(info.max)
-    lows, highs = [max(each, low) for each in lowest], [min(each, high) for each in highest]
-    if set(lows) <= {low} and set(highs) <= {high}:
-        return indices
-    bounds = [_for_each_component(each, shape, index_vector_dim) for each in (lows, highs)]
-    return ops.clamp(bounds[0], indices, bounds[1])
-
-
-def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> Any:
-    """A bound for each component of index vectors: a scalar where all are equal."""
-    kind = shape.element_type
-    if len(set(values)) == 1:
-        return splat(values[0], Shape(kind))
-    vector = np.array(values).astype(shape.dtype).view(DeclaredArray)
-    return ops.broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
-
-
-def starts_in_bounds(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes) -> Any:
-    """A mask, of the indices without index_vector_dim: which windows are inside. None: all are."""
-    clamped = clamped_starts(indices, numbers, dimensions, windows)
-    if clamped is indices:
-        return None
-    inside = ops.eq(indices, clamped)
-    at, sizes = numbers.index_vector_dim, array_shape(indices).dimensions
-    if at == len(sizes):
-        return inside
-    if sizes[at] == 1:
-        return ops.reshape(inside, index_numbers.without_vectors(sizes, at))
-    return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [at])
-
-
-def may_lie_partly_outside(numbers: IndexNumbers, windows: Sizes) -> bool:
-    """Whether a window can have elements inside and elements outside of the operand."""
-    inner = index_numbers.window_dimensions(len(windows), numbers)
-    return any(windows[d] > 1 for d in numbers[2] if d in inner)
-
-
-def into_padding(
-    indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
-) -> tuple[list[tuple[int, int, int]], Any]:
-    """A frame, for `pad`, that catches what is outside, and index vectors (s32, s64) within it."""
-    moving = numbers[2]
-    margins = [windows[d] for d in moving]
-    config = [(w, w, 0) if d in moving else (0, 0, 0) for d, w in enumerate(windows)]
-    if not moving:
-        return config, indices
-    lows, highs = [-margin for margin in margins], [dimensions[d] for d in moving]
-    clamped = _clamped(indices, numbers.index_vector_dim, lows, highs)
-    largest = max(dimensions[d] + 2 * windows[d] for d in moving)
-    wide = array_shape(indices).with_element_type(element_type("s64" if largest >> 31 else "s32"))
-    margin = _for_each_component(margins, wide, numbers.index_vector_dim)
-    return config, ops.convert_element_type(clamped, wide.element_type) + margin
-
-
-def framed(value: Any, config: Any, fill: Any = 0) -> Any:
-    """An array with the number `fill` in a frame around it; None is no frame."""
-    if config is None:
-        return value
-    return ops.pad(value, splat(fill, Shape(array_shape(value).element_type)), config)
-
-
-def unframed(value: Any, config: Any) -> Any:
-    """What `framed` was given."""
-    if config is None:
-        return value
-    pairs = zip(array_shape(value).dimensions, config, strict=True)
-    limits = [size - high for size, (_, high, _) in pairs]
-    return ops.slice(value, [low for low, _, _ in config], limits)
-
-
-def gather_or_fill(
-    operand: Any, indices: Any, numbers: Any, windows: Sizes, fill: Any = 0, is_sorted: bool = False
-) -> Any:
-    """`gather`, but starts are not clamped: of slices, `fill` is outside of the operand."""
-    shape = array_shape(operand)
-    if may_lie_partly_outside(numbers, windows):
-        config, moved = into_padding(indices, numbers, shape.dimensions, windows)
-        return ops.gather(framed(operand, config, fill), moved, numbers, windows)
-    slices = ops.gather(operand, indices, numbers, windows, is_sorted)
-    inside = starts_in_bounds(indices, numbers, shape.dimensions, windows)
-    if inside is None:
-        return slices
-    result = array_shape(slices)
-    outer = index_numbers.outer_dimensions(result.rank, numbers)
-    spread = ops.broadcast_in_dim(inside, result.dimensions, outer)
-    return ops.select(spread, slices, splat(fill, result))

@@ -13,7 +13,7 @@ from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
-from minixla_ops.indexing import index_numbers, indexed_windows
+from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter_computations import apply_updates, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
@@ -75,7 +75,6 @@ class Scatter(indexed_windows.IndexedWindows):
 
     stablehlo_name = "scatter"
     operands = "operands...", "scatter_indices", "updates..."
-    indices_name = "scatter_indices"
     dimension_numbers: ScatterDimensionNumbers = attribute(
         NumbersAttribute(ScatterDimensionNumbers), stablehlo="scatter_dimension_numbers"
     )
@@ -114,11 +113,10 @@ class Scatter(indexed_windows.IndexedWindows):
             problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
             advice = "They have a dimension for each one of the indices but index_vector_dim"
             self.refuse("C14", problem, f"{advice}, and for each one in update_window_dims.")
-        sizes = operand.dimensions, updates.dimensions
-        for at, size in enumerate(index_numbers.window_sizes(*sizes, numbers)):
-            inserted = at in numbers.inserted_window_dims or at in numbers.operand_batching_dims
-            whole = operand.dimensions[at]
-            if size > whole and not inserted:
+        inner = index_numbers.window_dimensions(operand.rank, numbers)
+        for at, place in zip(inner, window_dims, strict=True):
+            size, whole = updates.dimensions[place], operand.dimensions[at]
+            if size > whole:
                 problem = f"windows have size {size} in dimension {at} of size {whole}"
                 self.refuse("C15", problem, "Windows must be no larger than the operand.")
         places = index_numbers.outer_dimensions(updates.rank, numbers)
@@ -144,14 +142,13 @@ class Scatter(indexed_windows.IndexedWindows):
         operand, *_, updates = self.array_shapes(shapes)
         numbers = self.dimension_numbers
         windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
-        if not self.indices_in_bounds and indexed_windows.may_lie_partly_outside(numbers, windows):
+        if not self.indices_in_bounds and window_bounds.may_lie_partly_outside(numbers, windows):
             function = self._by_elements
         elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
             function = self._with_index_component
         else:
             return super().stablehlo(emit, operands, shapes, results)
-        given = self.update_computation, tuple(shapes), function, "scatter"
-        program = computations.program_of(self, *given)
+        program = computations.program_of(self, self.update_computation, tuple(shapes), function)
         return Call(program).stablehlo(emit, operands, shapes, results)
 
     def _by_elements(self, *values: Any) -> Sequence[Any]:
@@ -159,12 +156,12 @@ class Scatter(indexed_windows.IndexedWindows):
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
         windows = index_numbers.window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
-        config, moved = indexed_windows.into_padding(indices, numbers, sizes, windows)
+        config, moved = window_bounds.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
-        framed = [indexed_windows.framed(each, config) for each in operands]
+        framed = [window_bounds.framed(each, config) for each in operands]
         results = inside(*framed, moved, *updates)
-        return [indexed_windows.unframed(each, config) for each in as_tuple(results)]
+        return [window_bounds.unframed(each, config) for each in as_tuple(results)]
 
     def _with_index_component(self, *values: Any) -> Sequence[Any]:
         """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""
@@ -172,9 +169,8 @@ class Scatter(indexed_windows.IndexedWindows):
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
         outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
-        inserted = index_numbers.shifted(numbers.inserted_window_dims, 0)
-        batching = index_numbers.shifted(numbers.operand_batching_dims, 0)
-        along = tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims])
+        inserted, batching = (index_numbers.shifted(each, 0) for each in (numbers[1], numbers[4]))
+        along = [d - (d > at) for d in numbers.scatter_indices_batching_dims]
         parts = (0, *inserted), (0,), len(outer), batching, along
         indexed = ScatterDimensionNumbers(numbers.update_window_dims, *parts)
         raised = [ops.reshape(each, (1, *sizes)) for each in operands]

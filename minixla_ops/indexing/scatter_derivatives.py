@@ -2,118 +2,30 @@
 
 Sums, differences and overwriting are linear. Maxima and minima share their derivative equally
 among all that attain the result. Everything else goes forwards as one scatter of pairs of value
-and tangent; backwards it takes one pullback of the computation where no element is updated twice,
-and otherwise one window after another, which is right for every computation: a loop forwards over
-the windows applies the updates and keeps what each one found; one backwards takes the computation's
-pullback there. Those are K sequential steps for K windows, each as long as a window is large, and
-arrays as large as the updates in between: promise `unique_indices` where it holds.
+and tangent, backwards as `scatter_pulls` says.
 """
 
-from __future__ import annotations
-
-import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import minixla_ops as ops
-from minixla.core.element_types import element_type
-from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.linear import instantiate, spread, zeros_like
-from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph
+from minixla.core.linear import instantiate, zeros_like
+from minixla.core.operation import Operation
 from minixla_ops.folds.fold_programs import tangents_of_fold
-from minixla_ops.indexing import index_numbers, indexed_windows
-from minixla_ops.indexing.scatter_computations import combination_of, overwrite, separate, split
-from minixla_ops.programs.computations import apply_computation, pulled_program
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, ones_like, splat, zeros
-
-if TYPE_CHECKING:
-    from minixla_ops.indexing.scatter import Scatter
-
-Values = Sequence[Any]
-
-
-class _Places:
-    """The elements that a scatter updates."""
-
-    def __init__(self, operation: Scatter, values: Values) -> None:
-        operands, self.indices, updates = split(values)
-        self.dimensions = array_shape(operands[0]).dimensions
-        self.update_dimensions = array_shape(updates[0]).dimensions
-        self.computation, self.numbers = operation.update_computation, operation.dimension_numbers
-        self.is_sorted, self.in_bounds = operation.indices_are_sorted, operation.indices_in_bounds
-        # The elements of one window are different ones.
-        self.outer = index_numbers.outer_dimensions(len(self.update_dimensions), self.numbers)
-        has_one_window = math.prod([self.update_dimensions[d] for d in self.outer]) == 1
-        self.is_unique = operation.unique_indices or has_one_window
-        sizes = self.dimensions, self.update_dimensions
-        self.windows = index_numbers.window_sizes(*sizes, self.numbers)
-
-    def write(self, operands: Any, updates: Any, computation: Graph | Callable[..., Any]) -> Any:
-        """A scatter to these places."""
-        promises = self.is_sorted, self.is_unique, self.in_bounds
-        return ops.scatter(operands, self.indices, updates, computation, self.numbers, *promises)
-
-    def write_all(self, computation: Graph, operands: Values, updates: Values) -> Values:
-        """`write` for several arrays."""
-        return as_tuple(self.write(operands, updates, computation))
-
-    def read(self, value: Any) -> Any:
-        """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
-        if 0 in self.dimensions:
-            return zeros(Shape(array_shape(value).element_type, self.update_dimensions))
-        numbers = index_numbers.GatherDimensionNumbers(*self.numbers)
-        if self.in_bounds:
-            return ops.gather(value, self.indices, numbers, self.windows, self.is_sorted)
-        given = numbers, self.windows, 0, self.is_sorted
-        return indexed_windows.gather_or_fill(value, self.indices, *given)
-
-    def inside(self) -> Any:
-        """Which updates go somewhere: a mask like the updates; None where all do."""
-        if self.in_bounds:
-            return None
-        is_split = indexed_windows.may_lie_partly_outside(self.numbers, self.windows)
-        if 0 in self.dimensions or is_split:
-            return self.read(splat(True, Shape("pred", self.dimensions)))
-        given = self.numbers, self.dimensions, self.windows
-        mask = indexed_windows.starts_in_bounds(self.indices, *given)
-        return None if mask is None else self._spread(mask)
-
-    def last(self) -> Any:
-        """Which updates are inside and have no later update in the same place: a mask like them."""
-        outer = [self.update_dimensions[d] for d in self.outer]
-        kind = element_type("s64" if math.prod(outer) >> 31 else "s32")
-        counted = ops.iota(Shape(kind, (math.prod(outer),)), 0)
-        ranks = self._spread(ops.reshape(counted, outer)) + 1
-        latest = self.write(zeros(Shape(kind, self.dimensions)), ranks, ops.max)
-        return ops.eq(self.read(latest), ranks)
-
-    def _spread(self, windows: Any) -> Any:
-        """A value for each window as one for each update."""
-        return ops.broadcast_in_dim(windows, self.update_dimensions, self.outer)
-
-
-def _chosen(mask: Any, value: Any) -> Any:
-    """`value` where the mask holds or is None, and 0 elsewhere."""
-    return value if mask is None else ops.select(mask, value, zeros_like(value))
+from minixla_ops.indexing.scatter_computations import combination_of, separate, split
+from minixla_ops.indexing.scatter_pulls import Places, Values, chosen, general_pull
+from minixla_ops.vocabulary.shorthand import ones_like
 
 
 class _Part(NamedTuple):
     """The scatter of one of N arrays, where their computations are independent."""
 
-    places: _Places
+    places: Places
     computation: Graph
+    combination: str | None  # what it does
     operand: Any
     update: Any
     result: Any = None
-
-    @property
-    def combination(self) -> str | None:
-        """What the computation does."""
-        return combination_of(self.computation)
 
     def is_linear_in(self, of_update: bool) -> bool:
         """Whether it is linear in the operand, and in the update if that is asked."""
@@ -128,13 +40,13 @@ class _Part(NamedTuple):
             return of_operand
         if self.is_linear_in(of_update is not None):
             moved = self.update if combination == "mul" else instantiate(of_update, self.update)
-            return write(instantiate(of_operand, self.operand), moved, self.computation)
+            return write(self.computation, instantiate(of_operand, self.operand), moved)
         if combination in ("max", "min"):
             loses, update_loses, count = self._losers()
             moved = _unless(loses, of_operand, self.operand)
-            return write(moved, _unless(update_loses, of_update, self.update), ops.add) / count
+            return write(ops.add, moved, _unless(update_loses, of_update, self.update)) / count
         primals, tangents = ([self.operand], [self.update]), ([of_operand], [of_update])
-        return tangents_of_fold(self.computation, primals, tangents, self.places.write_all)[0]
+        return tangents_of_fold(self.computation, primals, tangents, write)[0]
 
     def pull(self, cotangent: Any, of_operand: bool, of_update: bool) -> tuple[Any, Any]:
         """The cotangents of operand and update that are wanted, None for zero."""
@@ -150,17 +62,17 @@ class _Part(NamedTuple):
             )
         if not self.is_linear_in(of_update):
             given = [cotangent], [self.operand], [self.update]
-            return _general_pull(places, self.computation, *given)[0]
+            return general_pull(places, self.computation, *given)[0]
         first = second = None
         if of_operand:
             first = cotangent
             if combination in ("set", "mul"):
                 kept = self.update if combination == "mul" else zeros_like(self.update)
-                first = places.write(cotangent, kept, self.computation)
+                first = places.write(self.computation, cotangent, kept)
         if of_update and combination != "keep":
             second = places.read(cotangent)
             if combination == "set" and not places.is_unique:
-                second = _chosen(places.last(), second)
+                second = chosen(places.last(), second)
             elif combination == "sub":
                 second = -second
         return first, second
@@ -172,7 +84,7 @@ class _Part(NamedTuple):
         loses, update_loses = is_less(operand, result), is_less(update, self.places.read(result))
         ones = ones_like(operand), ones_like(update)
         held = _unless(loses, ones[0], operand), _unless(update_loses, ones[1], update)
-        return loses, update_loses, self.places.write(*held, ops.add)
+        return loses, update_loses, self.places.write(ops.add, *held)
 
 
 def _unless(mask: Any, value: Any, like: Any) -> Any:
@@ -180,32 +92,37 @@ def _unless(mask: Any, value: Any, like: Any) -> Any:
     return zeros_like(like) if value is None else ops.select(mask, zeros_like(like), value)
 
 
-def _parts_of(places: _Places, operands: Values, results: Values | None) -> list[_Part] | None:
+def _parts_of(places: Places, operands: Values, results: Values | None) -> list[_Part] | None:
     """The scatters of each of the N arrays, where they are independent."""
     computations, (arrays, _, updates) = separate(places.computation), split(operands)
     if computations is None:
         return None
-    columns = computations, arrays, updates, results or [None] * len(arrays)
+    combinations = map(combination_of, computations)
+    columns = computations, combinations, arrays, updates, results or [None] * len(arrays)
     return [_Part(places, *column) for column in zip(*columns, strict=True)]
 
 
-def scatter_jvp(operation: Scatter, primals: Values, tangents: Values, results: Values) -> Values:
+def scatter_jvp(operation: Operation, primals: Values, tangents: Values, results: Values) -> Values:
     """The tangents of the N results (None for zero); arguments are those of a jvp rule."""
-    places = _Places(operation, primals)
+    places = Places(operation, primals)
     parts = _parts_of(places, primals, results)
     (operands, _, updates), (of_operands, _, of_updates) = split(primals), split(tangents)
     if parts is None:
         given = (operands, updates), (of_operands, of_updates)
-        return tangents_of_fold(places.computation, *given, places.write_all)
+        return tangents_of_fold(places.computation, *given, places.write)
     rows = zip(parts, of_operands, of_updates, strict=True)
     return [part.jvp(*moved) for part, *moved in rows]
 
 
 def scatter_pull(
-    operation: Scatter, cotangents: Values, operands: Values, results: Values | None, wanted: Values
+    operation: Operation,
+    cotangents: Values,
+    operands: Values,
+    results: Values | None,
+    wanted: Values,
 ) -> list[Any]:
     """The wanted ones of the cotangents of all 2 N + 1 operands; transposed without `results`."""
-    places = _Places(operation, operands)
+    places = Places(operation, operands)
     computation, parts = places.computation, _parts_of(places, operands, results)
     (arrays, _, updates), (of_arrays, _, of_updates) = split(operands), split(wanted)
     pairs = list(zip(of_arrays, of_updates, strict=True))
@@ -216,121 +133,8 @@ def scatter_pull(
         if not is_linear:
             raise operation.not_linear(f"update_computation {computation.name}")
     if parts is None:
-        found = _general_pull(places, computation, cotangents, arrays, updates)
+        found = general_pull(places, computation, cotangents, arrays, updates)
     else:
         rows = zip(parts, cotangents, pairs, strict=True)
         found = [part.pull(cotangent, *pair) for part, cotangent, pair in rows]
     return [*(operand for operand, _ in found), None, *(update for _, update in found)]
-
-
-def _general_pull(
-    places: _Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
-) -> list[Any]:
-    """The cotangents of N operands and N updates, in pairs, for any update computation."""
-    pairs = zip(cotangents, operands, strict=True)
-    given = [instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs]
-    if not places.is_unique:
-        return _pull_in_sequence(places, computation, given, operands, updates)
-    old = [places.read(operand) for operand in operands]
-    at_updates = [None if each is None else places.read(each) for each in given]
-    pulled = _pulled_back(computation, [*old, *updates], at_updates)
-    inside = places.inside()
-    count = len(operands)
-    columns = zip(given, updates, pulled[:count], pulled[count:], strict=True)
-    return [
-        (None, None)
-        if cotangent is None
-        else (
-            places.write(cotangent, instantiate(of_old, update), overwrite),
-            None if of_update is None else _chosen(inside, of_update),
-        )
-        for cotangent, update, of_old, of_update in columns
-    ]
-
-
-def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> list[Any]:
-    """The pullback of a computation of 2 N scalars, applied to 2 N arrays element by element."""
-    shapes = tuple(map(array_shape, arguments))
-
-    def elementwise(*values: Any) -> list[Any]:
-        return apply_computation(computation, values)
-
-    given = elementwise, shapes, "scatter", computation.name
-    program = computation.remembered(("elementwise", shapes), closed_graph, *given)
-    return list(pulled_program(program, arguments, cotangents, list(map(has_tangent, arguments))))
-
-
-def _pull_in_sequence(
-    places: _Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
-) -> list[Any]:
-    """`_general_pull` where an element may be updated twice: one window at a time."""
-    if 0 in places.update_dimensions or 0 in places.dimensions:
-        return [(cotangent, None) for cotangent in cotangents]
-    windows, outer = places.windows, places.outer
-    order = (*outer, *places.numbers.update_window_dims)
-    sizes = [places.update_dimensions[each] for each in order]
-    config, indices = None, places.indices
-    if not places.in_bounds:
-        given = places.numbers, places.dimensions, windows
-        config, indices = indexed_windows.into_padding(indices, *given)
-    columns = _start_columns(places, indices, sizes[: len(outer)])
-    rank, count = len(columns), len(operands)
-    is_pulled = tuple([cotangent is not None for cotangent in cotangents])
-
-    def read(arrays: Values, starts: Values) -> list[Any]:
-        return [ops.dynamic_slice(each, starts, windows) for each in arrays]
-
-    def written(arrays: Values, values: Iterable[Any], starts: Values) -> list[Any]:
-        pairs = zip(arrays, values, strict=True)
-        return [ops.dynamic_update_slice(each, value, starts) for each, value in pairs]
-
-    def forwards(*values: Any) -> list[Any]:
-        starts, row, running = values[:rank], values[rank:-count], values[-count:]
-        old = read(running, starts)
-        return [*old, *written(running, apply_computation(computation, [*old, *row]), starts)]
-
-    def backwards(*values: Any) -> list[Any]:
-        starts, found = values[:rank], values[rank : rank + 2 * count]
-        running = values[rank + 2 * count :]
-        given = spread(is_pulled, read(running, starts))
-        pulled = list(map(instantiate, _pulled_back(computation, found, given), found))
-        return [*pulled[count:], *written(running, compress(pulled[:count], is_pulled), starts)]
-
-    def loop(step: Callable[..., Any], inputs: Values, arrays: Iterable[Any]) -> Values:
-        carries = [indexed_windows.framed(each, config) for each in arrays]
-        rows = [array_shape(each).without_dimension(0) for each in inputs]
-        shapes, name = (*rows, *map(array_shape, carries)), step.__name__
-        given = step, shapes, "scatter", name
-        graph = computation.remembered((name, is_pulled, shapes), closed_graph, *given)
-        return ops.scan(inputs, carries, graph, is_reverse=step is backwards)
-
-    rows = [ops.transpose(each, order) for each in updates]
-    rows = [ops.reshape(each, (math.prod(sizes[: len(outer)]), *windows)) for each in rows]
-    old = loop(forwards, [*columns, *rows], operands)[:count]
-    found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
-    pulled = [indexed_windows.unframed(each, config) for each in found[count:]]
-    of_operands = spread(is_pulled, pulled)
-    back, inside = [order.index(each) for each in sorted(order)], places.inside()
-    return [
-        (None, None)
-        if of_operand is None
-        else (of_operand, _chosen(inside, ops.transpose(ops.reshape(of_rows, sizes), back)))
-        for of_operand, of_rows in zip(of_operands, found[:count], strict=True)
-    ]
-
-
-def _start_columns(places: _Places, indices: Any, outer: Sequence[int]) -> list[Any]:
-    """For each dimension of the operand where the windows start in it, s32 or s64."""
-    numbers, rank, count = places.numbers, array_shape(indices).rank, math.prod(outer)
-    kind = element_type("s64" if max(places.dimensions, default=0) >> 31 else "s32")
-    indices, at = ops.convert_element_type(indices, kind), numbers.index_vector_dim
-    if at < rank:
-        indices = move_dimension(indices, at, rank - 1)
-    moving = numbers.scatter_dims_to_operand_dims
-    vectors = ops.reshape(indices, (count, len(moving)))
-    columns: list[Any] = [zeros(Shape(kind, (count,)))] * len(places.windows)
-    for component, dimension in enumerate(moving):
-        columns[dimension] = ops.slice_in_dim(vectors, component, component + 1, 1)
-    for dimension, along in zip(numbers[4], numbers[5], strict=True):
-        columns[dimension] = ops.iota(Shape(kind, outer), along - (along > at))
-    return [ops.reshape(column, (count,)) for column in columns]

@@ -1,29 +1,24 @@
-"""Sort and TopK: the elements along one dimension put into order, and that order in NumPy."""
+"""Sort: the elements along one dimension put into order."""
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
-from minixla.core.builders import builder, builds
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.attributes import Dimension, Flag, Instance, attribute
+from minixla.core.builders import builds
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
-from minixla_ops.elementwise.comparisons import Comparison, total_order
 from minixla_ops.folds.fold import as_sequence
+from minixla_ops.indexing import sort_orders
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
-from minixla_ops.movement.slicing import slice_in_dim
 from minixla_ops.programs import computations
-from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import Computation
-from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import align_batches, move_dimension
-from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
 
 
@@ -82,9 +77,8 @@ class Sort(Operation):
 
     def reference(self, *operands):
         rows = [np.moveaxis(operand, self.dimension, -1) for operand in operands]
-        order = _order_by_key(rows, self.comparator)
-        if order is None:
-            order = order_by_merging(rows, self.comparator)
+        order = sort_orders.order_by_key(rows, self.comparator)
+        order = sort_orders.order_by_merging(rows, self.comparator) if order is None else order
         taken = [np.take_along_axis(row, order, -1) for row in rows]
         return as_results([np.moveaxis(row, -1, self.dimension) for row in taken])
 
@@ -93,7 +87,7 @@ class Sort(Operation):
             return emit.expand(_carried(self, shapes), operands)
         # XLA:CPU sorts by std::sort, which reads outside of its array where the comparator is no
         # strict weak order; std::stable_sort does not.
-        key = key_of(self.comparator)
+        key = sort_orders.key_of(self.comparator)
         is_safe = key and (key.in_total_order or not shapes[key.operand].element_type.is_inexact)
         record = self if is_safe else self.replace(is_stable=True)
         return Operation.stablehlo(record, emit, operands, shapes, results)
@@ -103,7 +97,7 @@ class Sort(Operation):
         shape = array_shape(primals[0])
         positions = ops.iota(Shape("s32", shape.dimensions), self.dimension)
         *results, order = self(*primals, positions, comparator=_with_positions(self.comparator))
-        moved = [None if t is None else _taken(t, order, self.dimension) for t in tangents]
+        moved = [None if t is None else taken_along(t, order, self.dimension) for t in tangents]
         return as_results(results), as_results(moved)
 
     def batch(self, operands, dimensions):
@@ -131,15 +125,11 @@ def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
 @remembered
 def _with_positions(comparator: Graph) -> Graph:
     """The comparator where one more operand, of s32, is sorted along."""
-
-    def compare(*scalars: Any) -> Any:
-        return evaluate_graph(comparator, scalars[:-2])
-
-    shapes = (*comparator.input_shapes, *[Shape("s32")] * 2)
-    return closed_graph(compare, shapes, "sort", comparator.name)
+    given = (*comparator.input_shapes, *[Shape("s32")] * 2), "sort", comparator.name
+    return closed_graph(lambda *scalars: evaluate_graph(comparator, scalars[:-2]), *given)
 
 
-def _taken(operand: Any, indices: Any, dimension: int) -> Any:
+def taken_along(operand: Any, indices: Any, dimension: int) -> Any:
     """Along a dimension of `operand` the elements at `indices`, row by row."""
     shape = array_shape(indices)
     if not array_shape(operand).size:
@@ -152,24 +142,18 @@ def _taken(operand: Any, indices: Any, dimension: int) -> Any:
 # Types that XLA:CPU does not sort rightly, each with the type whose bits or values are sorted
 # instead. XLA converts short floats on the way, which changes NaN and the order of the least
 # f8e5m2fnuz, and it loses elements of two bits.
-_CARRIERS = {
-    ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier]
-    for name, carrier in [
-        ("s2", "s8"),
-        ("u2", "u8"),
-        *[(name, f"u{name[1]}") for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")],
-    ]
-}
+_SHORT_FLOATS = {name: f"u{name[1]}" for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")}
+_CARRIED = {"s2": "s8", "u2": "u8", **_SHORT_FLOATS}
+_CARRIERS = {ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier] for name, carrier in _CARRIED.items()}
 
 
 def _carried(operation: Sort, shapes: Sequence[AnyShape]) -> Graph:
     """The program that sorts operands of such types as carriers."""
-    comparator = operation.comparator
     kinds = [array_shape(shape).element_type for shape in shapes]
 
     def compare(*scalars: Any) -> Any:
-        own = [array_shape(shape).element_type for shape in comparator.input_shapes]
-        return evaluate_graph(comparator, list(map(_converted, scalars, own)))[0]
+        own = [kind for kind in kinds for _ in range(2)]
+        return evaluate_graph(operation.comparator, list(map(_converted, scalars, own)))[0]
 
     def function(*operands: Any) -> list[Any]:
         carriers = [_CARRIERS.get(kind, kind) for kind in kinds]
@@ -187,151 +171,3 @@ def _converted(value: Any, kind: ElementType) -> Any:
     if own.is_integer and kind.is_integer:
         return ops.convert_element_type(value, kind)
     return ops.bitcast_convert_type(value, kind)
-
-
-class Key(NamedTuple):
-    """What a comparator that is just < or > looks at: which operand's elements, and how."""
-
-    operand: int
-    is_descending: bool
-    in_total_order: bool
-
-
-@remembered
-def key_of(comparator: Graph) -> Key | None:
-    """The key of a comparator that is just < or > of one operand's elements, else None."""
-    comparator = comparator.pruned()
-    if len(comparator.instructions) != 1 or not comparator.outputs[0].instruction:
-        return None
-    (only,) = comparator.instructions
-    if not isinstance(only.op, Comparison) or only.op.direction not in ("LT", "GT"):
-        return None
-    places = {id(value): place for place, value in enumerate(comparator.inputs)}
-    left, right = (places[id(operand)] for operand in only.operands)
-    if left // 2 != right // 2 or left == right:
-        return None
-    return Key(left // 2, (only.op.direction == "GT") != (left > right), only.op.total_order)
-
-
-def _order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray | None:
-    """The stable order of each row, where NumPy knows it; else None."""
-    key = key_of(comparator)
-    if key is None:
-        return None
-    values = rows[key.operand]
-    kind = element_type(values.dtype)
-    if kind.is_float and key.in_total_order:
-        values = total_order(values, kind)
-    else:
-        values = cast(values, widened(kind))
-        if kind.is_complex or (kind.is_float and np.isnan(values).any()):
-            return None
-    if key.is_descending:
-        values = -values if values.dtype.kind == "f" else ~values
-    return np.argsort(values, axis=-1, kind="stable")
-
-
-def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray:
-    """The stable order of each row by merging runs; some permutation whatever the comparator is."""
-    # Elements of every second run, all at once, find their places in the run before it by binary
-    # search: in front of the first element that they come before.
-    size = rows[0].shape[-1]
-    count = math.prod(rows[0].shape[:-1])  # -1 cannot be told where size is 0
-    flat = [row.reshape(count, size) for row in rows]
-    order = np.broadcast_to(np.arange(size), flat[0].shape)
-    places, width = np.arange(size), 1
-    while width < size and order.size:
-        is_late = places // width % 2 == 1
-        late = places[is_late]
-        starts = (late // width - 1) * width  # of the runs before
-        ordered = [np.take_along_axis(row, order, -1) for row in flat]
-        low = np.zeros((len(order), late.size), np.intp)
-        high = np.full_like(low, width)
-        for _ in range(width.bit_length()):
-            middle = np.minimum((low + high) // 2, width - 1)
-            pairs = [[r[:, late], np.take_along_axis(r, starts + middle, -1)] for r in ordered]
-            (is_before,) = apply_elementwise(comparator, [each for pair in pairs for each in pair])
-            is_open = low < high
-            high = np.where(is_open & is_before, middle, high)
-            low = np.where(is_open & ~is_before, middle + 1, low)
-        # In each run no place before that of an earlier element.
-        above = starts * 2
-        low = np.maximum.accumulate(low + above, axis=-1) - above
-        takes_late = np.zeros(order.shape, bool)
-        np.put_along_axis(takes_late, late - width + low, True, -1)
-        merged = np.empty_like(order)
-        merged[takes_late] = order[:, is_late].ravel()
-        merged[~takes_late] = order[:, ~is_late].ravel()
-        order, width = merged, width * 2
-    return order.reshape(rows[0].shape)
-
-
-@register
-class TopK(Composed):
-    """The k greatest or least elements of the last dimension, and where they are. XLA: TopK.
-
-    Of equal elements those of lower index come first. Floats are in the total order, in which -NaN
-    is the least and +NaN the greatest, and -0 less than +0.
-
-    Args:
-        operand: an array of at least one dimension, not complex.
-        k: how many, at most the size of the last dimension.
-        largest: whether the greatest, in falling order, or the least, in rising order.
-
-    Returns:
-        Values and s32 indices, both with k elements in the last dimension.
-
-    Checks:
-        (C1) operand has a last dimension, of at least k elements.
-        (C2) its element type has an order: it is not complex.
-    """
-
-    hlo_name = "topk"
-    lacking = {"cuda": "s4 u4 f4e2m1fn"}
-    operands = ("operand",)
-    k: int = attribute(Integer(minimum=0))
-    largest: bool = attribute(Boolean(), default=True)
-
-    def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
-        if not operand.rank or self.k > operand.dimensions[-1]:
-            advice = "k must not exceed the size of the last dimension."
-            self.refuse("C1", f"there are no {self.k} elements in a row", advice)
-        if operand.element_type.is_complex:
-            advice = "Take the real parts, or sort by a comparator."
-            self.refuse("C2", "complex numbers have no order", advice)
-        sizes = (*operand.dimensions[:-1], self.k)
-        return operand.with_dimensions(sizes), Shape("s32", sizes)
-
-    def reference(self, operand):
-        kind = element_type(operand.dtype)
-        ranks = total_order(operand, kind) if kind.is_float else cast(operand, widened(kind))
-        ranks = ~ranks if self.largest else ranks
-        indices = np.argsort(ranks, axis=-1, kind="stable")[..., : self.k]
-        return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
-
-    def composition(self, operand):
-        # XLA knows this form, and does not sort the whole array.
-        shape = array_shape(operand)
-        last = shape.rank - 1
-        positions = ops.iota(Shape("s32", shape.dimensions), last)
-        comes_first = ops.gt_total_order if self.largest else ops.lt_total_order
-
-        def comparator(x: Any, y: Any, i: Any, j: Any) -> Any:
-            return comes_first(x, y)
-
-        ordered = sort([operand, positions], comparator, last, True)
-        return tuple([slice_in_dim(each, 0, self.k, last) for each in ordered])
-
-    def jvp(self, primals, tangents, results):
-        indices = results[1]
-        return _taken(tangents[0], indices, array_shape(indices).rank - 1), None
-
-    def batch(self, operands, dimensions):
-        (operand,), at = operands, dimensions[0] or 0
-        if at == array_shape(operand).rank - 1:
-            operand, at = move_dimension(operand, at, 0), 0
-        return self(operand), (at, at)
-
-
-top_k = builder(TopK)

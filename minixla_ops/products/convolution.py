@@ -23,10 +23,8 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
-from minixla_ops.products.convolution_dimensions import (
-    ConvolutionDimensionNumbers,
-    ConvolutionDimensions,
-)
+from minixla_ops.products import convolution_dimensions
+from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.products.convolution_lowering import cpu_program, product_of_parts
 from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
@@ -38,9 +36,6 @@ from minixla_ops.vocabulary.shorthand import array_shape, listed, written
 
 # The reference copies windows out in blocks of about this many elements.
 _BLOCK = 1 << 24
-
-# For each dimension the dilated sizes of lhs, rhs and the result, and the padding.
-_Extents = Iterable[tuple[int, int, int, tuple[int, int]]]
 
 
 class GroupCount(Integer):
@@ -107,7 +102,7 @@ class ConvGeneralDilated(Product):
     rhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_reversal: tuple[bool, ...] = attribute(SequenceAttribute(Boolean()), hlo=None)
     dimension_numbers: ConvolutionDimensionNumbers = attribute(
-        ConvolutionDimensions(), hlo="dim_labels"
+        convolution_dimensions.ConvolutionDimensions(), hlo="dim_labels"
     )
     feature_group_count: int = attribute(GroupCount(1), default=1)
     batch_group_count: int = attribute(GroupCount(1), default=1)
@@ -151,10 +146,9 @@ class ConvGeneralDilated(Product):
         for name in ("lhs", "rhs", "output"):
             given = getattr(self.dimension_numbers, name)
             if sorted(given) != list(range(lhs.rank)):
-                problem = f"dimension_numbers must give each dimension of {name} one role"
-                problem = f"{problem}, not {given}"
+                problem = f"dimension_numbers must give each dimension of {name} one role, not"
                 advice = f"Name each of the dimensions 0 to {lhs.rank - 1} once."
-                self.refuse_attribute("C4", problem, advice)
+                self.refuse_attribute("C4", f"{problem} {given}", advice)
 
     def _check_groups(self, lhs: Shape, rhs: Shape) -> None:
         numbers = self.dimension_numbers
@@ -207,18 +201,17 @@ class ConvGeneralDilated(Product):
 
     @cached_property
     def _attributes_text(self) -> str:
-        """The attributes in StableHLO's short form."""
-        window = ""
-        if self.window_strides:
-            window = (
-                f"stride = {list(self.window_strides)}, "
-                f"pad = {[list(pair) for pair in self.padding]}, "
-                f"lhs_dilate = {list(self.lhs_dilation)}, "
-                f"rhs_dilate = {list(self.rhs_dilation)}, "
-                f"reverse = {list(self.window_reversal)}".lower()
-            )
-        precision, told = self.precision_config, self._written(0)
-        others = f", precision_config = {told['precision_config']}" if precision else ""
+        lists = {
+            "stride": self.window_strides,
+            "pad": map(list, self.padding),
+            "lhs_dilate": self.lhs_dilation,
+            "rhs_dilate": self.rhs_dilation,
+            "reverse": self.window_reversal,
+        }
+        texts = [f"{name} = {list(each)}".lower() for name, each in lists.items()]
+        window = ", ".join(texts) if self.window_strides else ""
+        told = self._written(0)
+        others = f", precision_config = {told['precision_config']}" if self.precision_config else ""
         return (
             f"dim_numbers = {told['dimension_numbers']}, "
             f"window = {{{window}}} {{batch_group_count = {self.batch_group_count} : i64, "
@@ -243,15 +236,16 @@ class ConvGeneralDilated(Product):
         steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
         sizes = map(sliding_windows.sizes_at, shapes, spatial)
         pairs = zip(sizes, steps, strict=True)
+        # For each dimension the dilated sizes of lhs, rhs and the result, and the lower padding.
         dilated = [map(sliding_windows.dilated_size, *pair) for pair in pairs]
-        extents: Any = zip(*dilated, self.padding, strict=True)
+        extents = zip(*dilated, [low for low, _ in self.padding], strict=True)
         rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
         return convert(rule(cotangent, operands[1 - index], extents), own.element_type)
 
-    def _cotangent_of_lhs(self, cotangent: Any, kernel: Any, extents: _Extents) -> Any:
+    def _cotangent_of_lhs(self, cotangent: Any, kernel: Any, extents: Iterable[Any]) -> Any:
         numbers, groups = self.dimension_numbers, self.group_count
         outputs, batches = numbers.kernel_output_feature_dimension, self.batch_group_count
-        padding = [(window - low - 1, base + low - out) for base, window, out, (low, _) in extents]
+        padding = [(window - low - 1, base + low - out) for base, window, out, low in extents]
         if groups > 1:  # the kernel's groups of output features become groups of input features
             kernel = split_dimension(kernel, outputs, groups)
             kernel = merge_dimension(kernel, outputs, numbers.kernel_input_feature_dimension)
@@ -266,9 +260,9 @@ class ConvGeneralDilated(Product):
             result = merge_dimension(result, features, numbers.input_batch_dimension)
         return result
 
-    def _cotangent_of_rhs(self, cotangent: Any, lhs: Any, extents: _Extents) -> Any:
+    def _cotangent_of_rhs(self, cotangent: Any, lhs: Any, extents: Iterable[Any]) -> Any:
         numbers = self.dimension_numbers
-        padding = [(low, out + window - 1 - base - low) for base, window, out, (low, _) in extents]
+        padding = [(low, out + window - 1 - base - low) for base, window, out, low in extents]
         roles = map(_swapped, (numbers.lhs, numbers.output, numbers.rhs))
         steps = {"window_strides": self.rhs_dilation, "rhs_dilation": self.window_strides}
         groups, batch_groups = self.feature_group_count, self.batch_group_count
@@ -373,7 +367,7 @@ def conv_general_dilated(
     if dimension_numbers is None:
         shape = shape_of(lhs)
         rank = shape.rank if isinstance(shape, Shape) else 2
-        dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
+        dimension_numbers = ConvolutionDimensionNumbers.of(*[range(max(rank, 2))] * 3)
     is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
     pairs = ((0, 0),) * count if is_named else padding
     steps = [(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)]
@@ -399,7 +393,8 @@ def _padded(
 
 
 def _plainer(name: str, what: str, *omitted: str) -> Callable[..., Any]:
-    """`conv_general_dilated` under another name, without some of its parameters."""
+    """`conv_general_dilated` under another name, without dilations and what is omitted."""
+    omitted = *omitted, "lhs_dilation", "rhs_dilation", "window_reversal"
     given = inspect.signature(conv_general_dilated).parameters.values()
     kept = [each for each in given if each.name not in omitted]
     plain = inspect.Signature([each.replace(annotation=each.empty) for each in kept])
@@ -408,24 +403,17 @@ def _plainer(name: str, what: str, *omitted: str) -> Callable[..., Any]:
     space = {"conv_general_dilated": conv_general_dilated, "__name__": __name__}
     exec(compile(source, __file__, "exec"), space)
     function: Any = space[name]
-    types = {each.name: each.annotation for each in kept}
-    function.__annotations__ = {**types, "return": "Any"}
+    function.__annotations__ = {each.name: each.annotation for each in kept} | {"return": "Any"}
     summary = f"A convolution with {what}."
     function.__doc__ = f"{summary}\n\nArgs, result and errors: see `conv_general_dilated`."
     return function
 
 
-_DILATIONS = "lhs_dilation", "rhs_dilation", "window_reversal"
-_LEFT_OUT = *_DILATIONS, "dimension_numbers"
-_NAMED, _USUAL = '"SAME" or "VALID" padding', "dimensions in the default order"
-
-conv = _plainer("conv", f"{_NAMED} and {_USUAL}", *_LEFT_OUT)
+_NAMED, _EXPLICIT = '"SAME" or "VALID" padding and', "explicit padding and"
+_USUAL, _GIVEN = "dimensions in the default order", "given dimension numbers"
+conv = _plainer("conv", f"{_NAMED} {_USUAL}", "dimension_numbers")
 conv_with_general_padding = _plainer(
-    "conv_with_general_padding", f"explicit padding and {_USUAL}", *_LEFT_OUT
+    "conv_with_general_padding", f"{_EXPLICIT} {_USUAL}", "dimension_numbers"
 )
-conv_with_general_dimensions = _plainer(
-    "conv_with_general_dimensions", f"{_NAMED} and given dimension numbers", *_DILATIONS
-)
-conv_general = _plainer(
-    "conv_general", "explicit padding and given dimension numbers, without dilation", *_DILATIONS
-)
+conv_with_general_dimensions = _plainer("conv_with_general_dimensions", f"{_NAMED} {_GIVEN}")
+conv_general = _plainer("conv_general", f"{_EXPLICIT} {_GIVEN}, without dilation")

@@ -52,12 +52,6 @@ class ConvolutionDimensionNumbers:
         return cls(*data, inputs, outputs, spatial, *result)
 
     @classmethod
-    def default(cls, rank: int) -> Self:
-        """Batch, feature, spatial; output features, input features, spatial; as lhs."""
-        order = tuple(range(rank))
-        return cls.of(order, order, order)
-
-    @classmethod
     def from_letters(cls, lhs: Letters, rhs: Letters, output: Letters) -> Self:
         """The numbers from JAX's `NHWC`, `HWIO`, `NHWC`, or HLO's `b01f`, `01io`, `b01f`.
 

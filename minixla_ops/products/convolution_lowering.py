@@ -111,9 +111,9 @@ def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> A
     feature, groups = numbers.output_feature_dimension, it.feature_group_count
     # Of all arrays the features become two dimensions: groups, and the features of a group.
     order = _matched(numbers.output, numbers.lhs)
-    base = _padded(_transposed(convert(lhs, wide), order), numbers.output_spatial_dimensions, it)
+    base = _padded(ops.transpose(convert(lhs, wide), order), numbers.output_spatial_dimensions, it)
     base = split_dimension(base, feature, groups)
-    kernel = _transposed(convert(rhs, wide), numbers.rhs)  # [outputs, features, *sizes]
+    kernel = ops.transpose(convert(rhs, wide), numbers.rhs)  # [outputs, features, *sizes]
     sizes = [*result.dimensions[:feature], groups, result.dimensions[feature] // groups]
     sizes += result.dimensions[feature + 1 :]
     spatial = [each + (each > feature) for each in numbers.output_spatial_dimensions]
@@ -146,11 +146,9 @@ def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shap
     numbers = it.dimension_numbers
     wide = summing_type(array_shape(lhs).element_type, result.element_type)
     # rhs in the order of lhs: its output features stand at the batch, its input features at those.
-    kernel = _transposed(convert(rhs, wide), _matched(numbers.lhs, numbers.rhs))
+    kernel = ops.transpose(convert(rhs, wide), _matched(numbers.lhs, numbers.rhs))
     spatial = numbers.input_spatial_dimensions
-    backwards = [each for each, flag in zip(spatial, it.window_reversal, strict=True) if flag]
-    if backwards:
-        kernel = ops.rev(kernel, backwards)
+    kernel = ops.rev(kernel, list(itertools.compress(spatial, it.window_reversal)))
     base = _padded(convert(lhs, wide), spatial, it)
     positions = sizes_at(result, numbers.output_spatial_dimensions)
     summed = [numbers.input_feature_dimension, *spatial]
@@ -167,7 +165,7 @@ def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shap
     batch, feature, *where = numbers.output
     permutation = [[*where, feature, batch].index(each) for each in range(result.rank)]
     whole = ops.reshape(joined, [*positions, outputs, 1])
-    return convert(_transposed(whole, permutation), result.element_type)
+    return convert(ops.transpose(whole, permutation), result.element_type)
 
 
 def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:
@@ -176,19 +174,12 @@ def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:
     return [by_place[place] for place in range(len(target))]
 
 
-def _transposed(value: Any, permutation: Sequence[int]) -> Any:
-    is_sorted = list(permutation) == sorted(permutation)
-    return value if is_sorted else ops.transpose(value, permutation)
-
-
 def _padded(value: Any, spatial: Sequence[int], it: ConvGeneralDilated) -> Any:
     """`value` with the convolution's padding and holes in its spatial dimensions."""
     shape = array_shape(value)
     config = [(0, 0, 0)] * shape.rank
     for dimension, (low, high), dilation in zip(spatial, it.padding, it.lhs_dilation, strict=True):
         config[dimension] = (low, high, dilation - 1)
-    if not any(any(each) for each in config):
-        return value
     return ops.pad(value, splat(0, Shape(shape.element_type)), config)
 
 

@@ -46,9 +46,9 @@ class Dot(products.SumOfProducts):
         self._check_pairs("C6", "batch", lhs, rhs, numbers[2:])
         self._check_pairs("C7", "contracting", lhs, rhs, numbers[:2])
         own = *numbers.lhs_batch_dimensions, *numbers.free(0, lhs.rank)
-        kept = (lhs, own), (rhs, numbers.free(1, rhs.rank))
-        sizes = [shape.dimensions[each] for shape, named in kept for each in named]
-        return Shape(kind, sizes, [shape.dynamic[each] for shape, named in kept for each in named])
+        kept = *[(lhs, each) for each in own], *[(rhs, each) for each in numbers.free(1, rhs.rank)]
+        sizes = [shape.dimensions[each] for shape, each in kept]
+        return Shape(kind, sizes, [shape.dynamic[each] for shape, each in kept])
 
     def _check_names(self, name: str, shape: Shape, named: Sequence[int]) -> None:
         for each in named:
@@ -59,9 +59,7 @@ class Dot(products.SumOfProducts):
                 problem = f"dimension {each} of {name} is named twice"
                 self.refuse_attribute("C5", problem, "A dimension is contracting, batch, or kept.")
 
-    def _check_pairs(
-        self, label: str, role: str, lhs: Shape, rhs: Shape, named: Sequence[Sequence[int]]
-    ) -> None:
+    def _check_pairs(self, label: str, role: str, lhs: Shape, rhs: Shape, named: Any) -> None:
         if len(named[0]) != len(named[1]):
             problem = f"lhs and rhs differ in the number of {role} dimensions"
             advice = f"Each {role} dimension of lhs is paired with one of rhs."
@@ -130,17 +128,15 @@ class DotGeneral(Dot, products.Product):
 
     @cached_property
     def _attributes_text(self) -> str:
-        """The attributes in StableHLO's short form."""
-        text = str(self.dimension_numbers)
-        names = self.precision_config
+        text, names = str(self.dimension_numbers), self.precision_config
         return f"{text}, precision = [{', '.join(names)}]" if names else text
 
     def cotangent(self, index, cotangent, operands):
         own, other = array_shape(operands[index]), operands[1 - index]
         shape = array_shape(other)
-        given = self.dimension_numbers, (own.rank, shape.rank), index
         is_larger = shape.size > array_shape(cotangent).size
-        is_reversed, numbers, permutation = dot_dimensions.transposed_numbers(*given, is_larger)
+        given = self.dimension_numbers, (own.rank, shape.rank), index, is_larger
+        is_reversed, numbers, permutation = dot_dimensions.transposed_numbers(*given)
         cotangent, other = products.in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
         pair = (other, cotangent) if is_reversed else (cotangent, other)
@@ -176,17 +172,12 @@ def dot_general(
 def _with_batch_sizes(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> Any:
     """lhs, its batch dimensions dynamic where those of rhs are."""
     right, left = shape_of(rhs), shape_of(lhs, "dot_general")
-    if not isinstance(left, Shape) or not isinstance(right, Shape) or not right.is_dynamic:
-        return lhs
-    for one, other in zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=False):
-        is_dimension = one < left.rank and other < right.rank  # else DotGeneral's shape refuses it
-        if is_dimension and right.dynamic[other] > left.dynamic[one]:
-            lhs = ops.set_dimension_size(lhs, ops.get_dimension_size(rhs, other), one)
+    if isinstance(left, Shape) and isinstance(right, Shape) and right.is_dynamic:
+        for one, other in zip(*numbers[2:], strict=False):
+            is_dimension = one < left.rank and other < right.rank  # DotGeneral's shape refuses more
+            if is_dimension and right.dynamic[other] > left.dynamic[one]:
+                lhs = ops.set_dimension_size(lhs, ops.get_dimension_size(rhs, other), one)
     return lhs
-
-
-_MATRIX_PRODUCT = DotDimensionNumbers((1,), (0,))
-_VECTOR_PRODUCT = DotDimensionNumbers((0,), (0,))
 
 
 def dot(
@@ -213,5 +204,5 @@ def dot(
         advice = "It takes vector and vector, matrix and vector, or matrix and matrix"
         advice = f"{advice}; dot_general takes all others."
         raise explain(ShapeError, "dot", problem, given, advice)
-    numbers = _VECTOR_PRODUCT if ranks[0] == 1 else _MATRIX_PRODUCT
+    numbers = DotDimensionNumbers((ranks[0] - 1,), (0,))
     return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)

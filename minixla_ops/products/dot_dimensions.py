@@ -87,8 +87,7 @@ def transposed_numbers(
     summed = tuple(range(start, start + len(other_free)))
     common = tuple(range(len(batch)))
     # Contracting dimensions come out in the other operand's order.
-    pairs = sorted(zip(other_contracting, contracting, strict=True))
-    restored = tuple([own for _, own in pairs])
+    restored = [own for _, own in sorted(zip(other_contracting, contracting, strict=True))]
     after = _permutation((*batch, *free, *restored))
     before = _permutation((*batch, *restored, *free))
     is_copied = other_free != tuple(range(ranks[1] - len(other_free), ranks[1]))
@@ -100,7 +99,7 @@ def transposed_numbers(
 def _permutation(order: Sequence[int]) -> tuple[int, ...] | None:
     """The transposition that sorts dimensions given in `order`; None where they are sorted."""
     permutation = tuple(sorted(range(len(order)), key=order.__getitem__))
-    return None if permutation == tuple(range(len(order))) else permutation
+    return permutation if list(permutation) != sorted(order) else None
 
 
 @lru_cache(maxsize=4096)
@@ -112,15 +111,13 @@ def batched_numbers(
     A batch of both operands is one more batch dimension; of one operand, one more free dimension.
     `ranks` are those of the operands with their batch, which is at `dimensions` or None.
     """
-    lhs_dimension, rhs_dimension = dimensions
-    lhs_contracting, lhs_batch = (shifted(each, lhs_dimension) for each in numbers[0::2])
-    rhs_contracting, rhs_batch = (shifted(each, rhs_dimension) for each in numbers[1::2])
-    if lhs_dimension is not None and rhs_dimension is not None:
-        lhs_batch, rhs_batch = (lhs_dimension, *lhs_batch), (rhs_dimension, *rhs_batch)
+    lhs_at, rhs_at = dimensions
+    lhs_contracting, lhs_batch = (shifted(each, lhs_at) for each in numbers[0::2])
+    rhs_contracting, rhs_batch = (shifted(each, rhs_at) for each in numbers[1::2])
+    if lhs_at is not None and rhs_at is not None:
+        lhs_batch, rhs_batch = (lhs_at, *lhs_batch), (rhs_at, *rhs_batch)
     batched = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
-    if lhs_dimension is None:
-        kept_of_lhs = ranks[0] - len(lhs_contracting)
-        return batched, kept_of_lhs + batched.free(1, ranks[1]).index(rhs_dimension)
-    if rhs_dimension is None:
-        return batched, len(lhs_batch) + batched.free(0, ranks[0]).index(lhs_dimension)
-    return batched, 0
+    kept = [*lhs_batch, *batched.free(0, ranks[0])]  # of lhs; those of rhs come after them
+    if lhs_at is None:
+        return batched, len(kept) + batched.free(1, ranks[1]).index(rhs_at)
+    return batched, kept.index(lhs_at)

@@ -11,11 +11,9 @@ from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import array_shape
-
-Precision = tuple[str, str]
-
 
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
@@ -31,21 +29,20 @@ class Precisions(Attribute):
     description = "DEFAULT, HIGH or HIGHEST, or a pair of them, one for each operand"
     _of_one = Enumeration("DEFAULT", "HIGH", "HIGHEST", mnemonic="precision")
 
-    def canonical(self, value: Any) -> Precision:
+    def canonical(self, value: Any) -> tuple[str, str]:
         names = value if isinstance(value, (tuple, list)) else (value, value)
         texts = [str(getattr(name, "name", name)).upper() for name in names]  # of an enumeration
         first, second = map(self._of_one.canonical, texts)
         return first, second
 
-    def stablehlo(self, value: Precision) -> str:
+    def stablehlo(self, value: Sequence[str]) -> str:
         return f"[{', '.join(map(self._of_one.stablehlo, value))}]"
 
     def read(self, written: Sequence[str]) -> Any:
         """The names; None where there is not one for each operand."""
-        names = [self._of_one.read(each) for each in written]
-        return names if len(names) == 2 else None
+        return [*map(self._of_one.read, written)] if len(written) == 2 else None
 
-    def hlo(self, value: Precision) -> str | None:
+    def hlo(self, value: Sequence[str]) -> str | None:
         return None if set(value) == {"DEFAULT"} else f"{{{','.join(value).lower()}}}"
 
 
@@ -74,14 +71,13 @@ class SumOfProducts(Operation):
             advice = "Convert one side with convert_element_type"
             advice = f"{advice}; preferred_element_type sets the type of the result."
             self.refuse("C1", "the element types of lhs and rhs differ", advice)
-        if preferred is None or preferred is own:
-            return own
-        is_narrower = _KINDS[preferred.kind] < 2 and preferred.bits < own.bits
-        if _KINDS[preferred.kind] < _KINDS[own.kind] or is_narrower:
+        result = preferred or own
+        is_narrower = _KINDS[result.kind] < 2 and result.bits < own.bits
+        if _KINDS[result.kind] < _KINDS[own.kind] or is_narrower:
             problem = f"a product of {own} cannot be accumulated in {preferred}"
             advice = "Leave preferred_element_type out and convert the result."
             self.refuse_attribute("C2", problem, advice)
-        return preferred
+        return result
 
 
 class Product(SumOfProducts):
@@ -90,6 +86,11 @@ class Product(SumOfProducts):
     operands = "lhs", "rhs"
     linear_operands = (0, 1)
     jointly_linear = False
+    #: `write(emit, operands, shapes, results)`: `stablehlo` where XLA has such products.
+    write = GIVEN
+    #: `cotangent(index, cotangent, operands)`: that of operand `index`, of which only the shape
+    #: counts, or None for zero.
+    cotangent = GIVEN
 
     def stablehlo(self, emit, operands, shapes, results):
         # XLA:CPU lacks products of such elements, or accumulates them in no other type.
@@ -97,14 +98,6 @@ class Product(SumOfProducts):
         if emit.platform == "cpu" and kind.bits < 8 and kind.kind != "pred":
             return emit_widened(emit, partial(self.write, emit), operands, shapes, results)
         return self.write(emit, operands, shapes, results)
-
-    def write(self, emit: Any, operands: Any, shapes: Any, results: Any) -> Sequence[str]:
-        """`stablehlo` where the backend has products of such elements."""
-        raise self.lacks("write")
-
-    def cotangent(self, index: int, cotangent: Any, operands: Sequence[Any]) -> Any:
-        """The cotangent of operand `index`, of which only the shape counts, or None for zero."""
-        raise self.lacks("cotangent")
 
     def transpose(self, cotangents, operands, linear):
         given = cotangents, operands
@@ -159,7 +152,5 @@ def _integer_product(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def _magnitude(array: np.ndarray) -> float:
-    if array.size == 0:
-        return 0.0
     wide = array if array.dtype.kind in "iub" else array.astype(np.int8)
-    return max(abs(float(wide.max())), abs(float(wide.min())))
+    return max(float(wide.max(initial=0)), -float(wide.min(initial=0)))

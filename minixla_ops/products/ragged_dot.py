@@ -203,10 +203,9 @@ def _members(group_sizes: Any, size: int) -> Any:
     counts = convert(group_sizes, ELEMENT_TYPES["s32"])
     shape = array_shape(counts)
     *outer, groups = shape.dimensions
-    ones, last = [1] * shape.rank, [*[(0, 0)] * len(outer), (max(groups - 1, 0), 0)]
-    ends = counts
-    if groups > 1:
-        ends = ops.reduce_window(counts, 0, ops.add, [*ones[1:], groups], ones, last)
+    ones, width = [1] * shape.rank, max(groups, 1)
+    last = [*[(0, 0)] * len(outer), (width - 1, 0)]
+    ends = ops.reduce_window(counts, 0, ops.add, [*ones[1:], width], ones, last)
     sizes = (*outer, size, groups)
     kept = (*range(len(outer)), len(outer) + 1)
     position = ops.iota(shape.with_dimensions(sizes), len(outer))

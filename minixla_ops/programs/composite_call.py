@@ -1,15 +1,18 @@
 """CompositeCall: a named program that may stand for one operation; and OptimizationBarrier."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import compress
 from typing import Any
 
+import numpy as np
+
 from minixla.core.attributes import Int32, Text, attribute
+from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.stablehlo_text import bytes_text, quoted, real_text
+from minixla.core.stablehlo_text import bytes_text, quoted, scalar_text
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import Computation, computation_of
@@ -40,6 +43,7 @@ class CompositeCall(Call):
     composite_name: str = attribute(Text(), stablehlo="name")
     composite_attributes: str = attribute(Text(), default="{}")
     version: int = attribute(Int32(0), default=0)
+    stablehlo = RunsPrograms.stablehlo
 
     def shape(self, *operands):
         if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", self.composite_name, re.ASCII):
@@ -50,9 +54,6 @@ class CompositeCall(Call):
             advice = "Give a dictionary in MLIR's notation, such as {n = 1 : i32}, or a Python one."
             self.refuse_attribute("C4", "the attributes are no dictionary", advice)
         return super().shape(*operands)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return RunsPrograms.stablehlo(self, emit, operands, shapes, results)
 
     def write(self, emit, operands, shapes, results):
         told = {
@@ -116,25 +117,21 @@ def _dictionary_text(attributes: Any) -> str:
     if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
         advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
         raise _not_written("attributes are no dictionary of names", attributes, advice)
-    for value in attributes.values():
+    pairs = []
+    for key, value in sorted(attributes.items()):
         is_integer = isinstance(value, int) and value.bit_length() < 64
         if not is_integer and not isinstance(value, (str, float)):
             advice = "Values are str, int of 64 bits, float and bool"
             advice = f"{advice}; give others in MLIR's notation."
             raise _not_written("an attribute has no notation", value, advice)
-    return dictionary_text([(_key(key), value) for key, value in sorted(attributes.items())])
+        is_word = re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII)
+        pairs.append((key if is_word else quoted(key), value))
+    return dictionary_text(pairs)
 
 
 def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
     given = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
     return explain(AttributeValueError, "composite_call", f"(C4) {problem}", given, advice)
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII) else quoted(key)
-
-
-_TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
 
 
 def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
@@ -147,20 +144,14 @@ def _text(value: Any) -> str:
         return quoted(value)
     if isinstance(value, bytes):
         return bytes_text(value)
-    if not isinstance(value, tuple):
-        kinds = {bool: "bool", int: "int64", float: "float64"}
-        value = next(name for kind, name in kinds.items() if isinstance(value, kind)), value
-    dtype, held = value
-    kind = _TYPES.get(dtype) or dtype.replace("uint", "ui").replace("int", "i")
-    if isinstance(held, tuple):
-        return f"array<{kind}: {', '.join(map(_number, held))}>" if held else f"array<{kind}>"
-    return _number(held) if kind == "i1" else f"{_number(held)} : {kind}"
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return real_text(value) if isinstance(value, float) else str(value)
+    dtype, held = value if isinstance(value, tuple) else (np.asarray(value).dtype, value)
+    kind, numbers = element_type(np.dtype(dtype)), np.array(held, dtype)
+    texts = [scalar_text(number, kind) for number in numbers.flat]
+    if numbers.ndim:
+        return (
+            f"array<{kind.stablehlo}: {', '.join(texts)}>" if texts else f"array<{kind.stablehlo}>"
+        )
+    return texts[0] if kind.kind == "pred" else f"{texts[0]} : {kind.stablehlo}"
 
 
 @register
@@ -185,15 +176,11 @@ class OptimizationBarrier(Operation):
         return emit.instruction(self.hlo_name, [emit.pack(operands, shapes)], result)
 
     def jvp(self, primals, tangents, results):
-        return self._of_given(tangents)
+        given = [each is not None for each in tangents]
+        return tuple(spread(given, self(*compress(tangents, given))))
 
     def transpose(self, cotangents, operands, linear):
-        return self._of_given(cotangents)
-
-    def _of_given(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The barrier for those values that are not None."""
-        given = [each is not None for each in values]
-        return tuple(spread(given, self(*compress(values, given))))
+        return self.jvp(operands, cotangents, None)
 
     def batch(self, operands, dimensions):
         return self(*operands), tuple(dimensions)

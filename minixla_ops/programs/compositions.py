@@ -66,15 +66,12 @@ def composed_program(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph
 
 
 @lru_cache(maxsize=1024)
-def _derivative(
-    operation: Composed, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
-) -> tuple[Graph, tuple[bool, ...]]:
+def _derivative(operation: Composed, shapes: Any, active: Any) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
-    derived = jvp_graph(composed_program(operation, shapes), active)
-    graph = derived.graph
-    tangents = graph.outputs[len(derived.known) :]
+    graph, known = jvp_graph(composed_program(operation, shapes), active)
+    tangents = graph.outputs[len(known) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
-    return without_lines(pruned), derived.known
+    return without_lines(pruned), known
 
 
 def kept_program(function: Callable[..., Any], shapes: Sequence[AnyShape], name: str) -> Graph:

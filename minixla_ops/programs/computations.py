@@ -22,6 +22,8 @@ from minixla_ops.vocabulary.shorthand import array_shape, splat
 #: What an operation is given: a program of scalars, or a function that is traced to one.
 Computation = Graph | Callable[..., Any]
 
+Values = Sequence[Any]
+
 #: What the operation set's own builders become, by function and shapes: they never change.
 _TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
 
@@ -43,7 +45,9 @@ def computation_of(computation: Computation, shapes: ShapeList, subject: str) ->
         _check_arity(computation, len(shapes), subject)
         name = getattr(computation, "__name__", "computation")
         found = closed_graph(computation, shapes, subject, name).pruned()
-        if _is_builder(computation):
+        module = getattr(computation, "__module__", None) or ""
+        is_own = module.partition(".")[0] in ("minixla_ops", "minixla")
+        if is_own and getattr(sys.modules.get(module), name, None) is computation:  # a builder
             for instruction in found.instructions:
                 instruction.source = None  # it stands for every caller's line
             _TRACED[key] = found
@@ -65,27 +69,14 @@ def _check_arity(computation: Callable[..., Any], count: int, subject: str) -> N
         raise explain(ShapeError, subject, problem, shown, advice) from None
 
 
-def _is_builder(function: Callable[..., Any]) -> bool:
-    module = getattr(function, "__module__", None) or ""
-    if module.partition(".")[0] not in ("minixla_ops", "minixla"):
-        return False
-    return getattr(sys.modules.get(module), function.__name__, None) is function
+def program_of(operation: Operation, computation: Graph, shapes: ShapeList, function: Any) -> Graph:
+    """An operation as a program that a function of values is, kept with its computation."""
+    subject = operation.builder_name
+    given = function, shapes, subject, f"{subject}_{computation.name}"
+    return computation.remembered((operation, shapes), closed_graph, *given).pruned()
 
 
-def program_of(
-    operation: Operation, computation: Graph, shapes: ShapeList, function: Any, name: str
-) -> Graph:
-    """An operation on operands of `shapes` as a program of others, kept with its computation."""
-
-    def make() -> Graph:
-        return closed_graph(function, shapes, operation.builder_name, name).pruned()
-
-    return computation.remembered((operation, shapes), make)
-
-
-def pulled_program(
-    program: Graph, operands: Sequence[Any], cotangents: Sequence[Any], active: Sequence[bool]
-) -> Sequence[Any]:
+def pulled_program(program: Graph, operands: Values, cotangents: Values, active: Any) -> Values:
     """The cotangents of a program's operands marked in `active` from its results'; None is zero."""
     _, pullback = call_vjp_graphs(vjp_graphs(program, tuple(active)), operands)
     return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
@@ -183,9 +174,10 @@ def check_computation(
     """Rejects, for check `label`, a computation whose inputs or outputs have other shapes."""
     if graph.input_shapes == tuple(inputs) and graph.output_shapes == tuple(outputs):
         return
-    given = _signature(graph.input_shapes, graph.output_shapes)
-    problem = f"{name} has other inputs or outputs than it must have: {given}"
-    operation.refuse(label, problem, f"It must be {_signature(inputs, outputs)}.")
+    every = graph.input_shapes, graph.output_shapes, inputs, outputs
+    taken, given, *wanted = (f"({', '.join(map(str, shapes))})" for shapes in every)
+    problem = f"{name} has other inputs or outputs than it must have: {taken} -> {given}"
+    operation.refuse(label, problem, f"It must be {' -> '.join(wanted)}.")
 
 
 def check_equal_dimensions(
@@ -198,13 +190,7 @@ def check_equal_dimensions(
             operation.refuse(label, problem, f"All {name} must have the same dimensions.")
 
 
-def _signature(inputs: ShapeList, outputs: ShapeList) -> str:
-    return f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
-
-
-def apply_computation(
-    computation: Graph, operands: Sequence[Any], static: Sequence[Any] = ()
-) -> list[Any]:
+def apply_computation(computation: Graph, operands: Values, static: Values = ()) -> list[Any]:
     """A computation of scalars applied at each position of values, to static ones as a whole."""
     shape = array_shape(operands[0])
     sizes, size = shape.dimensions, shape.size

@@ -27,14 +27,12 @@ def apply_elementwise(
     computation: Graph, operands: Sequence[np.ndarray], static: Sequence[Any] = ()
 ) -> list[np.ndarray]:
     """A computation of scalars applied at each position of arrays, to static ones as a whole."""
-    sizes = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
+    sizes = np.broadcast_shapes(*map(np.shape, operands))
     if not static and all(each.op.is_elementwise for each in computation.instructions):
         results = reference_graph(computation, operands)
         return [np.broadcast_to(result, sizes) for result in results]
     flat = [np.broadcast_to(operand, sizes).reshape(-1) for operand in operands]
-    size = flat[0].size
-    places = (0,) * len(flat) + (None,) * len(static)
-    batched = batched_graph(computation, places, size)
-    results = reference_graph(batched.graph, [*flat, *static])
+    size, places = flat[0].size, (*[0] * len(flat), *[None] * len(static))
+    results = reference_graph(batched_graph(computation, places, size).graph, [*flat, *static])
     # A result that no operand changes is a scalar.
     return [np.broadcast_to(result, (size,)).reshape(sizes) for result in results]

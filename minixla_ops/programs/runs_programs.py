@@ -11,9 +11,9 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, ShapeList
-from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
 from minixla_ops.programs.computations import computation_of
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves
@@ -23,19 +23,17 @@ Places = Sequence[int | None]
 
 
 class RunsPrograms(Operation):
-    """Base class of those that run programs; members give these rules, `linearize` and `write`."""
+    """Base class of those that run programs; members give these rules and `linearize`."""
 
-    def entered(self, trace: Trace, known: Any) -> tuple[Operation, Any, tuple[Any, ...]]:
-        """The operation with its programs as a trace makes them, by `derived.entered_graph`.
-
-        `known` is what the trace knows of each operand that the programs take. With the operation
-        goes what is known of these in the end, as after many iterations, and of the results.
-        """
-        raise self.lacks("entered")
-
-    def batch_of(self, size: int, operands: Sequence[Any], dimensions: Places) -> tuple[Any, Any]:
-        """`batch`; programs that draw random numbers need no batched operand."""
-        raise self.lacks("batch_of")
+    #: `entered(trace, known)`: the operation with its programs as a trace makes them, by
+    #: `derived.entered_graph`, what is known of the operands that these take in the end, as after
+    #: many iterations, and of the results; `known` is what the trace knows of these operands.
+    entered = GIVEN
+    #: `batch_of(size, operands, dimensions)`: programs that draw numbers need no batched operand.
+    batch_of = GIVEN
+    #: `write(emit, operands, shapes, results)`: `stablehlo`; where programs have side effects,
+    #: the first operand and result are tokens.
+    write = GIVEN
 
     def enter(self, trace, operands):
         return self._enter(trace, (), operands)
@@ -70,10 +68,6 @@ class RunsPrograms(Operation):
             return self.write(emit, operands, shapes, results)
         operands = [emit.take_token(), *operands]
         return emit.give_token(self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results]))
-
-    def write(self, emit: Emitter, operands: Any, shapes: Any, results: Any) -> Sequence[str]:
-        """`stablehlo`; where programs have side effects, first operand and result are tokens."""
-        raise self.lacks("write")
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         # Only a jvp rule applies programs to tangents, and such a rule is linear in them.

@@ -121,23 +121,16 @@ _TUPLE = 13
 
 
 def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str, Any]]:
-    """The StableHLO of an HLO program, as MLIR's bytecode, and what stands beside it.
+    """The StableHLO of HLO, as MLIR's bytecode, and what stands beside it; else RuntimeError.
 
-    Args:
-        text: HLO, computations in front of those that call them.
-        stand_ins: what stands for opcodes of which XLA's translation loses something:
-            `custom-call`, or an opcode of the same attributes.
+    Computations stand in front of those that call them. Of some opcodes XLA's translation loses
+    something: `stand_ins` has `custom-call` for them, or an opcode of the same attributes.
 
-    Returns:
-        The bytecode, in which instructions are called `i` and a number (members of constants `i1.0`
-        too), and functions `f.` and a number, but for the entry, `main`. And tables:
-        `computations`, their names by number; `entry`, its number; `names`, `opcodes`, `owners`
-        (the computation's number) and `sources` (an index, or -1) of instructions; `places`: file,
-        name and line of each source; `callees` of instructions that have some; `details` of those
-        for which others stand: see `_DETAILS`.
-
-    Raises:
-        RuntimeError: XLA refuses the program.
+    Instructions are called `i` and a number (members of constants `i1.0` too), and functions `f.`
+    and a number, but for the entry, `main`. Tables beside them: `computations`, their names by
+    number; `entry`, its number; `names`, `opcodes`, `owners` (the computation's number) and
+    `sources` (an index, or -1) of instructions; `places`: file, name and line of each source;
+    `callees` of instructions that have some; `details` of those for which others stand: `_DETAILS`.
     """
     if any(each.search(text) for each in _SIGNS):
         text = _WRITTEN.sub(_rewritten, text)
@@ -176,13 +169,9 @@ class _Edited:
         self._frames = _frames(module.get(_FRAMES, b""))
         self._known: dict[bytes, int] = {b"": -1}
         entry = self._numbers[module.get(_ENTRY, 0)]
-        self.tables: dict[str, Any] = {
-            "computations": [_text(head[_NAME]) for head, _ in computations],
-            "entry": entry,
-            "callees": {},
-            "details": {},
-            **{name: [] for name in ("names", "opcodes", "owners", "sources", "places")},
-        }
+        names = [_text(head[_NAME]) for head, _ in computations]
+        self.tables: Any = {"computations": names, "entry": entry, "callees": {}, "details": {}}
+        self.tables |= {each: [] for each in ("names", "opcodes", "owners", "sources", "places")}
         made = [self._computation(index, *each) for index, each in enumerate(computations)]
         parts = [_field(_COMPUTATION, each) for each, _ in made]
         self.data = b"".join([rest, _field(_PROGRAM, made[entry][1]), *parts])
@@ -215,7 +204,12 @@ class _Edited:
             ids = _numbers(found[_CALLEES])
             tables["callees"][number] = [self._numbers[each] for each in ids]
         if stand_in is not None:
-            tables["details"][number] = self._details(opcode, found)
+            # What a translation may ask for of an instruction that is translated here.
+            rows = [(*_DETAILS[each], found[each]) for each in _DETAILS if each in found]
+            details = tables["details"][number] = {key: read(data) for key, read, data in rows}
+            if opcode == "bitcast":
+                shapes = self._shapes[_numbers(found[_OPERANDS])[0]], found[_SHAPE]
+                details["layouts"] = [*map(_layout, shapes)]
         if stand_in == "custom-call":
             kept = {each: found[each] for each in (_SHAPE, _ID, _OPERANDS) if each in found}
             call = {_NAME: name, _OPCODE: stand_in, _TARGET_NAME: "minixla", _VERSION: 1}
@@ -233,15 +227,6 @@ class _Edited:
         for each in _STRINGS & found.keys():
             found[each].decode()  # Python's interface to MLIR ends over other strings
         return _instruction(own, rest)
-
-    def _details(self, opcode: str, found: dict[int, Any]) -> dict[str, Any]:
-        """What a translation may ask for of an instruction that is translated here."""
-        known = [each for each in _DETAILS if each in found]
-        details = {_DETAILS[each][0]: _DETAILS[each][1](found[each]) for each in known}
-        if opcode == "bitcast":
-            shapes = self._shapes[_numbers(found[_OPERANDS])[0]], found[_SHAPE]
-            details["layouts"] = [*map(_layout, shapes)]
-        return details
 
     def _one_by_one(self, name: str, found: dict[int, Any], rest: bytes) -> bytes:
         """A collective of several arrays as one for each, since StableHLO's takes one."""
@@ -279,7 +264,6 @@ class _Edited:
 
 
 def _packed(name: str, shape: bytes, id_: int, members: list[int]) -> bytes:
-    """A tuple."""
     packed = b"".join(map(_encoded, members))
     return _instruction({_NAME: name, _OPCODE: "tuple", _SHAPE: shape, _ID: id_, _OPERANDS: packed})
 

@@ -143,20 +143,17 @@ def _reply(data: bytes, is_text: bool, stand_ins: Any) -> tuple[dict[str, Any], 
 
 
 def _serve(stream: Any) -> None:
-    """Answers until there are no more requests."""
-    while True:
-        try:
+    with contextlib.suppress(EOFError):
+        while True:
             taken = receive(stream)
-        except EOFError:
-            return
-        # Before what the last request left is freed, of which it may die.
-        _number[:] = struct.pack("<Q", taken[0])
-        number, request, (source,) = taken
-        reply, blocks = _reply(source.tobytes(), *request)
-        # Of a death from here on nobody is told: the other side would take it for what is missing.
-        _number[:] = bytes(8)
-        send(stream, number, reply, blocks)
-        _number[:] = struct.pack("<Q", number)
+            # Before what the last request left is freed, of which it may die.
+            _number[:] = struct.pack("<Q", taken[0])
+            number, request, (source,) = taken
+            reply, blocks = _reply(source.tobytes(), *request)
+            # Of a death now nobody is told: the other side would take it for what is missing.
+            _number[:] = bytes(8)
+            send(stream, number, reply, blocks)
+            _number[:] = struct.pack("<Q", number)
 
 
 _REASONS = {

@@ -11,6 +11,7 @@ from minixla.core.graph import Graph, Value
 from minixla.core.operation import Names
 from minixla.core.shapes import TupleShape
 from minixla.core.source import Source
+from minixla.interop.building import Builder
 from minixla.interop.hlo.operations import HLO, STAND_INS
 from minixla.interop.hlo.reading import read
 from minixla.interop.hlo.text import HloText
@@ -82,9 +83,6 @@ class HloModule(Module):
     def _order(self) -> list[str]:
         return self._names
 
-    def _place(self, block: Any, argument: Any) -> Any:
-        return argument.location
-
     def _views(self, block: Any) -> Iterator[Any]:
         """In the order of the text, which XLA's translation changes."""
         found = [(_number(view.operation.location), view) for view in block.operations]
@@ -94,12 +92,10 @@ class HloModule(Module):
             # The class of the view would tell that it is elementwise.
             yield view.operation if view.operation.name in _STANDING else view
 
-    def _name(self, operation: Any) -> str:
-        name = operation.name
-        if name not in _STANDING or self._at < 0:
-            return name
-        opcode = self.tables["opcodes"][self._at]
-        return f"hlo.{opcode}" if opcode in STAND_INS else name
+    def _translate(self, operation: Any, name: str, builder: Builder) -> None:
+        opcode = self.tables["opcodes"][self._at] if self._at >= 0 else ""
+        is_another = name in _STANDING and opcode in STAND_INS
+        super()._translate(operation, f"hlo.{opcode}" if is_another else name, builder)
 
     def _source(self, location: Any) -> Source | None:
         if self._at < 0:

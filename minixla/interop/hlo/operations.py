@@ -20,12 +20,12 @@ from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla.engine.readers.hlo_protos import ELIDED
 from minixla.interop.calls import foreign_call
 from minixla.interop.chlo import CHLO, decomposition
-from minixla.interop.hlo.bitcasts import bitcast
 from minixla.interop.operations import TABLE, Translation, declared
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import literal_of, plain
 from minixla_ops.collectives.collective_groups import ProcessLists
+from minixla_ops.dumps.tiled_bitcasts import tiled_bitcast
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 from minixla_ops.programs.runs_programs import own_inputs
@@ -36,9 +36,6 @@ def _by_leaf(name: str, step: Step, **given: Any) -> Sequence[Value]:
     whole, *others = step.operands
     leaves = step.builder.leaves(whole)
     return [step.apply(name, [leaf, *others], **given)[0] for leaf in leaves]
-
-
-# Programs.
 
 
 def _call(step: Step) -> Sequence[Value]:
@@ -100,9 +97,6 @@ def _conditional(step: Step) -> Sequence[Value]:
     return step.apply("Conditional", [index, *everything], branches=programs)
 
 
-# Halves of asynchronous operations.
-
-
 def _start(opcode: str, step: Step) -> Sequence[Value]:
     """The start of a collective, which is translated as the whole."""
     found = TABLE[f"stablehlo.{opcode.replace('-', '_')}"](step)
@@ -140,15 +134,30 @@ def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
     return [start if member is None else step.builder.member(start, member)]
 
 
-# Arrays.
-
-
 def _dynamic(name: str, count: int, step: Step, **given: Any) -> Sequence[Value]:
     """A dynamic slice of `count` arrays; in older programs all starts are in one vector."""
     operands = step.operands
     if [shape.rank for shape in step.shapes[count:]] == [1]:
         operands = step.inlined(lambda *each: [*each[:count], *each[count]])
     return step.apply(name, operands, **given)
+
+
+def _bitcast(step: Step) -> Sequence[Value]:
+    """The bytes of the operand as an array of another shape or layout."""
+    (operand,), result, layouts = step.shapes, step.result, step.module.details["layouts"]
+    if not isinstance(operand, Shape):
+        step.reject(f"its operand is {operand}", "It takes an array.")
+    if any(each and each[1] for each in layouts):
+        try:
+            return step.inlined(tiled_bitcast(operand, result, layouts))
+        except ValueError as error:
+            step.reject(str(error), "Both arrays must lie in the same memory, and be static.")
+    orders = [
+        None if each is None or sorted(each[0], reverse=True) == each[0] else tuple(each[0])
+        for each in layouts
+    ]
+    given = {"output_shape": result, "operand_layout": orders[0], "result_layout": orders[1]}
+    return [step.bind("Bitcast", *step.operands, **given)]
 
 
 def _broadcast(step: Step) -> Sequence[Value]:
@@ -251,9 +260,6 @@ def _domain(step: Step) -> Sequence[Value]:
     return _by_leaf("Domain", step, kind=step.choice("kind"), **sides)
 
 
-# Channels and custom calls.
-
-
 def _received(step: Step) -> dict[str, Any]:
     declared = step.results[0]
     if not isinstance(declared, TupleShape) or not declared.elements:
@@ -298,7 +304,7 @@ HLO: dict[str, Translation] = {
     "hlo.async-done": partial(_done, "AsyncDone", member=1),
     "hlo.async-start": _async_start,
     "hlo.async-update": partial(_done, "AsyncUpdate"),
-    "hlo.bitcast": bitcast,
+    "hlo.bitcast": _bitcast,
     "hlo.collective-permute-done": partial(_done, "CollectivePermuteDone"),
     "hlo.conditional": _conditional,
     "hlo.copy": partial(_by_leaf, "Copy"),

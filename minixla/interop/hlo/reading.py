@@ -8,7 +8,7 @@ from minixla.engine.readers import Refusal, Sent, sent
 from minixla.interop.hlo.operations import STAND_INS
 from minixla.interop.hlo.text import ADVICE, HloText
 from minixla.interop.reading import read_module, refusal_of
-from minixla.interop.refusals import first_failing
+from minixla.interop.refusals import check_characters, first_failing
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _INSTRUCTION = re.compile(r'"i(\d+)[".]')
@@ -67,12 +67,7 @@ def _check(source: HloText) -> None:
     text = source.text
     if not text.lstrip():
         raise source.refused(0, "found the end: a module begins with HloModule name")
-    if "\0" in text:
-        raise source.refused(text.index("\0"), "a null character")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise source.refused(error.start, "half of a surrogate pair") from None
+    check_characters(text, source.refused)
     source.check_members()
 
 
@@ -97,7 +92,6 @@ def _sent(source: HloText) -> Sent:
 
 
 def _refused(source: HloText, refusal: Refusal) -> ImportError_:
-    """Our error for what XLA or MLIR says, or dies of."""
     advice, text = ADVICE, source.text
     place = next((x for x in _PLACE.finditer(refusal.problem) if _VAGUE not in x[3]), None)
     if place is not None:

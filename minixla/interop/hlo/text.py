@@ -3,8 +3,7 @@
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from minixla.core.errors import ImportError_
@@ -37,7 +36,6 @@ _LONGEST = 1 << 16
 
 
 def _callees_in(text: str) -> list[str]:
-    """The names of the computations that instructions run."""
     return re.findall(r"[\w.\-]+", " ".join(_CALLEE.findall(text)))
 
 
@@ -83,18 +81,14 @@ class HloText:
         owners, names = self.tables["owners"], self.tables["names"]
         found: list[int] = []
         for index, computation in enumerate(self.tables["computations"]):
-            end = bisect_right(owners, index)
-            found += self._positions_in(computation, names[len(found) : end])
+            start, own = self.computations.get(computation, (0, []))
+            given = names[len(found) : bisect_right(owners, index)]
+            if len(own) != len(given):
+                # Some are written as operands of others; XLA numbers names that are there twice.
+                places = {name: at for at, name in reversed(own)}
+                own = [(places.get(x) or places.get(x.rpartition(".")[0], start), x) for x in given]
+            found += [at for at, _ in own]
         return found
-
-    def _positions_in(self, computation: str, names: Sequence[str]) -> list[int]:
-        """Where the instructions of a computation stand, of which XLA says the names."""
-        start, own = self.computations.get(computation, (0, []))
-        if len(own) == len(names):
-            return [at for at, _ in own]
-        # Some are written as operands of others; XLA numbers names that are there twice.
-        places = {name: at for at, name in reversed(own)}
-        return [places.get(name) or places.get(name.rpartition(".")[0], start) for name in names]
 
     def position_of(self, index: int) -> int:
         """Where an instruction stands."""
@@ -121,20 +115,16 @@ class HloText:
         if "get-tuple-element(" not in self.text:
             return
         for _, own in self.computations.values():
-            places = {name: at for at, name in own}
-            counts: dict[str, int | None] = {}
+            places, members = {name: at for at, name in own}, cache(self._members)
             for at, _ in own:
                 opcode = _OPCODE.search(self.text, at, at + _LONGEST)
                 member = opcode and _MEMBER.match(self.text, opcode.start(1))
                 index = member and _INDEX.search(self.text, member.end(), self._end(member.end()))
-                if not (member and index) or member[1] not in places:
-                    continue
-                if member[1] not in counts:
-                    counts[member[1]] = self._members(places[member[1]])
-                count = counts[member[1]]
-                if count is not None and int(index[1]) >= count:
-                    problem = f"get-tuple-element: index {index[1]} in a tuple of {count}"
-                    raise self.refused(at, problem, (), "Indices of members begin at 0.")
+                if member and index and member[1] in places:
+                    count = members(places[member[1]])
+                    if count is not None and int(index[1]) >= count:
+                        problem = f"get-tuple-element: index {index[1]} in a tuple of {count}"
+                        raise self.refused(at, problem, (), "Indices of members begin at 0.")
 
     def _end(self, position: int) -> int:
         """Where the line of a position ends."""

@@ -69,8 +69,8 @@ def test_custom_calls_without_guarantees_are_sent():
 
 def test_what_a_compiled_program_says_of_itself():
     found = analysed(jax.jit(lambda x: x @ x.T).lower(X).compile())
-    assert found.costs["flops"] == 2 * 2 * 2 * 3
-    assert found.memory["arguments"] == 24
-    assert found.memory["results"] == 16
-    assert found.memory["peak"] >= 40
+    assert found.numbers["flops"] == 2 * 2 * 2 * 3
+    assert found.numbers["arguments"] == 24
+    assert found.numbers["results"] == 16
+    assert found.numbers["peak"] >= 40
     assert found.text.startswith("HloModule")

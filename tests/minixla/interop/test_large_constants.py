@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from minixla.interop import written_constants
-from minixla.interop.written_constants import without_constants
+from minixla.engine.readers import written_constants
+from minixla.engine.readers.written_constants import without_constants
 from tests.minixla.interop.import_programs import as_artifact, as_bytecode
 
 ROOT = Path(__file__).parents[3]

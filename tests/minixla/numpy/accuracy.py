@@ -19,7 +19,7 @@ import numpy as np
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla.tools.rounding import real_part_info
+from minixla.tools.comparison import real_part_info
 from tests.compilation import OPTIMIZED
 from tests.minixla.numpy.accuracy_rows import BINARY, TYPES, UNARY, WIDE, WIDE_COMPLEX, Array, Row
 from tests.oracles.values import all_values, edge_pairs, edge_values

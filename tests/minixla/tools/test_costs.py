@@ -12,7 +12,7 @@ import minixla_ops as ops
 from minixla.core.operation import REGISTRY
 from minixla.tools import costs
 from minixla.tools.cost_reports import cost_report
-from minixla.tools.costs import Cost, byte_count, element_count, graph_cost, peak_bytes
+from minixla.tools.costs import Cost, byte_count, element_count, graph_cost, peak_bytes, summed
 
 X = np.ones((4, 8), "f4")
 VECTOR = np.ones(16, "f4")
@@ -103,7 +103,7 @@ def test_bytes_and_elements():
     shapes = [mx.Shape("s4", (3,)), mx.Shape("pred", (3,)), mx.Shape("c64", (2,)), mx.core.TOKEN]
     assert byte_count(shapes) == 2 + 3 + 16
     assert element_count([mx.TupleShape(shapes)]) == 8
-    assert Cost(1, 2, 3).plus(Cost(1, 1, 1)).times(2) == Cost(4, 6, 8)
+    assert summed([Cost(1, 2, 3), Cost(1, 1, 1)]).times(2) == Cost(4, 6, 8)
 
 
 def test_every_name_in_the_table_is_an_operation():

@@ -84,7 +84,7 @@ def test_a_pullback_is_compared_by_products_over_real_and_complex_arrays():
     found = here.along(direction)
     assert found.reverse(cotangent, right).excess <= 1
     for coordinate in here.inputs.coordinates:
-        wrong = right + 1e-5 * here.inputs.only([coordinate])
+        wrong = right + 1e-5 * here.inputs.only([coordinate], right)
         assert found.reverse(cotangent, wrong).excess > 1, here.inputs.name(coordinate)
 
 

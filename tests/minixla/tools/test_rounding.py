@@ -11,15 +11,9 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
-from minixla.tools.graph_parts import alone, composition_of, inlined, showing
-from minixla.tools.rounding import (
-    Measured,
-    absolute_error,
-    compared,
-    in_double,
-    relative_error,
-    ulp_size,
-)
+from minixla.tools.comparison import absolute_error, compared, relative_error, ulp_size
+from minixla.tools.graph_parts import alone_at, composition_of, inlined, showing
+from minixla.tools.rounding import Measured, in_double
 from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.minixla.tools.planting import random_arrays
 from tests.oracles.values import FLOATS, all_values
@@ -131,7 +125,7 @@ def test_the_reference_is_within_its_bound(dtype):
 
     found, output = measured(program, random(6, 6).astype(dtype))
     result = found.reference[output]
-    comparison = compared(result, found.truth[output], found.bound(output))
+    comparison = found.compared(output, result)
     assert 0 < comparison.excess < 1
 
 
@@ -177,10 +171,12 @@ def test_fusions_are_unfolded():
 def test_an_instruction_alone():
     graph = mx.make_graph(lambda x: x.sum(axis=0) * 2)(random(3, 2))
     step = next(each for each in graph.instructions if each.op.name == "Reduce")
-    single, inputs = alone(step)
-    assert [value.shape for value in inputs] == [mx.Shape("f32", (3, 2))]
-    assert [each.op.name for each in single.instructions] == ["Constant", "Reduce"]
     x = random(3, 2)
+    program = alone_at(step, [x, np.float32(0)])
+    assert program is not None
+    single, inputs = program
+    assert inputs == [x] and single.input_shapes == (mx.Shape("f32", (3, 2)),)
+    assert [each.op.name for each in single.instructions] == ["Constant", "Reduce"]
     np.testing.assert_allclose(reference_graph(single, [x])[0], x.sum(axis=0), rtol=1e-6)
 
 

@@ -14,7 +14,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core import Shape
 from minixla.core.errors import DerivativeError
-from minixla_ops.control_flow import loop_reverse
+from minixla_ops.control_flow import loop_blocks, loop_reverse
 from tests.harness import check_derivatives, check_operation
 from tests.minixla_ops.side_effects import marked
 
@@ -85,8 +85,8 @@ def test_which_way_is_taken():
 
 @pytest.mark.parametrize("size", [4, 6])
 def test_schedule_with_few_slots(size, monkeypatch):
-    monkeypatch.setattr(loop_reverse, "_MOST_STATES", size)
-    monkeypatch.setattr(loop_reverse, "_FEWEST_STATES", size)
+    monkeypatch.setattr(loop_blocks, "_MOST_STATES", size)
+    monkeypatch.setattr(loop_blocks, "_FEWEST_STATES", size)
 
     def function(x, n):
         body = lambda i, n, x: [i + ONE, n, x + 0.3 * ops.sin(x)]  # noqa: E731
@@ -101,12 +101,12 @@ def test_schedule_with_few_slots(size, monkeypatch):
 
 
 def test_states_are_computed_again_three_times_at_most_up_to_a_million():
-    capacities = loop_reverse._capacities(128)
+    capacities = loop_blocks._capacities(128)
     assert capacities[1, 127] * 128 == 16_384
     assert capacities[2, 127] * 128 == 1_056_768
     assert (capacities[:, 0] == 1).all()  # without a free slot only one block
-    assert loop_reverse._number_of_states([Shape("f32", (1 << 18,))]) == 128
-    assert loop_reverse._number_of_states([Shape("f32", (1 << 30,))]) == 16
+    assert loop_blocks._number_of_states([Shape("f32", (1 << 18,))]) == 128
+    assert loop_blocks._number_of_states([Shape("f32", (1 << 30,))]) == 16
 
 
 def test_memory_does_not_grow_with_the_iterations():

@@ -14,7 +14,7 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
-from minixla_ops.indexing.indexed_windows import gather_or_fill
+from minixla_ops.indexing.window_bounds import gather_or_fill
 from tests.harness import (
     DerivativesTogether,
     Together,

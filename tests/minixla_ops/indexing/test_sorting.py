@@ -10,7 +10,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError
 from minixla.core.shapes import Shape
-from minixla_ops.indexing.sorting import order_by_merging
+from minixla_ops.indexing.sort_orders import order_by_merging
 from minixla_ops.programs.computations import computation_of
 from tests.harness import (
     check_batching,

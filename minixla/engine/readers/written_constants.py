@@ -12,8 +12,7 @@ from math import prod
 
 import numpy as np
 
-from minixla.core.element_types import ElementType
-from minixla.interop.values import ELEMENTS
+from minixla.core.element_types import BY_STABLEHLO, ElementType
 
 #: Characters; shorter ones are MLIR's.
 _LARGE = 1 << 16
@@ -54,7 +53,7 @@ def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.nd
             continue
         sizes = [int(each) for each in after[1][:-1].split("x")]
         try:
-            data = reader(text, start, end, ELEMENTS[after[2]], sizes)
+            data = reader(text, start, end, BY_STABLEHLO[after[2]], sizes)
         except (KeyError, ValueError, OverflowError):  # MLIR says what is wrong
             continue
         parts += [text[done : start - len("dense<")], f"{resource}{len(constants)}".encode()]

@@ -1,0 +1,148 @@
+"""Calls of JAX's functions in our programs, with what JAX derives of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any
+
+import jax
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
+
+from minixla.core.attributes import Attribute, attribute
+from minixla.core.forward import has_tangent
+from minixla.core.linear import pullback_by, spread
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import default_trace, shape_of, under
+from minixla.engine.float0 import float0_zeros
+from minixla.engine.jax_functions import explaining, refuse_lost
+from minixla.interop.module import Module
+from minixla.interop.shardings import Shardings
+from minixla_ops.programs.call import Call
+
+# No backend: JAX writes what does without libraries of one.
+_PORTABLE = "minixla"
+
+
+class FlatFunction:
+    """A JAX function of arrays that gives a list of arrays, for arguments of fixed shapes.
+
+    Derivatives and batches are what JAX makes of the function, and are such functions too. The
+    arguments have labels in messages.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        shapes: Sequence[AnyShape],
+        weak: Sequence[bool],
+        name: str,
+        labels: Sequence[str] = (),
+        shardings: Shardings = "refuse",
+        platform: str | None = None,
+    ) -> None:
+        self.function, self.name = function, name
+        self.shardings: Shardings = shardings
+        self.platform = platform
+        given = [
+            jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
+            for s, flag in zip(shapes, weak, strict=True)
+            if isinstance(s, Shape)
+        ]
+        # What the function calls of ours belongs to JAX's program, not to the one being traced.
+        with under(default_trace()), explaining(name, given, labels):
+            staged = jax.jit(function, keep_unused=True).trace(*given)
+        refuse_lost(staged.jaxpr, name, shardings == "refuse")
+        try:
+            lowered = staged.lower(lowering_platforms=(platform or _PORTABLE,))
+        except (NotImplementedError, ValueError):  # JAX has rules for the backend's alone
+            if platform is not None:
+                raise
+            lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
+        self.graph = Module(lowered.compiler_ir("stablehlo")).translated()["main"]
+        self.graph.name = name
+        self._derived: dict[Any, FlatFunction] = {}
+        #: Of the pullback that each forward half gives.
+        self.trees: dict[Any, Any] = {}
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """The results under the current trace, as one instruction."""
+        return JaxCall(self.graph, self)(*operands)
+
+    def made(self, key: Any, function: Callable[..., Any], shapes: Any) -> FlatFunction:
+        """One of those that JAX makes of it: by its kind, and what else tells it apart."""
+        if key not in self._derived:
+            weak, name = [False] * len(shapes), f"{key[0]}_{self.name}"
+            made = FlatFunction(function, shapes, weak, name, (), self.shardings, self.platform)
+            self._derived[key] = made
+        return self._derived[key]
+
+    def of_active(self, active: Sequence[bool], operands: Sequence[Any]) -> Callable[..., Any]:
+        """The function of the active operands alone; it gives the list of results."""
+        return lambda *moving: tree_leaves(self.function(*spread(active, moving, operands)))
+
+    @property
+    def moving(self) -> list[bool]:
+        """Which results have tangents."""
+        return [has_tangent(shape) for shape in self.graph.output_shapes]
+
+
+class JaxCall(Call):
+    """A call of a JAX function's program, with the derivatives and batches that JAX makes of it."""
+
+    builder_name = "from_jax"
+    hlo_name = "call"
+    spec_names = ()
+    # What JAX makes of it keeps nothing of the values for which it is made first.
+    function: FlatFunction = attribute(Attribute(), hlo=None)
+
+    def forward(self, primals, tangents):
+        flat, active = self.function, tuple([t is not None for t in tangents])
+        inputs, count, moving = flat.graph.input_shapes, len(primals), flat.moving
+
+        def with_tangents(*values: Any) -> list[Any]:
+            own, moved = [*compress(values[:count], active)], [*values[count:]]
+            results, moved = jax.jvp(flat.of_active(active, values[:count]), own, moved)
+            return [*results, *compress(moved, moving)]
+
+        derived = flat.made(("jvp", active), with_tangents, [*inputs, *compress(inputs, active)])
+        found = derived(*primals, *compress(tangents, active))
+        return found[: len(moving)], tuple(spread(moving, found[len(moving) :]))
+
+    def linearize(self, operands, active):
+        flat, flags, moving = self.function, tuple(active), self.function.moving
+        outputs = flat.graph.output_shapes
+
+        def with_residuals(*values: Any) -> list[Any]:
+            results, pull = jax.vjp(flat.of_active(flags, values), *compress(values, flags))
+            residuals, flat.trees[flags] = tree_flatten(pull)
+            return [*results, *residuals]
+
+        found = flat.made(("vjp", flags), with_residuals, flat.graph.input_shapes)(*operands)
+        results, residuals = found[: len(moving)], found[len(moving) :]
+        tree, count = flat.trees[flags], len(residuals)
+
+        def pulled(*values: Any) -> list[Any]:
+            rest = iter(values[count:])
+            cotangents = [
+                next(rest) if flag else float0_zeros(shape.dimensions)  # type: ignore[union-attr]  # an array
+                for shape, flag in zip(outputs, moving, strict=True)
+            ]
+            return list(tree_unflatten(tree, values[:count])(cotangents))
+
+        def backward(*cotangents: Any) -> Sequence[Any]:
+            shapes = [*map(shape_of, residuals), *compress(outputs, moving)]
+            return flat.made(("back", flags), pulled, shapes)(*residuals, *cotangents)
+
+        return results, pullback_by(backward, results, moving, flags)
+
+    def dependent(self, variables):
+        return self.function.moving
+
+    def batch_of(self, size, operands, dimensions, **_):
+        flat, at = self.function, tuple(dimensions)
+        if not any(each is not None for each in at):
+            return flat(*operands), (None,) * len(flat.moving)
+        of_all = jax.vmap(lambda *x: tree_leaves(flat.function(*x)), at, 0, axis_size=size)
+        made = flat.made(("batch", at, size), of_all, [*map(shape_of, operands)])
+        return made(*operands), (0,) * len(flat.moving)

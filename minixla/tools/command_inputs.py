@@ -1,0 +1,114 @@
+"""What commands read: the program of a file, and arguments for it."""
+
+import argparse
+import io
+import re
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minixla as mx
+from minixla import interop
+from minixla.interop import ImportedProgram
+from minixla.tools.command_line import BadInput
+
+# HLO text, after comments.
+_HLO = re.compile(rb"(?:\s|//[^\n]*+\n)*+HloModule")
+# What NumPy raises besides for a damaged archive.
+_DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
+
+
+def read_program(options: argparse.Namespace) -> ImportedProgram:
+    """The program of the file, or of standard input, that options name."""
+    is_standard = options.program == "-"
+    source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
+    if not source.strip():
+        raise BadInput(f"{options.program} is empty")
+    shardings: Any = "drop" if options.drop_shardings else "refuse"
+    try:
+        if _HLO.match(source):
+            if options.function is not None:
+                raise BadInput("--function is for StableHLO modules; HLO has one entry")
+            return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
+        read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
+    except mx.ImportError_ as error:
+        # In the words of the command line.
+        said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
+        said = said.replace('shardings="drop"', "--drop-shardings")
+        raise BadInput(f"{options.program}: {said}") from None
+    # What jax.export made takes pytrees; files give arrays one by one.
+    return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
+
+
+def array_shapes(graph: mx.Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
+    """The shapes of arguments, which must be arrays of fixed size."""
+    for index, shape in enumerate(graph.input_shapes):
+        if not isinstance(shape, mx.Shape) or shape.is_dynamic:
+            raise BadInput(f"argument {index} is of shape {shape}: {rule}")
+    return list(graph.input_shapes)
+
+
+def arguments(options: argparse.Namespace, graph: mx.Graph) -> tuple[list[np.ndarray], list[str]]:
+    """The arguments of a program, and for each in words where it comes from."""
+    given = [pair for name in options.arguments for pair in _arrays_in(name)]
+    count = len(graph.inputs)
+    if len(given) > count:
+        raise BadInput(f"{len(given)} arguments were given, the program takes {count}")
+    wanted, missing = array_shapes(graph), range(len(given), count)
+    arrays = [_fitting(index, *each, wanted[index]) for index, each in enumerate(given)]
+    arrays += [_generated(options.seed, index, wanted[index]) for index in missing]
+    origins = [origin for origin, _ in given]
+    return arrays, origins + [f"generated from seed {options.seed}"] * len(missing)
+
+
+def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
+    """(origin, array) for each array in a file."""
+    with open(name, "rb") as file:
+        # Pipes cannot go back.
+        stream = file if file.seekable() else io.BytesIO(file.read())
+        if not stream.read(6).startswith((b"\x93NUMPY", b"PK")):
+            raise BadInput(f"{name} is no .npy or .npz file")
+        stream.seek(0)
+        try:
+            found = np.load(stream, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return [(name, found)]
+            pairs = [(f"{name}[{key}]", found[key]) for key in found.files]
+        except (ValueError, EOFError, KeyError, NotImplementedError, *_DAMAGES) as error:
+            problem = str(error) or "it is cut short"
+            if "allow_pickle" in problem:
+                problem = "it holds Python objects, and not arrays of numbers alone"
+            raise BadInput(f"{name} cannot be read: {problem}") from None
+    for origin, array in pairs:
+        if not isinstance(array, np.ndarray):
+            raise BadInput(f"{origin} is no array")
+    return pairs
+
+
+def _fitting(index: int, origin: str, array: np.ndarray, shape: mx.Shape) -> np.ndarray:
+    # NumPy's files keep the bytes of bf16 and f8, and not what they are.
+    if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
+        array = array.view(shape.dtype)
+    if array.dtype != shape.dtype or array.shape != shape.dimensions:
+        given = f"argument {index} from {origin} is {array.dtype}{list(array.shape)}"
+        raise BadInput(f"{given}, the program takes {shape.dtype}{list(shape.dimensions)}")
+    return array
+
+
+def _generated(seed: int, index: int, shape: mx.Shape) -> np.ndarray:
+    generator = np.random.default_rng([seed, index])
+    kind = shape.element_type
+    try:
+        if kind.is_inexact:
+            numbers = generator.normal(size=shape.dimensions)
+            if kind.is_complex:
+                numbers = numbers + 1j * generator.normal(size=shape.dimensions)
+        else:
+            numbers = generator.integers(0, 2 if kind.bits <= 2 else 8, shape.dimensions)
+        return np.asarray(numbers).astype(shape.dtype)
+    except (MemoryError, ValueError) as error:  # ValueError: its bytes cannot even be counted
+        raise BadInput(f"argument {index} of shape {shape} does not fit in memory") from error

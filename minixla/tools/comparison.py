@@ -1,0 +1,107 @@
+"""How far arrays are from what they should be, in units of the last place and of bounds."""
+
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from minixla.core.element_types import ElementType, element_type
+
+
+class Comparison(NamedTuple):
+    """How far an array is from what it should be."""
+
+    #: The largest error of an element in units of the last place; for integers and booleans the
+    #: largest difference.
+    ulp: float
+    error: float  # the largest
+    relative: float  # it over the largest element
+    #: What is allowed at the element whose error exceeds its bound most, in ulp; it over that,
+    #: of which more than 1 is too much; and the index of that element.
+    bound: float
+    excess: float
+    worst: tuple[int, ...]
+
+
+def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = None) -> Comparison:
+    """Compares an array with what it should be, in double, and each error with its bound."""
+    if actual.shape != truth.shape:
+        return Comparison(np.inf, np.inf, np.inf, 0.0, np.inf, ())
+    if actual.size == 0:
+        return Comparison(0.0, 0.0, 0.0, 0.0, 0.0, ())
+    if not element_type(actual.dtype).is_inexact:
+        kind = np.uint64 if actual.dtype == np.uint64 else np.int64
+        ours, theirs = actual.astype(kind), truth.astype(kind)
+        ends = [choose(ours, theirs).astype(np.uint64) for choose in (np.maximum, np.minimum)]
+        apart = np.asarray(np.subtract(*ends), np.float64)
+        largest = float(apart.max())
+        excess = np.inf if largest else 0.0
+        return Comparison(largest, largest, float(largest > 0), 0.0, excess, _index(apart))
+    assert bound is not None
+    error = absolute_error(actual, truth)
+    ulp = ulp_size(truth, actual.dtype)
+    with np.errstate(all="ignore"):
+        excess = np.where(error == 0, 0.0, error / bound)
+        excess = np.where(np.isnan(excess), np.inf, excess)
+        where = _index(excess)
+        relative, most = relative_error(error, truth), float((error / ulp).max())
+        worst = float((bound / ulp)[where]), float(excess[where]), where
+        return Comparison(most, float(error.max()), relative, *worst)
+
+
+def _index(array: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(each) for each in np.unravel_index(np.argmax(array), array.shape))
+
+
+def relative_error(error: np.ndarray, truth: np.ndarray) -> float:
+    """The largest error over the largest finite element."""
+    if not error.size or not error.max():
+        return 0.0
+    largest = np.abs(truth).max(initial=0.0, where=np.isfinite(truth))
+    return float(error.max() / largest) if largest else float("inf")
+
+
+def shown_element(array: np.ndarray, where: tuple[int, ...]) -> str:
+    """An element with all its digits."""
+    if array.ndim != len(where) or not array.size:
+        return f"of dimensions {list(array.shape)}"
+    return str(array[where])
+
+
+def precision_of(kind: ElementType) -> float:
+    """The distance from 1 to the next number of a float or complex type."""
+    return float(real_part_info(kind.dtype).eps)
+
+
+def real_part_info(dtype: npt.DTypeLike) -> Any:
+    """The limits of a float type, or of the parts of a complex one."""
+    dtype = np.dtype(dtype)
+    return ml_dtypes.finfo(f"f{dtype.itemsize // 2}" if dtype.kind == "c" else dtype)
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """A float or complex array in double."""
+    return np.asarray(array).astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
+    """The distance from a value of `dtype` (a complex one's magnitude) to the next, at numbers."""
+    info = real_part_info(dtype)
+    magnitude = np.abs(numbers)
+    is_number = np.isfinite(magnitude) & (magnitude > 0)
+    exponent = np.frexp(np.where(is_number, magnitude, 1))[1]
+    smallest = float(info.smallest_subnormal)
+    size = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), smallest)
+    return np.where(magnitude > 0, size, smallest)
+
+
+def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """How far values are from numbers in double, an element each."""
+    # 0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
+    # infinity where one alone is NaN.
+    with np.errstate(all="ignore"):
+        rounded, given = wide(truth.astype(actual.dtype)), wide(actual)
+        error = np.abs(given - truth)
+        is_same = (given == rounded) & ~np.isfinite(given) | np.isnan(given) & np.isnan(truth)
+        return np.where(is_same, 0.0, np.where(np.isnan(error), np.inf, error))

@@ -1,0 +1,158 @@
+"""Derivatives of a function of arrays compared with differences, down to the worst element."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import minixla as mx
+from minixla.core.errors import explain
+from minixla.tools.comparison import precision_of
+from minixla.tools.differences import Agreement, Leaf, Point, Space
+
+#: How far derivatives and differences may be apart; JAX's tolerances for gradients.
+_TOLERANCES = {"f64": 1e-5, "c128": 1e-5, "f32": 2e-3, "c64": 2e-3, "f16": 1e-2, "bf16": 1e-1}
+_WIDEST_TOLERANCE = 1e-1
+# The function's values are taken to be rounded by this many times their type's precision.
+_ROUNDINGS = 4
+# How many elements are looked at one by one to find the worst.
+_MOST_ELEMENTS = 64
+_ADVICE = "A derivative rule is wrong (mx.custom_jvp, mx.custom_vjp, an operation's), or the "
+_ADVICE += "function is not smooth within the step: choose another point, another eps, or wider "
+_ADVICE += "tolerances."
+
+
+class Function(NamedTuple):
+    """A function of float and complex arrays that gives a list of such, and where it is checked."""
+
+    name: str
+    call: Callable[..., list[Any]]
+    inputs: list[Leaf]
+    values: list[Any]
+    outputs: list[Leaf]  # known after the first call
+
+
+def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    results, linear = mx.linearize(call, *primals)
+    return results, linear(*tangents)
+
+
+def _pulled(call: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, Any]:
+    results, pullback = mx.vjp(call, *primals)
+    return results, list(pullback(list(cotangents)))
+
+
+#: What each mode's derivative is called, and how it is taken.
+MODES: dict[str, tuple[str, Callable[..., tuple[Any, Any]]]] = {
+    "fwd": ("forward derivative", mx.jvp),
+    "rev": ("reverse derivative", _pulled),
+    "lin": ("linearized function", _linearized),
+}
+
+
+class Check:
+    """A function at its values, whose derivatives, of some order, are compared with differences."""
+
+    def __init__(self, function: Function, order: int, options: Sequence[Any]) -> None:
+        self.function, self.order = function, order
+        atol, rtol, eps, self.evaluator = options
+        call = self.evaluator(function.call)
+        results = call(*function.values)
+        inputs, outputs = Space(function.inputs), Space(function.outputs)
+        leaves = [*inputs.leaves, *outputs.leaves]
+        absolute, relative = self.tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
+        values = inputs.vector(function.values)
+        at = inputs, outputs, values, outputs.vector(results), call
+        step = eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3)
+        scale, roundings = np.maximum(1, np.abs(values)), _ROUNDINGS if atol is rtol is None else 0
+
+        def tolerance(quotients: np.ndarray) -> np.ndarray:
+            return absolute + relative * np.abs(quotients)
+
+        point = self.point = Point(*at, step, scale, tolerance, roundings)
+        for at in np.flatnonzero(np.isnan(point.results))[:1]:
+            problem, given = f"{function.name} gives NaN", [outputs.name(at)]
+            advice = "Choose a point where it is defined; "
+            advice += "mx.debug_nans() shows where a NaN is made."
+            raise explain(mx.GradientCheckError, "check_grads", problem, given, advice)
+
+    def run(self, mode: str) -> None:
+        """Compares along a random direction; where it differs, looks for the worst elements."""
+        name, take = MODES[mode]
+        self.mode, self.text = mode, f"the {name} of {self.function.name}"
+        self.derive = self.evaluator(partial(take, self.function.call))
+        point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
+        generator = np.random.default_rng(0)
+        direction = inputs.random(generator)
+        cotangent = outputs.rounded(outputs.random(generator))
+        pulled = self._derived(cotangent) if mode == "rev" else None
+
+        def along(way: np.ndarray) -> Agreement:
+            found = point.along(way)
+            if pulled is not None:
+                return found.reverse(cotangent, pulled)
+            return found.forward(self._derived(found.tangent))
+
+        def of_results(some: Sequence[int]) -> Agreement:
+            given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
+            return found.reverse(given, self._derived(given))
+
+        if along(direction).excess <= 1:
+            return
+        places = inputs.coordinates
+        argument, worst = _worst_of(places, lambda some: along(inputs.only(some, direction)))
+        result = worst.element
+        if pulled is not None:  # the argument's is that for all results together
+            found = point.along(inputs.only([argument], direction))
+            result, worst = _worst_of(outputs.coordinates, of_results)
+        ours, theirs, (atol, rtol) = worst.derivative, worst.difference, self.tolerances
+        alone = "no element alone is beyond the tolerance, all together are; the worst:"
+        raise self._error(
+            f"{self.text} differs from finite differences",
+            *([alone] if worst.excess <= 1 else []),
+            f"{outputs.name(result)} with respect to {inputs.name(argument)}:",
+            f"{self.mode} {ours:.7g}, differences {theirs:.7g}, "
+            f"apart by {abs(ours - theirs):.3g}, allowed {worst.allowed:.2g}",
+            f"step {point.step:.2g}, tolerance {atol:.2g} + {rtol:.2g} * |value|",
+        )
+
+    def _derived(self, vector: np.ndarray) -> np.ndarray:
+        """What the derivative gives; the results that come with it must be the function's."""
+        inputs, outputs, (atol, rtol) = self.point.inputs, self.point.outputs, self.tolerances
+        given, made = (outputs, inputs) if self.mode == "rev" else (inputs, outputs)
+        values = tuple(self.function.values)
+        results, derivatives = self.derive(values, tuple(given.arrays(vector)))
+        for leaf, ours in zip(outputs.leaves, results, strict=True):
+            shape = mx.shape_of(ours)
+            if shape is not leaf.shape:
+                problem = f"{self.mode} gives {leaf.name} in another shape than the function"
+                raise self._error(problem, f"{self.mode} {shape}", f"function {leaf.shape}")
+        ours, known = outputs.vector(results), self.point.results
+        for at in np.flatnonzero(~np.isclose(ours, known, rtol, atol))[:1]:
+            numbers = f"{self.mode} gives {ours[at]:.7g}, the function {known[at]:.7g}"
+            problem = f"the value that comes with {self.text} is not the function's"
+            raise self._error(problem, outputs.name(at), numbers)
+        return made.vector(derivatives)
+
+    def _error(self, problem: str, *given: str) -> mx.GradientCheckError:
+        lines = [*given, f"mode {self.mode}, order {self.order}: {self.text}"]
+        return explain(mx.GradientCheckError, "check_grads", problem, lines, _ADVICE)
+
+
+def _worst_of(
+    some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]
+) -> tuple[int, Agreement]:
+    """The coordinate that is wrong most: by halves until they are few enough to look at each."""
+    while len(some) > _MOST_ELEMENTS:
+        halves = some[: len(some) // 2], some[len(some) // 2 :]
+        some = max(halves, key=lambda half: compare(half).excess)
+    return max(((x, compare([x])) for x in some), key=lambda pair: pair[1].excess)
+
+
+def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
+    if given is not None and not isinstance(given, Mapping):
+        return float(given)
+    own = {mx.element_type(key).name: each for key, each in (given or {}).items()}
+    table = _TOLERANCES | own
+    return max(table.get(leaf.shape.element_type.name, _WIDEST_TOLERANCE) for leaf in leaves)

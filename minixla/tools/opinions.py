@@ -1,0 +1,185 @@
+"""What evaluators make of programs, and who is wrong about an instruction.
+
+Whoever is near the program in double is of one camp; the others are of one camp where they agree.
+The largest camp is right, and what only the others use is suspected. StableHLO's interpreter and
+XLA read the same StableHLO text: off together, they are one voice, and XLA's translation of the HLO
+text is asked too, which the StableHLO text has no part in.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.graph import Graph, Instruction
+from minixla.core.shapes import Shape
+from minixla.tools import comparison, evaluators, graph_parts
+from minixla.tools.comparison import Comparison
+from minixla.tools.evaluators import REFERENCE, Evaluator, NotEvaluated
+from minixla.tools.reports import Finding
+from minixla.tools.rounding import Measured
+
+#: What an evaluator makes of a program: its results, or why there are none.
+Opinion = list[np.ndarray] | str
+
+
+def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
+    """What an evaluator gives for each output; NotEvaluated where it cannot be asked."""
+    try:
+        found = evaluators.loaded(evaluator.function)(graph, list(operands))
+    except (MinixlaError, NotImplementedError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise NotEvaluated(lines[0][:160]) from error
+    except Exception as error:
+        error.add_note(f"The evaluator {evaluator.name!r} of cross_check raised it.")
+        raise
+    is_list = isinstance(found, Iterable)
+    results = list(map(np.asarray, found)) if is_list else []
+    given = list(map(_in_words, results)) if is_list else [repr(found)]
+    # What is no array of fixed size is not looked at.
+    wanted = [str(value.shape) if graph_parts.is_array(value) else None for value in graph.outputs]
+    pairs = zip(given, wanted, strict=False)
+    if len(given) == len(wanted) and all(w in (None, g) for g, w in pairs):
+        return results
+    problem = f"evaluator {evaluator.name!r} gives other results than the graph has"
+    shapes = ", ".join(map(str, graph.output_shapes))
+    advice = "It returns an array for each output, of its type and shape; where it cannot, it "
+    advice += "raises NotImplementedError."
+    given = [f"evaluator: {', '.join(given)}", f"graph: {shapes}"]
+    raise explain(TransformError, "cross_check", problem, given, advice)
+
+
+def _in_words(array: np.ndarray) -> str:
+    try:
+        return str(Shape(array.dtype, array.shape))
+    except (MinixlaError, TypeError):  # of another type than arrays have
+        return f"{array.dtype}{list(array.shape)}"
+
+
+class Opinions:
+    """Evaluators, who read equal programs once and judge equal instructions once."""
+
+    def __init__(self, asked: Sequence[Evaluator], say: Callable[[str], None]) -> None:
+        self.say = say  # what is under way
+        self.evaluators = tuple(asked)
+        #: Who reads the StableHLO form.
+        self.readers = frozenset(each.name for each in asked if each.reads_stablehlo)
+        self._graphs: dict[Graph, Graph] = {}
+        #: What has been found of instructions.
+        self.judgements: dict[Any, Finding | None] = {}
+
+    def ask(self, evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
+        """What an evaluator gives; NotEvaluated where it cannot be asked."""
+        # Of equal programs the first: XLA has compiled it.
+        return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
+
+    def everywhere(self, graph: Graph, operands: Any, what: str) -> dict[str, Opinion]:
+        """What each evaluator but the reference gives, or why there is nothing."""
+        found: dict[str, Opinion] = {}
+        for evaluator in self.evaluators:
+            if evaluator.name != REFERENCE:
+                self.say(f"{what}: {evaluator.name}")
+                try:
+                    found[evaluator.name] = self.ask(evaluator, graph, operands)
+                except NotEvaluated as error:
+                    found[evaluator.name] = str(error)
+        return found
+
+    def judged(self, step: Instruction, operands: Any, is_new: bool = True) -> Finding | None:
+        """Who is wrong about an instruction on some operands; unless it may be new, as known."""
+        program = graph_parts.alone_at(step, operands)
+        if program is None:
+            return None
+        key = program[0], *map(_digest, program[1])
+        if is_new and key not in self.judgements:
+            self.judgements[key] = self._judge(Measured(*program), step)
+        return self.judgements.get(key)
+
+    def _judge(self, measured: Measured, step: Instruction) -> Finding | None:
+        asked: dict[str, _Opinion] = {}
+
+        def ask(evaluator: Evaluator) -> None:
+            if evaluator.gap(step) is None:
+                with contextlib.suppress(NotEvaluated):
+                    results = self.ask(evaluator, measured.graph, measured.operands)
+                    found = map(measured.compared, measured.graph.outputs, results)
+                    worst = max(enumerate(found), key=lambda pair: pair[1].excess)
+                    asked[evaluator.name] = _Opinion(results, *worst)
+
+        for evaluator in self.evaluators:
+            ask(evaluator)
+        off = [name for name, each in asked.items() if each.excess > 1]
+        if not off:
+            return None
+        others = self.readers - {evaluators.INTERPRETER}
+        if REFERENCE not in off and others.intersection(off):
+            ask(evaluators.HLO_FORM)
+        suspects = _suspects(asked, self.readers.intersection(asked))
+        _, output, found = max((asked[name] for name in off), key=lambda each: each.excess)
+        truth = measured.truth[measured.graph.outputs[output]]
+        values = {"in double": comparison.shown_element(truth, found.worst)}
+        for name, each in asked.items():
+            values[name] = comparison.shown_element(each.results[output], found.worst)
+        text = f"on the same operands {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off "
+        text += f"the reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
+        text += f"suspected: {' or '.join(suspects)}"
+        place = {"element": found.worst, "values": values, "explanation": text}
+        return Finding("rule", suspects=suspects, **place)
+
+
+def _digest(operand: Any) -> Any:
+    if isinstance(operand, tuple):
+        return tuple(map(_digest, operand))
+    return hashlib.blake2b(np.asarray(operand).tobytes()).digest()
+
+
+class _Opinion(NamedTuple):
+    """What an evaluator makes of one instruction, and how far the worst result is off."""
+
+    results: list[np.ndarray]
+    output: int
+    comparison: Comparison
+
+    @property
+    def excess(self) -> float:
+        return self.comparison.excess
+
+    def agrees(self, other: "_Opinion") -> bool:
+        """Whether two that are off are much nearer to each other than to the truth."""
+        ours, theirs = self.results[self.output], other.results[self.output]
+        apart = comparison.compared(ours, comparison.wide(theirs), np.ones(ours.shape)).error
+        return apart <= self.comparison.error / 8
+
+
+def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:
+    """What is wrong, by majority; all who may be where there is none."""
+    camps = _camps(asked, readers)
+    # Those who read one text have one voice.
+    votes = [len(camp) - max(len(readers.intersection(camp)) - 1, 0) for camp in camps]
+    votes[0] += REFERENCE not in camps[0]  # the reference's rules in double are of this camp
+    winners = [camp for camp, each in zip(camps, votes, strict=True) if each == max(votes)]
+    wrong = [camp for camp in camps if len(winners) > 1 or camp is not winners[0]]
+    # Who is near the program in double is near what the reference's rules compute.
+    found = ["reference rule"] * (camps[0] in wrong)
+    for camp in wrong:
+        # What its members may have wrong in common, or each alone.
+        alike = readers.intersection(camp)
+        names = dict.fromkeys(alike, "StableHLO form") if len(alike) > 1 else {}
+        found += ["StableHLO form"] * (len(readers) == len(alike) == 1)
+        found += [{REFERENCE: "reference rule", **names}.get(name, name) for name in camp]
+    return tuple(dict.fromkeys(found))
+
+
+def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str]]:
+    """Who agrees with whom; the first are those who are near the truth."""
+    camps = [[name for name, each in asked.items() if each.excess <= 1]]
+    for name, each in asked.items():
+        if each.excess > 1:
+            own = readers if name in readers else frozenset()
+            friends = (c for c in camps[1:] if each.agrees(asked[c[0]]) or own.intersection(c))
+            camp = next(friends, None)
+            camps.append([name]) if camp is None else camp.append(name)
+    return camps

@@ -1,0 +1,115 @@
+"""Bitcasts of arrays that lie in memory in tiles, as padded arrays in other dimensions.
+
+An array lies in memory along its layout: the dimensions from the slowest to the fastest, cut in
+tiles where the layout says so (`{1,0:T(8,128)}`), which pad sizes up to multiples of the tile's.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.element_types import PRED
+from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph
+from minixla_ops.dumps.dump_only import Bitcast
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.vocabulary.shorthand import array_shape, zeros
+
+#: The dimensions from the fastest to the slowest, and the sizes of each tile.
+Layout = tuple[Sequence[int], Sequence[Sequence[int]]]
+_MOST_CHECKED = 1 << 24
+
+
+class _Stage(NamedTuple):
+    """One step of the way into memory: pads, cuts dimensions in tiles, and turns them."""
+
+    #: The sizes before the step, after padding and after cutting; and the permutation.
+    sizes: tuple[int, ...]
+    padded: tuple[int, ...]
+    cut: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def turned(self) -> tuple[int, ...]:
+        """The sizes after the step."""
+        return tuple([self.cut[at] for at in self.order])
+
+    def enter(self, x: Any) -> Any:
+        """An array one step further into memory."""
+        if self.padded != self.sizes:
+            pairs = zip(self.sizes, self.padded, strict=True)
+            config = [(0, padded - size, 0) for size, padded in pairs]
+            x = ops.pad(x, zeros(Shape(array_shape(x).element_type)), config)
+        return ops.transpose(ops.reshape(x, self.cut), self.order)
+
+    def leave(self, x: Any) -> Any:
+        """An array one step back out of memory."""
+        back = sorted(range(len(self.order)), key=self.order.__getitem__)
+        x = ops.reshape(ops.transpose(x, back), self.padded)
+        return ops.slice(x, (0,) * len(self.sizes), self.sizes)
+
+
+def _stages(shape: Shape, layout: Layout | None) -> list[_Stage]:
+    order, tiles = layout or (range(shape.rank)[::-1], ())
+    # A tile of more dimensions counts ones before the array's.
+    ones = max([0, *[len(tile) - shape.rank for tile in tiles]])
+    slowest = (*range(ones), *[at + ones for at in reversed(order)])
+    sizes = shape.dimensions
+    stages = [_Stage(sizes, sizes, (1,) * ones + sizes, slowest)]
+    for tile in tiles:
+        sizes = stages[-1].turned
+        count = len(sizes) - len(tile)
+        counts = [-(-size // part) for size, part in zip(sizes[count:], tile, strict=True)]
+        pairs = [*zip(counts, tile, strict=True)]
+        cut = (*sizes[:count], *chain(*pairs))
+        outer = range(count, len(cut), 2)
+        padded = (*sizes[:count], *[n * part for n, part in pairs])
+        turned = (*range(count), *outer, *[at + 1 for at in outer])
+        stages.append(_Stage(sizes, padded, cut, turned))
+    return stages
+
+
+def tiled_bitcast(
+    operand: Shape, result: Shape, layouts: Sequence[Layout | None]
+) -> Callable[[Any], Any]:
+    """The function that reads the memory of an array of shape `operand` as one of shape `result`.
+
+    ValueError, a clause that says why, where that has other bytes, or bytes that are padding.
+    """
+    if operand.is_dynamic or result.is_dynamic:
+        raise ValueError("sizes of tiled arrays are dynamic")
+    ways = [_stages(*pair) for pair in zip((operand, result), layouts, strict=True)]
+    into, out_of = ways
+    bits = operand.element_type.bits, result.element_type.bits
+    counts = [math.prod(stages[-1].cut) for stages in ways]
+    if bits[0] * counts[0] != bits[1] * counts[1]:
+        raise ValueError(f"{counts[0]} and {counts[1]} elements lie in memory")
+    if max(counts) > _MOST_CHECKED:
+        raise ValueError("the tiled arrays are too large to compare")
+
+    def entered(stages: Sequence[_Stage], x: Any) -> Any:
+        for stage in stages:
+            x = stage.enter(x)
+        return ops.reshape(x, (math.prod(stages[-1].cut),))
+
+    masks = []
+    for each, shape, stages in zip(bits, (operand, result), ways, strict=True):
+        flags = shape.with_element_type(PRED)
+        program = closed_graph(lambda x, stages=stages: entered(stages, x), [flags], "bitcast")
+        (mask,) = reference_graph(program, [np.ones(shape.dimensions, np.bool_)])
+        masks.append(np.repeat(mask, each // math.gcd(*bits)))
+    if not masks[0][masks[1]].all():
+        raise ValueError("elements of the result are padding of the operand")
+
+    def through_memory(x: Any) -> Any:
+        flat = Bitcast(Shape(result.element_type, (counts[1],)))(entered(into, x))
+        x = ops.reshape(flat, out_of[-1].turned)
+        for stage in reversed(out_of):
+            x = stage.leave(x)
+        return x
+
+    return through_memory

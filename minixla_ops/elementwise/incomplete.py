@@ -1,0 +1,122 @@
+"""The incomplete gamma and beta functions, by programs that importers know.
+
+StableHLO has none of them: what other frameworks write for them is a program.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Integers, attribute
+from minixla.core.element_types import F32, F64, element_type
+from minixla.core.graph import Graph
+from minixla.core.operation import REGISTRY, register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.elementwise.operators import power
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.vocabulary import GIVEN
+from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.shorthand import add_cotangents, full_like, ones_like, zeros_like
+
+
+class Incomplete(Elementwise):
+    """Base class: a function of parameters and, as the last operand, x.
+
+    The derivative by x is the integrand. That by a parameter is the program's inside of the domain,
+    and 0 at its ends, where the function does not depend on the parameters. It is computed forwards
+    in both modes, as each element depends on that of each operand alone.
+
+    Attributes:
+        by: the operands by which it is differentiated, in order.
+    """
+
+    spec_names = ()
+    by: tuple[int, ...] = attribute(Integers(0), default=())
+    element_types = frozenset((F32, F64))
+    #: The program of a function, or of a derivative of it, for a shape: who reads some gives it.
+    program: ClassVar[Callable[[type, Shape, tuple[int, ...]], Graph]]
+    #: The ends of the domain, and a point inside of it.
+    ends: ClassVar[tuple[float, float]]
+    inside: ClassVar[float]
+    #: The derivative by x, a method.
+    integrand = GIVEN
+
+    def reference(self, *operands):
+        graph = self.program(type(self), Shape(F64, operands[0].shape), self.by)
+        with np.errstate(all="ignore"):
+            result = reference_graph(graph, [cast(each, F64) for each in operands])[0]
+        return cast(result, element_type(operands[0].dtype))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape,) = self.array_shapes(results)
+        return emit.expand(self.program(type(self), shape, self.by), operands)
+
+    def jvp(self, primals, tangents, results):
+        # The same expressions in both modes; NaN where the function is.
+        total, last = None, len(primals) - 1
+        for number, tangent in enumerate(tangents):
+            if tangent is not None:
+                is_known = number == last and not self.by
+                slope = self.integrand(*primals) if is_known else self._inside(primals, number)
+                nan = full_like(slope, math.nan)
+                slope = REGISTRY["Undefined"]()(results != results, nan, slope)
+                total = add_cotangents(total, tangent * slope)
+        return total
+
+    def _inside(self, primals: Sequence[Any], number: int) -> Any:
+        """The program's derivative by an operand inside of the domain; 0 at its ends."""
+        *parameters, x = primals
+        is_end = (x == self.ends[0]) | (x == self.ends[1])
+        x = ops.select(is_end, full_like(x, self.inside), x)
+        slope = self(*parameters, x, by=(*self.by, number))
+        return ops.select(is_end, zeros_like(slope), slope)
+
+
+@register
+class Igamma(Incomplete):
+    """The regularised lower incomplete gamma function P(a, x)."""
+
+    operands = ("a", "x")
+    ends, inside = (0, math.inf), 1
+
+    def integrand(self, a, x):
+        """x**(a - 1) exp(-x) / gamma(a)."""
+        is_zero, is_far = x == 0, x == math.inf
+        between = ops.select(is_zero | is_far, ones_like(x), x)
+        # The power may overflow where exp(-x) is small.
+        inner = ops.exp((a - 1) * ops.log(between) - between - ops.lgamma(a))
+        near = ops.select(is_zero, x, ones_like(x))
+        outer = power(near, a - 1) * ops.exp(-near - ops.lgamma(a))
+        return ops.select(is_zero, outer, ops.select(is_far, zeros_like(x), inner))
+
+
+@register
+class Igammac(Igamma):
+    """The regularised upper incomplete gamma function Q(a, x)."""
+
+    def integrand(self, a, x):
+        return -super().integrand(a, x)
+
+
+@register
+class Betainc(Incomplete):
+    """The regularised incomplete beta function I(a, b, x)."""
+
+    operands = ("a", "b", "x")
+    ends, inside = (0, 1), 0.5
+
+    def integrand(self, a, b, x):
+        """x**(a - 1) (1 - x)**(b - 1) / beta(a, b)."""
+        is_end = (x == 0) | (x == 1)
+        half = full_like(x, 0.5)
+        far = full_like(x, math.inf)
+        log_beta = ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
+        log_beta = ops.select((a == math.inf) | (b == math.inf), far, log_beta)
+        between, end = ops.select(is_end, half, x), ops.select(is_end, x, half)
+        inner = ops.exp((a - 1) * ops.log(between) + (b - 1) * ops.log1p(-between) - log_beta)
+        outer = power(end, a - 1) * power(1 - end, b - 1) * ops.exp(-log_beta)
+        return ops.select(is_end, outer, inner)

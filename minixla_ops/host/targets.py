@@ -1,0 +1,133 @@
+"""What targets of custom calls mean: XLA's own, and routines of LAPACK that are operations.
+
+A meaning is given the call, the shapes of its operands, and the programs that it runs. It gives a
+function of the operands; None for a call that is not as the target wants it.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import product, starmap
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.graph import Graph
+from minixla.core.registry import REGISTRY
+from minixla.core.shapes import AnyShape, Shape
+from minixla_ops.dynamic_sizes.dimension_sizes import SetDimensionSize
+from minixla_ops.host.lapack import lapack_routine, letters
+from minixla_ops.linear_algebra.triangular_systems import Cholesky, TriangularSolve
+from minixla_ops.vocabulary.shorthand import as_tuple
+
+_Function = Callable[..., Any]
+
+
+def meaning(call: Any, shapes: Sequence[AnyShape], programs: Sequence[Graph]) -> _Function | None:
+    """The function that a CustomCall means; None where that is not known."""
+    routine = lapack_routine(call.target_name)
+    found = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target_name)
+    if found is None or not all(isinstance(each, Shape) for each in (*shapes, *call.shapes)):
+        return None
+    given, *counts = found
+    own = len(shapes), len(call.shapes)
+    fits = all(wanted in (count, None) for wanted, count in zip(counts, own, strict=True))
+    return given(call, shapes, programs) if fits else None
+
+
+def _top_k(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    """XLA:CPU's TopK: the greatest elements, and where they are."""
+    values = call.shapes[0]
+    return (lambda x: ops.top_k(x, values.dimensions[-1])) if values.rank else None
+
+
+def _approximate_top_k(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    """XLA's ApproxTopK, exactly: the first elements in the order of the program that it is given.
+
+    Which ones an approximation misses is up to the backend, and XLA misses none but on TPUs.
+    """
+    count, dimension = len(call.shapes), dict(call.options).get("reduction_dim")
+    if len(shapes) != 2 * count or len(programs) != 1 or type(dimension) is not int:
+        return None
+    sort = REGISTRY["Sort"](comparator=programs[0], dimension=dimension, is_stable=True)
+
+    def first(*operands: Any) -> list[Any]:
+        pairs = zip(as_tuple(sort(*operands[:count])), call.shapes, strict=True)
+        return [ops.slice(x, (0,) * shape.rank, shape.dimensions) for x, shape in pairs]
+
+    return first
+
+
+def _slice_to_dynamic(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    """The operand with the sizes that the other operands say."""
+    (declared,) = call.shapes
+
+    def cut(value: Any, *sizes: Any) -> Any:
+        for dimension, (size, flag) in enumerate(zip(sizes, declared.dynamic, strict=True)):
+            value = ops.set_dimension_size(value, size, dimension) if flag else value
+        return value
+
+    return cut if len(shapes) == declared.rank + 1 else None
+
+
+def _pad_to_static(call: Any, shapes: Any, programs: Any) -> _Function:
+    """The operand at its bounds, and its sizes."""
+    (shape,) = shapes
+
+    def padded(value: Any) -> list[Any]:
+        sizes = [ops.get_dimension_size(value, dimension) for dimension in range(shape.rank)]
+        for dimension, flag in enumerate(shape.dynamic):
+            if flag:
+                bound = np.int32(shape.dimensions[dimension])
+                value = SetDimensionSize(dimension, to_bound=True)(value, bound)
+        return [value, *sizes]
+
+    return padded
+
+
+@cache
+def _by_options(kind: type[Any]) -> dict[Any, Any]:
+    """Every Cholesky or TriangularSolve, by the letters of the options of LAPACK's routine."""
+    choices = [getattr(field.kind, "names", (False, True)) for field in kind.fields.values()]
+    every = starmap(kind, product(*choices))
+    return {frozenset(each.lapack_options().items()): each for each in every}
+
+
+def _of_options(kind: type[Any], call: Any) -> Any:
+    options = dict(call.options)
+    return _by_options(kind).get(frozenset((name, letters(options, name)) for name in options))
+
+
+def _cholesky(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    """LAPACK's potrf: the factor in a triangle of the operand's, and whether there is none.
+
+    The other triangle keeps the operand's elements. Without a factor, which is NaN everywhere then,
+    there is 1 for a matrix, else 0; empty ones have one.
+    """
+    cholesky, (shape,) = _of_options(Cholesky, call), shapes
+    rank, counts = shape.rank, Shape("s32", shape.dimensions)
+    first = (*shape.dimensions[:-2], *[min(size, 1) for size in shape.dimensions[-2:]])
+
+    def factor(a: Any) -> tuple[Any, Any]:
+        found = cholesky(a)
+        rows, columns = (ops.iota(counts, rank - each) for each in (2, 1))
+        inside = ops.ge(rows, columns) if cholesky.lower else ops.le(rows, columns)
+        corner = ops.slice(found, (0,) * rank, first)
+        failed = ops.reduce(ops.ne(corner, corner), False, ops.or_, (rank - 2, rank - 1))
+        info = ops.convert_element_type(failed, call.shapes[1].element_type)
+        return ops.select(inside, found, a), info
+
+    return None if cholesky is None else factor
+
+
+#: By target, or by routine; and how many operands and results there must be, None for any number.
+_MEANINGS: dict[str, tuple[Callable[..., _Function | None], int | None, int | None]] = {
+    "ApproxTopK": (_approximate_top_k, None, None),
+    "PadToStatic": (_pad_to_static, 1, None),
+    "SliceToDynamic": (_slice_to_dynamic, None, 1),
+    "TopK": (_top_k, 1, 2),
+}
+_LAPACK = {
+    "potrf": (_cholesky, 1, 2),
+    "trsm": (lambda call, shapes, programs: _of_options(TriangularSolve, call), 2, 1),
+}

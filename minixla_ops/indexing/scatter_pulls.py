@@ -1,0 +1,180 @@
+"""The places that a scatter updates, and its pullback there for any update computation.
+
+That is one pullback of the computation where no element is updated twice, and otherwise one window
+after another, which is right for every computation: a loop forwards over the windows applies the
+updates and keeps what each one found; one backwards takes the computation's pullback there. Those
+are K sequential steps for K windows, each as long as a window is large, and arrays as large as the
+updates in between: promise `unique_indices` where it holds.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.element_types import element_type
+from minixla.core.forward import has_tangent
+from minixla.core.graph import Graph, remembered
+from minixla.core.linear import instantiate, spread, zeros_like
+from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph
+from minixla_ops.indexing import index_numbers, window_bounds
+from minixla_ops.indexing.scatter_computations import overwrite, split
+from minixla_ops.programs.computations import apply_computation, pulled_program
+from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
+
+Values = Sequence[Any]
+
+
+class Places:
+    """The elements that a scatter updates."""
+
+    def __init__(self, operation: Any, values: Values) -> None:
+        operands, self.indices, updates = split(values)
+        self.dimensions = array_shape(operands[0]).dimensions
+        self.update_dimensions = array_shape(updates[0]).dimensions
+        self.computation, self.numbers = operation.update_computation, operation.dimension_numbers
+        self.is_sorted, self.in_bounds = operation.indices_are_sorted, operation.indices_in_bounds
+        # The elements of one window are different ones.
+        self.outer = index_numbers.outer_dimensions(len(self.update_dimensions), self.numbers)
+        has_one_window = math.prod([self.update_dimensions[d] for d in self.outer]) == 1
+        self.is_unique = operation.unique_indices or has_one_window
+        sizes = self.dimensions, self.update_dimensions
+        self.windows = index_numbers.window_sizes(*sizes, self.numbers)
+
+    def write(self, computation: Graph | Callable[..., Any], operands: Any, updates: Any) -> Any:
+        """A scatter to these places."""
+        promises = self.is_sorted, self.is_unique, self.in_bounds
+        return ops.scatter(operands, self.indices, updates, computation, self.numbers, *promises)
+
+    def read(self, value: Any) -> Any:
+        """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
+        if 0 in self.dimensions:
+            return zeros(Shape(array_shape(value).element_type, self.update_dimensions))
+        numbers = index_numbers.GatherDimensionNumbers(*self.numbers)
+        if self.in_bounds:
+            return ops.gather(value, self.indices, numbers, self.windows, self.is_sorted)
+        given = numbers, self.windows, 0, self.is_sorted
+        return window_bounds.gather_or_fill(value, self.indices, *given)
+
+    def inside(self) -> Any:
+        """Which updates go somewhere: a mask like the updates; None where all do."""
+        return None if self.in_bounds else self.read(splat(True, Shape("pred", self.dimensions)))
+
+    def last(self) -> Any:
+        """Which updates are inside and have no later update in the same place: a mask like them."""
+        outer = [self.update_dimensions[d] for d in self.outer]
+        kind = element_type("s64" if math.prod(outer) >> 31 else "s32")
+        counted = ops.reshape(ops.iota(Shape(kind, (math.prod(outer),)), 0), outer)
+        ranks = ops.broadcast_in_dim(counted, self.update_dimensions, self.outer) + 1
+        latest = self.write(ops.max, zeros(Shape(kind, self.dimensions)), ranks)
+        return ops.eq(self.read(latest), ranks)
+
+
+def chosen(mask: Any, value: Any) -> Any:
+    """`value` where the mask holds or is None, and 0 elsewhere."""
+    return value if mask is None else ops.select(mask, value, zeros_like(value))
+
+
+def general_pull(
+    places: Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
+) -> list[Any]:
+    """The cotangents of N operands and N updates, in pairs, for any update computation."""
+    pairs = zip(cotangents, operands, strict=True)
+    given = [instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs]
+    if not places.is_unique:
+        return _pull_in_sequence(places, computation, given, operands, updates)
+    old = [places.read(operand) for operand in operands]
+    at_updates = [None if each is None else places.read(each) for each in given]
+    pulled = _pulled_back(computation, [*old, *updates], at_updates)
+    inside, count, found = places.inside(), len(operands), []
+    for each, update, of_old in zip(given, updates, pulled[:count], strict=True):
+        moved = instantiate(of_old, update)
+        found.append(None if each is None else places.write(overwrite, each, moved))
+    of_updates = [None if each is None else chosen(inside, each) for each in pulled[count:]]
+    return list(zip(found, of_updates, strict=True))
+
+
+def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> list[Any]:
+    """The pullback of a computation of 2 N scalars, applied to 2 N arrays element by element."""
+    program = _elementwise(computation, tuple(map(array_shape, arguments)))
+    return list(pulled_program(program, arguments, cotangents, list(map(has_tangent, arguments))))
+
+
+@remembered
+def _elementwise(computation: Graph, shapes: Values) -> Graph:
+    given = shapes, "scatter", computation.name
+    return closed_graph(lambda *values: apply_computation(computation, values), *given)
+
+
+def _pull_in_sequence(
+    places: Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
+) -> list[Any]:
+    """`general_pull` where an element may be updated twice: one window at a time."""
+    if 0 in places.update_dimensions or 0 in places.dimensions:
+        return [(cotangent, None) for cotangent in cotangents]
+    windows, outer = places.windows, places.outer
+    order = (*outer, *places.numbers.update_window_dims)
+    sizes = [places.update_dimensions[each] for each in order]
+    given = places.indices, places.numbers, places.dimensions, windows
+    inside = None, places.indices
+    config, indices = inside if places.in_bounds else window_bounds.into_padding(*given)
+    columns = _start_columns(places, indices, sizes[: len(outer)])
+    rank, count = len(columns), len(operands)
+    is_pulled = tuple([cotangent is not None for cotangent in cotangents])
+
+    def read(arrays: Values, starts: Values) -> list[Any]:
+        return [ops.dynamic_slice(each, starts, windows) for each in arrays]
+
+    def written(arrays: Values, values: Iterable[Any], starts: Values) -> list[Any]:
+        pairs = zip(arrays, values, strict=True)
+        return [ops.dynamic_update_slice(each, value, starts) for each, value in pairs]
+
+    def forwards(*values: Any) -> list[Any]:
+        starts, row, running = values[:rank], values[rank:-count], values[-count:]
+        old = read(running, starts)
+        return [*old, *written(running, apply_computation(computation, [*old, *row]), starts)]
+
+    def backwards(*values: Any) -> list[Any]:
+        starts, found = values[:rank], values[rank : rank + 2 * count]
+        running = values[rank + 2 * count :]
+        given = spread(is_pulled, read(running, starts))
+        pulled = list(map(instantiate, _pulled_back(computation, found, given), found))
+        return [*pulled[count:], *written(running, compress(pulled[:count], is_pulled), starts)]
+
+    def loop(step: Callable[..., Any], inputs: Values, arrays: Iterable[Any]) -> Values:
+        carries = [window_bounds.framed(each, config) for each in arrays]
+        rows = [array_shape(each).without_dimension(0) for each in inputs]
+        shapes, name = (*rows, *map(array_shape, carries)), step.__name__
+        key, given = (name, is_pulled, shapes), (step, shapes, "scatter", name)
+        graph = computation.remembered(key, closed_graph, *given)
+        return ops.scan(inputs, carries, graph, is_reverse=step is backwards)
+
+    rows = [ops.transpose(each, order) for each in updates]
+    rows = [ops.reshape(each, (math.prod(sizes[: len(outer)]), *windows)) for each in rows]
+    old = loop(forwards, [*columns, *rows], operands)[:count]
+    found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
+    back, inside = [order.index(each) for each in sorted(order)], places.inside()
+    given = [window_bounds.unframed(each, config) for each in found[count:]]
+    rows = [ops.transpose(ops.reshape(each, sizes), back) for each in found[:count]]
+    moved = [chosen(inside, each) for each in compress(rows, is_pulled)]
+    return list(zip(spread(is_pulled, given), spread(is_pulled, moved), strict=True))
+
+
+def _start_columns(places: Places, indices: Any, outer: Sequence[int]) -> list[Any]:
+    """For each dimension of the operand where the windows start in it, s32 or s64."""
+    numbers, rank, count = places.numbers, array_shape(indices).rank, math.prod(outer)
+    kind = element_type("s64" if max(places.dimensions, default=0) >> 31 else "s32")
+    indices, at = ops.convert_element_type(indices, kind), numbers.index_vector_dim
+    if at < rank:
+        indices = move_dimension(indices, at, rank - 1)
+    moving = numbers.scatter_dims_to_operand_dims
+    vectors = ops.reshape(indices, (count, len(moving)))
+    columns: list[Any] = [zeros(Shape(kind, (count,)))] * len(places.windows)
+    for component, dimension in enumerate(moving):
+        columns[dimension] = ops.slice_in_dim(vectors, component, component + 1, 1)
+    for dimension, along in zip(numbers[4], numbers[5], strict=True):
+        columns[dimension] = ops.iota(Shape(kind, outer), along - (along > at))
+    return [ops.reshape(column, (count,)) for column in columns]

@@ -1,0 +1,78 @@
+"""TopK: the greatest or least elements of the last dimension."""
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Boolean, Integer, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import element_type
+from minixla.core.operation import register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.comparisons import total_order
+from minixla_ops.indexing.sorting import sort, taken_along
+from minixla_ops.movement.slicing import slice_in_dim
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.shorthand import array_shape
+
+
+@register
+class TopK(Composed):
+    """The k greatest or least elements of the last dimension, and where they are. XLA: TopK.
+
+    Of equal elements those of lower index come first. Floats are in the total order, in which -NaN
+    is the least and +NaN the greatest, and -0 less than +0.
+
+    Args:
+        operand: an array of at least one dimension, not complex.
+        k: how many, at most the size of the last dimension.
+        largest: whether the greatest, in falling order, or the least, in rising order.
+
+    Returns:
+        Values and s32 indices, both with k elements in the last dimension.
+
+    Checks:
+        (C1) operand has a last dimension, of at least k elements.
+        (C2) its element type has an order: it is not complex.
+    """
+
+    hlo_name = "topk"
+    lacking = {"cuda": "s4 u4 f4e2m1fn"}
+    operands = ("operand",)
+    k: int = attribute(Integer(minimum=0))
+    largest: bool = attribute(Boolean(), default=True)
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        if not operand.rank or self.k > operand.dimensions[-1]:
+            advice = "k must not exceed the size of the last dimension."
+            self.refuse("C1", f"there are no {self.k} elements in a row", advice)
+        if operand.element_type.is_complex:
+            advice = "Take the real parts, or sort by a comparator."
+            self.refuse("C2", "complex numbers have no order", advice)
+        sizes = (*operand.dimensions[:-1], self.k)
+        return operand.with_dimensions(sizes), Shape("s32", sizes)
+
+    def reference(self, operand):
+        kind = element_type(operand.dtype)
+        ranks = total_order(operand, kind) if kind.is_float else cast(operand, widened(kind))
+        ranks = ~ranks if self.largest else ranks
+        indices = np.argsort(ranks, axis=-1, kind="stable")[..., : self.k]
+        return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
+
+    def composition(self, operand):
+        # XLA knows this form, and does not sort the whole array.
+        shape = array_shape(operand)
+        last = shape.rank - 1
+        positions = ops.iota(Shape("s32", shape.dimensions), last)
+        comes_first = ops.gt_total_order if self.largest else ops.lt_total_order
+        both = [operand, positions]
+        ordered = sort(both, lambda x, y, i, j: comes_first(x, y), last, True)
+        return tuple([slice_in_dim(each, 0, self.k, last) for each in ordered])
+
+    def jvp(self, primals, tangents, results):
+        indices = results[1]
+        return taken_along(tangents[0], indices, array_shape(indices).rank - 1), None
+
+
+top_k = builder(TopK)
