@@ -32,10 +32,10 @@ from minixla.core.tracing import evaluate_graph
 from minixla.extension.kernels import PythonKernel
 from minixla.extension.kinds import EnumerationKind, TypeKind
 from minixla.extension.registered import RegisteredOperation
+from minixla.tools.comparison import real_part_info
 from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import REFERENCE
 from minixla.tools.reports import CrossCheckReport, Finding, Report, Row, Table, shown_number
-from minixla.tools.rounding import real_part_info
 from minixla.tools.terminal import shown_progress
 
 _SECOND, _FAILED = "second derivatives", "fails"
