@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import far, importing, making, running
+from benchmarks import extending, far, importing, making, running
 from benchmarks.measure import Comparison, Effort
 
 __all__ = ["ON_REQUEST", "SUITES"]
@@ -22,6 +22,7 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "reference": running.reference,
     "interpreter": running.interpreter,
     "importing": importing.importing,
+    "extending": extending.extending,
 }
 #: Suites that need more than JAX, and run where they are named: see docs/platforms.md.
 ON_REQUEST: dict[str, Callable[[Effort], Iterator[Comparison]]] = {"far": far.far}

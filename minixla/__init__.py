@@ -10,16 +10,20 @@ if TYPE_CHECKING:
     import minixla_ops as ops
     from minixla import core, nn, numpy
     from minixla.core import *
+    from minixla.extension import *
     from minixla.interop import *
+    from minixla.tools import test_util
+    from minixla.tools.compatibility import check_compatible
     from minixla.tools.cost_reports import cost
     from minixla.tools.cross_check import cross_check
     from minixla.tools.evaluators import register_evaluator
     from minixla.tools.gradient_check import check_grads
+    from minixla.tools.operation_check import check_op
     from minixla.transforms import *
 
 # By the module that a name is looked for in, below.
 __all__ = ["core", "nn", "numpy", "ops", "check_grads", "cost", "cross_check"]
-__all__ += ["register_evaluator"]
+__all__ += ["check_compatible", "check_op", "register_evaluator", "test_util"]
 __all__ += ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
 __all__ += ["ElementType", "ForeignCallError", "GradientCheckError", "Graph", "ImportError_"]
 __all__ += ["IndexingError", "InfinityError", "Instruction", "IntegerRangeError"]
@@ -35,14 +39,19 @@ __all__ += ["debug_print", "fori_loop", "grad", "hessian", "jacfwd", "jacrev", "
 __all__ += ["linearize", "make_graph", "map", "pmap", "pmax", "pmean", "pmin", "ppermute", "psum"]
 __all__ += ["psum_scatter", "reference", "scan", "simulate", "stop_gradient", "switch"]
 __all__ += ["value_and_grad", "vjp", "vmap", "while_loop"]
+__all__ += ["Array", "BuildError", "InvalidArgumentError", "KernelError", "PartialShape"]
+__all__ += ["build_op_library", "custom_op", "installed_ops", "load_op_library", "register_op"]
+__all__ += ["unchanged_shape"]
 
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first.
-_HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
+_HOMES = ("minixla.core", "minixla.transforms", "minixla.interop", "minixla.extension")
 _TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check": "cross_check"}
+_TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
 _TOOLS["register_evaluator"] = "evaluators"
-_MODULES = {"ops": "minixla_ops"} | {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
+_MODULES = {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
+_MODULES |= {"ops": "minixla_ops", "test_util": "minixla.tools.test_util"}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -365,3 +366,70 @@ def test_cholesky_factors_of_gpus_are_cusolvers_as_in_jax(sizes, lower):
         theirs = compile_on("gpu", jax.jit(factor), matrices)
         kernels = [[row.opcode for row in device_rows(each.text)] for each in (ours, theirs)]
         assert kernels[0] == kernels[1]
+
+
+def softmax_by_pallas(context: Any, x: Any, platform: str) -> Any:
+    from jax.experimental import pallas
+    from jax.experimental.pallas import triton
+
+    def kernel(given: Any, found: Any) -> None:
+        powers = jnp.exp(given[...] - given[...].max(-1, keepdims=True))
+        found[...] = powers / powers.sum(-1, keepdims=True)
+
+    def function(x: Any) -> Any:
+        made = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        how: Any = {"compiler_params": triton.CompilerParams()} if platform == "cuda" else {}
+        return pallas.pallas_call(kernel, out_shape=made, **how)(x)
+
+    return mx.from_jax(function, platform=platform)(x)
+
+
+def test_pallas_kernels(platform):
+    op = mx.register_op(
+        "FarSoftmax",
+        inputs=["x: float"],
+        outputs=["y: float"],
+        shape_fn=mx.unchanged_shape,
+        replace=True,
+    )
+    for each in ("tpu", "cuda"):
+        op.kernel(each, functools.partial(softmax_by_pallas, platform=each))
+    x = jax.ShapeDtypeStruct((16, 128), np.float32)
+    with jax.enable_x64(False):
+        found = compile_on(platform, mx.jit(lambda x: op(x) * 2), x).text
+    assert {"tpu": "tpu_custom_call", "gpu": "__gpu$xla.gpu.triton"}[platform] in found
+
+
+CUDA = """
+#include <cuda_runtime.h>
+#include "xla/ffi/api/ffi.h"
+namespace ffi = xla::ffi;
+template <typename T> __global__ void Doubled(const T* x, T* y, int64_t n) {
+  const int64_t step = static_cast<int64_t>(blockDim.x) * gridDim.x;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (int64_t i = first; i < n; i += step) y[i] = 2 * x[i];
+}
+ffi::Error Run(cudaStream_t stream, ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
+  Doubled<float><<<1024, 20, 0, stream>>>(x.typed_data(), y->typed_data(), x.element_count());
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(ExampleF32, Run, ffi::Ffi::Bind()
+    .Ctx<ffi::PlatformStream<cudaStream_t>>().Arg<ffi::Buffer<ffi::F32>>()
+    .Ret<ffi::Buffer<ffi::F32>>());
+"""
+
+
+def test_c44_programs_with_cuda_kernels():
+    if missing("gpu"):
+        pytest.skip(f"nothing compiles for gpu here: {missing('gpu')}")
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc, which compiles CUDA sources")
+    op = mx.register_op(
+        "FarExample",
+        inputs=["input: float"],
+        outputs=["input_times_two: float"],
+        shape_fn=mx.unchanged_shape,
+    )
+    op.kernel("cuda", ffi="ExampleF32", library=mx.build_op_library([], cuda_sources=[CUDA]))
+    found = compile_on("gpu", mx.jit(lambda x: op(x) * 2), X).text
+    assert 'custom_call_target="custom.FarExample.ExampleF32' in found

@@ -11,6 +11,7 @@ from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
 from minixla.core.nesting import nested
+from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
 
@@ -145,8 +146,11 @@ class Emitter:
         """
         raise NotImplementedError("this text runs elsewhere")
 
-    def foreign_call(self, target: str) -> None:
-        """Notes that the next operation calls compiled code, which has the name `target`."""
+    def foreign_call(self, target: str, operation: Operation | None = None) -> None:
+        """Notes that the next operation calls compiled code, which has the name `target`.
+
+        Errors name `operation`, where it is more than the call.
+        """
 
     def take_token(self) -> str:
         """The token of the last side effect so far; what has one takes it and gives the next."""
@@ -251,6 +255,12 @@ class Emitter:
 def quoted(text: str) -> str:
     """`text` as a string in MLIR and HLO, with its quotes."""
     return f'"{escaped(text)}"'
+
+
+def bytes_text(value: bytes) -> str:
+    """Bytes as a string in MLIR, with its quotes."""
+    shown = [chr(x) if 32 <= x < 127 and x not in b'"\\' else f"\\{x:02X}" for x in value]
+    return f'"{"".join(shown)}"'
 
 
 def escaped(text: str) -> str:

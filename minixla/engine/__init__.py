@@ -3,9 +3,9 @@
 from minixla.engine import foreign as _foreign  # noqa: F401 - tells JAX what our tracers are
 from minixla.engine import jax_rules as _jax_rules  # noqa: F401 - tells JAX the rules of programs
 from minixla.engine.eager import ENGINE, EngineTrace
-from minixla.engine.foreign_code import raise_ours
+from minixla.engine.foreign_code import KernelError, raise_ours
 from minixla.engine.lowering import lowered
 from minixla.engine.program import forget_traces, run_graph, stage_for_jax
 
-__all__ = ["ENGINE", "EngineTrace", "forget_traces", "lowered", "raise_ours"]
+__all__ = ["ENGINE", "EngineTrace", "KernelError", "forget_traces", "lowered", "raise_ours"]
 __all__ += ["run_graph", "stage_for_jax"]

@@ -51,7 +51,7 @@ class EngineTrace(Trace):
                 _check(operand, operation.builder_name)
             raise
         except RuntimeError as error:
-            raise_ours(error, operation.builder_name)
+            raise_ours(error, operation.builder_name, operation)
             raise
 
     def at_once(  # type: ignore[override]  # a method here

@@ -24,12 +24,13 @@ from jax.tree_util import tree_structure
 
 from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.engine.foreign_code import LIBRARIES
 
 _SUBJECT = "platform"
 _ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
 _ADVICE += "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
 _ADVICE += "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
-_TARGET = re.compile(r"custom_call @([\w.]+)")
+_TARGET = re.compile(r"custom_call @([\w.$]+)")
 _GPUS = {"h100": "h100.txtpb"}
 
 
@@ -198,7 +199,9 @@ def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None)
 def compile_far(platform: Platform, exported: bytes) -> Compiled:
     """Compiles what `jax.export` made for a platform; Refused if XLA does not, or dies of it."""
     try:
-        reply, _ = _helper(platform).ask(None, _SECONDS, exported)
+        libraries = [(target, *each) for target, each in LIBRARIES.items()]
+        code = [each for each in libraries if each[-1] == platform.kind]
+        reply, _ = _helper(platform).ask(code, _SECONDS, exported)
     except HelperDied as death:
         raise Refused(str(death)) from death
     if "missing" in reply:

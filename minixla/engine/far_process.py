@@ -1,7 +1,8 @@
 """The process behind `far.py`: compiles programs for devices that are not here.
 
-Run as a script, with a platform's name. A request is the bytes of a `jax.export.Exported`; a reply
-the fields of `Compiled`, or a `problem` of XLA's, or what is `missing`.
+Run as a script, with a platform's name. A request is the bytes of a `jax.export.Exported`, and the
+compiled code that it calls, as `register_code` takes it; a reply the fields of `Compiled`, or a
+`problem` of XLA's, or what is `missing`.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import jax
 from minixla.core.children import receive, send, stream_to_parent
 from minixla.core.errors import MinixlaError
 from minixla.engine.far import analysed, compiled_for, far_devices
+from minixla.engine.foreign_code import register_code
 
 
 def main() -> None:
@@ -24,9 +26,11 @@ def main() -> None:
     stream, devices = stream_to_parent(), []
     with contextlib.suppress(EOFError):
         while True:
-            number, _, (exported,) = receive(stream)
+            number, libraries, (exported,) = receive(stream)
             try:
                 devices = devices or far_devices(sys.argv[1])
+                for each in libraries:
+                    register_code(*each)
                 reply = analysed(compiled_for(devices, exported.tobytes()))._asdict()
             except MinixlaError as error:
                 reply = {"missing": str(error)}

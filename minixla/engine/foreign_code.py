@@ -1,16 +1,25 @@
 """Compiled code that programs call by name, made ready; and what errors of XLA's mean."""
 
+import ctypes
 import re
+from collections.abc import Callable
 
+import jax
 from jax._src import compiler
 from jax._src.lax.linalg import initialize_lapack
 from jax.errors import JaxRuntimeError
 
-from minixla.core.errors import TransformError, explain, too_large
+from minixla.core.errors import MinixlaError, TransformError, explain, too_large
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation
 from minixla.core.source import Source
 
-#: For each target of the programs that were lowered, where the last call of it is.
-_CALLED: dict[str, Source | None] = {}
+#: For each target of the programs that were lowered, where the last call of it is, and of what.
+_CALLED: dict[str, tuple[Source | None, Operation | None]] = {}
+#: By target the library, symbol and platform of code that was registered from shared libraries.
+LIBRARIES: dict[str, tuple[str, str, str]] = {}
+#: The operations that were lowered to a call of compiled code of users'.
+_CALLERS: dict[Operation, None] = {}
 # XLA's words for a target without code, with the target and the platform.
 _UNKNOWN = (
     re.compile(r"No FFI handler registered for (\S+) on a platform (\S+)"),
@@ -21,7 +30,21 @@ _UNKNOWN = (
 _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
 
 
-def prepare_target(target: str, source: Source | None) -> None:
+def register_code(target: str, path: str, symbol: str, platform: str) -> None:
+    """Makes a handler of a shared library known to XLA; again, nothing happens.
+
+    Raises:
+        OSError: there is no such library.
+        AttributeError: it has no such symbol.
+    """
+    if target not in LIBRARIES:
+        handler = getattr(ctypes.CDLL(path), symbol)
+        known = {"cuda": "CUDA", "rocm": "ROCM"}.get(platform, platform)
+        jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=known)
+        LIBRARIES[target] = path, symbol, platform
+
+
+def prepare_target(target: str, source: Source | None, operation: Operation | None = None) -> None:
     """Makes the code of a custom call ready, for a program that is lowered and calls it there."""
     if target in _INTERNAL:
         problem = f"the target {target!r} is a name that XLA's compiler gives to calls of its own"
@@ -31,7 +54,9 @@ def prepare_target(target: str, source: Source | None) -> None:
     if target.startswith("lapack_"):
         # The kernels are registered from the start, as null pointers.
         initialize_lapack()
-    _CALLED[target] = source
+    _CALLED[target] = source, operation
+    if operation is not None:
+        _CALLERS[operation] = None
 
 
 def _explained(error: Exception) -> Exception | None:
@@ -43,16 +68,27 @@ def _explained(error: Exception) -> Exception | None:
     problem += f" on the platform {match[2]}" if match[2] else ""
     advice = "Load the library that has it and register it with jax.ffi.register_ffi_target, or "
     advice += "say what it computes: minixla_ops.register_custom_call(target_name, function)."
-    source = _CALLED[match[1]]
-    return explain(TransformError, "custom_call", problem, advice=advice, source=source)
+    source, operation = _CALLED[match[1]]
+    subject = "custom_call" if operation is None else operation.builder_name
+    shown = [] if operation is None else [f"{name} = {x}" for name, x in operation.values.items()]
+    return explain(TransformError, subject, problem, shown, advice, source)
 
 
 compiler.register_xla_runtime_error_handler(_explained)
 _INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
 
 
-def raise_ours(error: Exception, subject: str) -> None:
-    """Raises KeyboardInterrupt or SizeError where an error of XLA's means that."""
+class KernelError(MinixlaError, JaxRuntimeError):
+    """Compiled code that an operation calls has failed, or refused what it was given."""
+
+
+def raise_ours(
+    error: Exception, subject: str, program: Callable[[], Graph] | Operation | None = None
+) -> None:
+    """Raises KeyboardInterrupt, SizeError or KernelError where an error of XLA's means that.
+
+    `program` is what ran, or gives it, where it may have called compiled code of users'.
+    """
     text = str(error)
     # Ctrl-C ended a Python function that a program called.
     if isinstance(error, JaxRuntimeError) and _INTERRUPTED.search(text):
@@ -61,3 +97,33 @@ def raise_ours(error: Exception, subject: str) -> None:
     if kind == "RESOURCE_EXHAUSTED":
         what = "there is not enough memory to run the program"
         raise too_large(subject, what, [f"XLA: {problem}"]) from None
+    if isinstance(error, JaxRuntimeError) and program is not None and _CALLERS:
+        _raise_of_kernel(subject, kind, problem, program)
+
+
+def _raise_of_kernel(
+    subject: str, kind: str, problem: str, program: Callable[[], Graph] | Operation
+) -> None:
+    """Raises KernelError where a program called compiled code of users'."""
+    calls = {program: None} if isinstance(program, Operation) else _callers_in(program())
+    calls = {operation: source for operation, source in calls.items() if operation in _CALLERS}
+    for operation, source in calls.items():
+        shown = [f"{name} = {value}" for name, value in operation.values.items()]
+        shown = [f"XLA: {kind}", *shown]
+        if len(calls) > 1:
+            subject, source = subject, None
+            shown = [f"in one of: {each.name} at {at}" for each, at in calls.items()]
+        else:
+            subject = operation.builder_name
+        raise explain(KernelError, subject, problem.rstrip("."), shown, source=source) from None
+
+
+def _callers_in(graph: Graph) -> dict[Operation, Source | None]:
+    """The operations of a program and of all within it, and where each is called."""
+    found: dict[Operation, Source | None] = {}
+    pending = [graph]
+    while pending:
+        for step in pending.pop().instructions:
+            found.setdefault(step.op, step.source)
+            pending.extend(step.op.computations)
+    return found

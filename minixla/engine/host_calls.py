@@ -133,9 +133,9 @@ class HostEmitter(Emitter):
             raise explain(TransformError, name, problem, shown, advice, source=step.source)
         return super()._body(graph, parameters)
 
-    def foreign_call(self, target: str) -> None:
+    def foreign_call(self, target: str, operation: Operation | None = None) -> None:
         """The code is made ready; where XLA does not know it, the error names the line."""
-        prepare_target(target, self.source)
+        prepare_target(target, self.source, operation)
 
     def host_call(
         self,

@@ -9,8 +9,10 @@ import numpy as np
 from jax.extend.mlir import ir
 
 from minixla.core.element_types import BY_STABLEHLO
+from minixla.core.errors import MinixlaError
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
+from minixla.extension import stored
 from minixla.interop.operations import Translation
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
@@ -69,13 +71,47 @@ def _custom_call(step: Step) -> Sequence[Value]:
             "prints out, or register a function with minixla_ops.register_custom_call and use "
             "minixla_ops.custom_call.",
         )
-    return step.builder.from_leaves(step.results, foreign_call(step))
+    config = _written_config(step)
+    found = _registered(step, target, _tree(config) if isinstance(config, ir.DictAttr) else {})
+    return step.builder.from_leaves(step.results, foreign_call(step)) if found is None else found
+
+
+def _registered(
+    step: Step, target: str, values: dict[str, Any], version: int = 0
+) -> Sequence[Value] | None:
+    """The results of an operation that was registered under the name; None where none was."""
+    version = values.pop(stored.VERSION, version)
+    try:
+        operation = stored.read_operation(target, version, values, step.shapes)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, MinixlaError):
+            raise
+        step.reject(f"{target} {error}", "It was stored with another definition: see its package.")
+    return None if operation is None else step.builder.apply(operation, step.operands)
+
+
+def _tree(attribute: Any) -> Any:
+    """An attribute, dictionaries too, as Python's values."""
+    if isinstance(attribute, ir.DictAttr):
+        return {each.name: _tree(each.attr) for each in attribute}
+    return plain(attribute)
+
+
+def _composite(step: Step) -> Sequence[Value]:
+    attributes = step.raw("composite_attributes")
+    values = {} if attributes is None else _tree(attributes)
+    found = _registered(step, step.get("name"), values, step.get("version", 0))
+    return _call("CompositeCall", "decomposition", step) if found is None else found
+
+
+def _written_config(step: Step) -> Any:
+    typed = step.raw("mhlo.backend_config")
+    return step.raw("backend_config") if typed is None else typed
 
 
 def _config(step: Step) -> tuple[int, dict[str, Any]]:
     """The version of XLA's interface, and the attributes that the code is given."""
-    typed = step.raw("mhlo.backend_config")
-    config = step.raw("backend_config") if typed is None else typed
+    config = _written_config(step)
     if isinstance(config, ir.DictAttr):
         return 4, _options(step, config)
     text = plain(config) if config is not None else ""
@@ -91,9 +127,10 @@ def _options(step: Step, dictionary: Any) -> dict[str, Any]:
 
 
 def _option(step: Step, name: str, attribute: Any) -> Any:
-    value, text = plain(attribute), str(attribute)
-    if isinstance(value, (bool, str)):
+    value = plain(attribute)
+    if isinstance(value, (bool, str, bytes)):
         return value
+    text = str(attribute)
     value = tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim else value
     members = value if isinstance(value, tuple) else (value,)
     match, element = _ELEMENT.search(text), "f64" if float in map(type, members) else "i64"
@@ -110,6 +147,6 @@ def _option(step: Step, name: str, attribute: Any) -> Any:
 #: By name.
 CALLS: dict[str, Translation] = {
     "func.call": partial(_call, "Call", "callee"),
-    "stablehlo.composite": partial(_call, "CompositeCall", "decomposition"),
+    "stablehlo.composite": _composite,
     "stablehlo.custom_call": _custom_call,
 }

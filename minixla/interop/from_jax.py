@@ -36,6 +36,7 @@ def from_jax(
     static_argnames: str | Sequence[str] | None = None,
     derivatives: Literal["jax", "program"] = "jax",
     shardings: Shardings = "refuse",
+    platform: str | None = None,
 ) -> Callable[..., Any]:
     """A JAX function as one of ours.
 
@@ -56,6 +57,8 @@ def from_jax(
         shardings: what to do with layouts over devices that the function fixes
             (`jax.lax.with_sharding_constraint`, shardings of `jax.jit` or `jax.device_put`):
             `refuse` raises, `drop` leaves them out, which changes no result.
+        platform: what its program is made for (`cpu`, `cuda`, `tpu`), as Pallas needs to know;
+            default: any platform, or where JAX has no such program the one that it runs on.
 
     Returns:
         A function that works inside and outside of `mx.jit`, `mx.grad`, `mx.vmap`,
@@ -111,7 +114,7 @@ def from_jax(
             name = getattr(fun, "__name__", "function")
             places = compress(given.where(), flags)
             labels = [place.removeprefix("argument ") for place in places]
-            program = FlatFunction(flat, shapes, weak, name, labels, shardings)
+            program = FlatFunction(flat, shapes, weak, name, labels, shardings, platform)
             if len(programs) >= _MOST_PROGRAMS:
                 programs.pop(next(iter(programs)))
             found = programs[key] = program, trees[0]

@@ -39,9 +39,11 @@ class FlatFunction:
         name: str,
         labels: Sequence[str] = (),
         shardings: Shardings = "refuse",
+        platform: str | None = None,
     ) -> None:
         self.function, self.name = function, name
         self.shardings: Shardings = shardings
+        self.platform = platform
         given = [
             jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
             for s, flag in zip(shapes, weak, strict=True)
@@ -52,8 +54,10 @@ class FlatFunction:
             staged = jax.jit(function, keep_unused=True).trace(*given)
         refuse_lost(staged.jaxpr, name, shardings == "refuse")
         try:
-            lowered = staged.lower(lowering_platforms=(_PORTABLE,))
+            lowered = staged.lower(lowering_platforms=(platform or _PORTABLE,))
         except (NotImplementedError, ValueError):  # JAX has rules for the backend's alone
+            if platform is not None:
+                raise
             lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
         self.graph = Module(lowered.compiler_ir("stablehlo")).translated()["main"]
         self.graph.name = name
@@ -69,7 +73,7 @@ class FlatFunction:
         """One of those that JAX makes of it: by its kind, and what else tells it apart."""
         if key not in self._derived:
             weak, name = [False] * len(shapes), f"{key[0]}_{self.name}"
-            made = FlatFunction(function, shapes, weak, name, (), self.shardings)
+            made = FlatFunction(function, shapes, weak, name, (), self.shardings, self.platform)
             self._derived[key] = made
         return self._derived[key]
 

@@ -74,10 +74,16 @@ _MOST_NUMBERS = 1 << 20
 def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attribute) -> Any:
     """An attribute as Python's number, string, boolean or tuple, or NumPy's array; else `other`'s.
 
+    A string that is no UTF-8 is bytes.
     UnreadableError for an array of very many numbers, of which a program writes one.
     """
     if isinstance(attribute, _SIMPLE):
         return attribute.value
+    if isinstance(attribute, ir.StringAttr):
+        try:
+            return attribute.value_bytes.decode()
+        except UnicodeDecodeError:
+            return attribute.value_bytes
     if isinstance(attribute, _DENSE):
         view = np.asarray(attribute)
         if view.size > _MOST_NUMBERS:
@@ -90,7 +96,7 @@ def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attrib
     return True if isinstance(attribute, ir.UnitAttr) else other(attribute)
 
 
-_SIMPLE = (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr, ir.BoolAttr, ir.FlatSymbolRefAttr)
+_SIMPLE = (ir.IntegerAttr, ir.FloatAttr, ir.BoolAttr, ir.FlatSymbolRefAttr)
 _DENSE = (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
 _MEMBERS = ("Bool", "I8", "I16", "I32", "I64", "F32", "F64")
 _LISTS = tuple([getattr(ir, f"Dense{member}ArrayAttr") for member in _MEMBERS])

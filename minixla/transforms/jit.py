@@ -58,7 +58,7 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
             raise
         except Exception as error:
             try:
-                raise_ours(error, "jit")
+                raise_ours(error, "jit", lambda: nested.graph(*args, **kwargs))
                 nested.check_arguments(args, kwargs)
             except MinixlaError as refusal:
                 hide_frames(refusal)

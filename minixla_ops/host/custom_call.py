@@ -32,7 +32,7 @@ Layouts = Sequence[Sequence[int]]
 class _Options(kinds.Attribute):
     """Attributes for the target by name, as a tuple of pairs."""
 
-    description = "attributes: names of bool, int, float, str or NumPy scalars and vectors"
+    description = "attributes: names of bool, int, float, str, bytes or NumPy scalars and vectors"
 
     def canonical(self, value: Any) -> tuple[tuple[str, Any], ...]:
         pairs = value.items() if isinstance(value, Mapping) else value
@@ -44,7 +44,9 @@ def _option(name: str, value: Any) -> Any:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
         raise ValueError(f"{name!r} cannot name an attribute")
     # A tuple is canonical already; some of NumPy's scalars are Python's, too.
-    if isinstance(value, (bool, int, float, str, tuple)) and not isinstance(value, np.generic):
+    if isinstance(value, (bool, int, float, str, bytes, tuple)) and not isinstance(
+        value, np.generic
+    ):
         return value
     array = np.asarray(value)
     if array.ndim > 1 or array.dtype.kind not in "biuf":

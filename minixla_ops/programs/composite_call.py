@@ -12,7 +12,7 @@ from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.stablehlo_text import quoted, scalar_text
+from minixla.core.stablehlo_text import bytes_text, quoted, scalar_text
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import Computation, computation_of
@@ -135,13 +135,15 @@ def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
 
 
 def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
-    """Attributes by name in MLIR's notation: str, bool, int, float, or (dtype, number(s))."""
+    """Attributes by name in MLIR's notation: str, bytes, bool, int, float, (dtype, number(s))."""
     return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, bytes):
+        return bytes_text(value)
     dtype, held = value if isinstance(value, tuple) else (np.asarray(value).dtype, value)
     kind, numbers = element_type(np.dtype(dtype)), np.array(held, dtype)
     texts = [scalar_text(number, kind) for number in numbers.flat]

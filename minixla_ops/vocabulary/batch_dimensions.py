@@ -10,6 +10,9 @@ from minixla.core.shapes import AnyShape
 from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, zeros
 
+# Up to so many members of a batch stand side by side, where they are computed one by one.
+_MOST_MEMBERS = 16
+
 
 def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int:
     """The number of members of the batch."""
@@ -88,10 +91,14 @@ def batch_by_loop(
 ) -> tuple[Any, Any]:
     """The members of the batch one after the other, their results stacked in front.
 
-    Right for every operation; used where an operation gives no rule of its own.
+    Right for every operation; used where an operation gives no rule of its own. A few members stand
+    side by side, more are a loop.
     """
     results = operation.infer(member_shapes(operands, dimensions))
     size, pairs = batch_size(operands, dimensions), [*zip(operands, dimensions, strict=True)]
+    if size > _MOST_MEMBERS:
+        found = _members_in_loop(operation, operands, dimensions)
+        return (found, (0,) * len(found)) if type(results) is tuple else (found[0], 0)
     members = [operation(*[batch_member(*pair, index) for pair in pairs]) for index in range(size)]
     if members:
         columns = zip(*map(as_tuple, members), strict=True)
@@ -99,6 +106,23 @@ def batch_by_loop(
     else:
         found = [zeros(each.with_dimensions((0, *each.dimensions))) for each in as_tuple(results)]
     return (tuple(found), (0,) * len(found)) if type(results) is tuple else (found[0], 0)
+
+
+def _members_in_loop(
+    operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
+) -> tuple[Any, ...]:
+    """The results for all members, which a loop computes."""
+    batched = [at is not None for at in dimensions]
+    moved = [x if at is None else move_dimension(x, at, 0) for x, at in zip(operands, dimensions)]  # noqa: B905  # checked
+    shared = [x for x, flag in zip(moved, batched, strict=True) if not flag]
+
+    def step(*given: Any) -> tuple[Any, ...]:
+        elements, fixed = iter(given), iter(given[len(given) - len(shared) :])
+        found = operation(*[next(elements if flag else fixed) for flag in batched])
+        return (*as_tuple(found), *given[len(given) - len(shared) :])
+
+    stacks = ops.scan([x for x, flag in zip(moved, batched, strict=True) if flag], shared, step)
+    return stacks[: len(stacks) - len(shared)]
 
 
 def batch_member(operand: Any, dimension: int | None, index: int) -> Any:

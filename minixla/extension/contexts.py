@@ -1,0 +1,92 @@
+"""What kernels, rules and shape functions are told of the call that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from minixla.core.errors import MinixlaError, explain
+from minixla.core.tracing import shape_of
+from minixla.reference_evaluator.trace import widened
+
+if TYPE_CHECKING:
+    from minixla.extension.operation import CustomOperation
+
+
+class InvalidArgumentError(MinixlaError, ValueError):
+    """A kernel, rule or shape function refuses what its operation was given."""
+
+
+class Context:
+    """A call of an operation, for a kernel, a rule or a shape function.
+
+    Attributes:
+        operation: the operation with its attributes.
+        platform: what the kernel runs on: `reference`, `cpu`, `cuda`, `tpu` ...; empty for what
+            does not depend on it.
+        inputs: the values of the inputs, a list for a list of arrays.
+        outputs: those of the outputs, where a derivative is asked for.
+        is_wide: whether a reference kernel gets floats in double, to measure errors against: types
+            among the attributes are those of the arrays.
+    """
+
+    __slots__ = ("inputs", "is_wide", "operation", "outputs", "platform")
+
+    def __init__(
+        self,
+        operation: CustomOperation,
+        platform: str = "",
+        inputs: Sequence[Any] = (),
+        outputs: Sequence[Any] = (),
+        is_wide: bool = False,
+    ) -> None:
+        self.operation, self.platform = operation, platform
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.is_wide = is_wide
+
+    def attr(self, name: str) -> Any:
+        """The value of an attribute, those that follow from the inputs (`T`, `N`) included.
+
+        Raises:
+            InvalidArgumentError: there is no such attribute.
+        """
+        fields = self.operation.field_names
+        if name not in fields:
+            problem = f"there is no attribute {name!r}"
+            advice = f"Its attributes are: {', '.join(fields) or 'none'}."
+            raise explain(InvalidArgumentError, self.operation.builder_name, problem, (), advice)
+        value = getattr(self.operation, fields[name])
+        return widened(value) if self.is_wide else value
+
+    @property
+    def input_shapes(self) -> tuple[Any, ...]:
+        """The Shapes of the inputs."""
+        return tuple(map(_shapes, self.inputs))
+
+    @property
+    def output_shapes(self) -> tuple[Any, ...]:
+        """The Shapes of the outputs."""
+        operation = self.operation
+        shapes = operation.infer(tuple(map(shape_of, operation.flat_inputs(self.inputs))))
+        flat = shapes if type(shapes) is tuple else (shapes,)
+        return tuple(operation.nested_outputs(flat))
+
+    def require(self, condition: Any, message: str) -> None:
+        """Raises InvalidArgumentError, which names the operation, where a condition is false."""
+        if not condition:
+            raise self.refusal(message)
+
+    def refusal(self, message: str) -> InvalidArgumentError:
+        """The error that says why the operation cannot be applied."""
+        operation = self.operation
+        given = [f"{name} {_shown(x)}" for name, x in zip(operation.input_names, self.inputs)]  # noqa: B905  # some contexts have none
+        given += [f"{name} = {value!r}" for name, value in operation.values.items()]
+        return explain(InvalidArgumentError, operation.builder_name, message.rstrip("."), given)
+
+
+def _shapes(value: Any) -> Any:
+    return [shape_of(each) for each in value] if isinstance(value, list) else shape_of(value)
+
+
+def _shown(value: Any) -> str:
+    return str(_shapes(value))

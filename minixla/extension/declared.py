@@ -1,0 +1,127 @@
+"""What the declarations of an operation say of a call: types, lists, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from minixla.core.errors import TransformError, explain
+from minixla.core.operation import Operation
+from minixla.extension.types import STRING, DeclaredType
+
+if TYPE_CHECKING:
+    from minixla.extension.definitions import Definition
+    from minixla.extension.grammar import ArgumentDeclaration
+    from minixla.extension.registered import RegisteredOperation
+
+
+class DeclaredOperation(Operation):
+    """Base class of operations that are registered from declarations: what these say."""
+
+    registered: ClassVar[RegisteredOperation]
+    #: The field of each attribute; some names an operation has already.
+    field_names: ClassVar[dict[str, str]] = {}
+    input_names: ClassVar[tuple[str, ...]] = ()
+
+    # What the declarations say of this call.
+
+    @property
+    def definition(self) -> Definition:
+        """The declarations."""
+        return self.registered.definition
+
+    def attr(self, name: str) -> Any:
+        """The value of an attribute."""
+        return getattr(self, self.field_names[name])
+
+    @cached_property
+    def input_types(self) -> tuple[tuple[DeclaredType, ...], ...]:
+        """For each input the types of its arrays."""
+        return tuple(map(self._types_of, self.definition.inputs.values()))
+
+    @cached_property
+    def output_types(self) -> tuple[tuple[DeclaredType, ...], ...]:
+        """For each output the types of its arrays."""
+        return tuple(map(self._types_of, self.definition.outputs.values()))
+
+    @cached_property
+    def has_strings(self) -> bool:
+        """Whether an input or output is an array of strings, which no program takes."""
+        return any(STRING in each for each in (*self.input_types, *self.output_types))
+
+    def _types_of(self, argument: ArgumentDeclaration) -> tuple[DeclaredType, ...]:
+        kind = self.attr(argument.type) if isinstance(argument.type, str) else argument.type
+        types = kind if isinstance(kind, tuple) else (kind,)
+        return types if argument.number is None else types * self.attr(argument.number)
+
+    def nested_inputs(self, values: Iterable[Any]) -> list[Any]:
+        """Operands as kernels get them: those of a list in a list."""
+        return self._nested(self.definition.inputs.values(), self.input_types, values)
+
+    def nested_outputs(self, values: Iterable[Any]) -> list[Any]:
+        """The same for results."""
+        return self._nested(self.definition.outputs.values(), self.output_types, values)
+
+    def _nested(
+        self, arguments: Iterable[ArgumentDeclaration], types: Any, values: Iterable[Any]
+    ) -> list[Any]:
+        remaining = iter(values)
+        return [
+            [next(remaining) for _ in own] if self.definition.is_list(each) else next(remaining)
+            for each, own in zip(arguments, types, strict=True)
+        ]
+
+    def flat_inputs(self, values: Iterable[Any]) -> list[Any]:
+        """What `nested_inputs` is given, for what it gives."""
+        return [one for each in values for one in (each if isinstance(each, list) else [each])]
+
+    def flat(
+        self, given: Any, arguments: Mapping[str, ArgumentDeclaration], types: Any, what: str
+    ) -> list[Any]:
+        """What a rule returned for inputs or outputs, one thing for each, as a flat list."""
+        names = list(arguments)
+        if not isinstance(given, (list, tuple)) or len(given) != len(names):
+            count = len(given) if isinstance(given, (list, tuple)) else type(given).__name__
+            self._misfit(what, f"given: {count}", f"Return one value for each of {names}.")
+        flat: list[Any] = []
+        for each, own, part in zip(arguments.values(), types, given, strict=True):
+            if not self.definition.is_list(each):
+                flat.append(part)
+            elif part is None:
+                flat += [None] * len(own)
+            elif isinstance(part, (list, tuple)) and len(part) == len(own):
+                flat += part
+            else:
+                advice = f"{each.name} is a list of {len(own)} arrays."
+                self._misfit(what, f"{each.name}: {part!r}", advice)
+        return flat
+
+    def _misfit(self, what: str, shown: str, advice: str) -> None:
+        problem = f"{what} returned something else than it should"
+        raise explain(TransformError, self.builder_name, problem, [shown], advice)
+
+    def flat_outputs(self, given: Any, what: str) -> list[Any]:
+        """What a kernel returned, as a flat list; for one output it may be the value itself."""
+        outputs = self.definition.outputs
+        is_bare = len(outputs) == 1 and (self.gives_tuple or not isinstance(given, (list, tuple)))
+        return self.flat([given] if is_bare else given, outputs, self.output_types, what)
+
+    @cached_property
+    def gives_tuple(self) -> bool:
+        """Whether it has a tuple of results, not one."""
+        outputs = list(self.definition.outputs.values())
+        return len(outputs) != 1 or self.definition.is_list(outputs[0])
+
+    def as_results(self, values: Sequence[Any]) -> Any:
+        """Results as the operation gives them."""
+        return tuple(values) if self.gives_tuple else values[0]
+
+    def output_labels(self) -> list[str]:
+        """A name for each result."""
+        pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
+        return [
+            f"{each.name}[{i}]" if self.definition.is_list(each) else each.name
+            for each, own in pairs
+            for i in range(len(own))
+        ]

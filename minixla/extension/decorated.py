@@ -1,0 +1,286 @@
+"""custom_op: an operation from an annotated Python function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import replace as changed
+from typing import Any, Literal, TypeAlias
+
+import jax
+import numpy as np
+
+from minixla.core.attributes import REQUIRED
+from minixla.core.element_types import F32, ElementType, canonical_element_type, element_type
+from minixla.core.errors import AttributeValueError, MinixlaError, TransformError, explain
+from minixla.core.shapes import Shape
+from minixla.core.tracing import Tracer
+from minixla.extension import kinds, registration, wrappers
+from minixla.extension.contexts import Context
+from minixla.extension.definitions import Definition
+from minixla.extension.grammar import AttributeDeclaration
+from minixla.extension.kernel_table import ANY, REFERENCE
+from minixla.extension.operation import CustomOperation
+from minixla_ops.programs.compositions import kept_program
+
+#: An array, in annotations of functions that become operations.
+Array: TypeAlias = jax.Array | np.ndarray
+_ARRAYS = (Array, jax.Array, np.ndarray, Tracer)
+Kind = Literal["auto", "composition", "reference"]
+_MEMBERS: dict[Any, Callable[[], kinds.Kind]] = {
+    int: kinds.IntegerKind,
+    float: kinds.FloatKind,
+    bool: kinds.BooleanKind,
+    str: kinds.StringKind,
+    bytes: kinds.BytesKind,
+    type: kinds.TypeKind,
+    np.dtype: kinds.TypeKind,
+    ElementType: kinds.TypeKind,
+}
+_TAKES = "mx.Array, list[mx.Array], int, float, bool, str, bytes, type, Literal, tuple[int, ...]"
+
+
+def custom_op(
+    name: str,
+    fun: Callable[..., Any] | None = None,
+    *,
+    kind: Kind = "auto",
+    shape_fn: Callable[..., Any] | None = None,
+    host_fallback: bool = True,
+    replace: bool = False,
+) -> Any:
+    """Makes an operation of a Python function: a decorator.
+
+    Arrays (`mx.Array`, `list[mx.Array]`) are its inputs; numbers, strings, types, tuples of them
+    and `Literal`s are its attributes. It gives an array, or as many as `tuple[mx.Array, ...]` has.
+
+    The function is the composition where it is made of operations that are traced: then it runs
+    everywhere, has derivatives and is batched. Else it is the reference, a function of NumPy's
+    arrays; what it gives is found by calling it with ones, unless `shape_fn` says it. `auto` tries
+    to trace it when it is first called, and keeps to what it found.
+
+    Args:
+        name: `my.name`: its namespace and its name; without a namespace `custom`.
+        fun: the function; left out in a decorator.
+        kind: `composition`, `reference`, or `auto`.
+        shape_fn: as of `register_op`, for a reference whose outputs have the first input's type.
+        host_fallback: whether the reference runs on the host where a platform has no kernel.
+        replace: whether an operation of the same name is replaced.
+
+    Returns:
+        The operation, which is called as the function, and takes kernels and rules.
+
+    Raises:
+        AttributeValueError: annotations that are missing or mean nothing here, a wrong name.
+    """
+    if fun is None:
+        options: Any = {"kind": kind, "shape_fn": shape_fn, "host_fallback": host_fallback}
+        return functools.partial(custom_op, name, replace=replace, **options)
+    if kind not in typing.get_args(Kind):
+        problem, advice = f"there is no kind {kind!r}", "It is auto, composition or reference."
+        raise explain(AttributeValueError, "custom_op", problem, (), advice)
+    space, _, plain = name.rpartition(".")
+    plain = "".join([word[:1].upper() + word[1:] for word in plain.split("_")])
+    full = f"{space}.{plain}" if space else plain
+    made = _Decorated(full, fun, kind, shape_fn, _hints(fun, sys._getframe(1).f_locals))
+    module, text = fun.__module__, inspect.getdoc(fun) or ""
+    operation = registration.registered(
+        full, made.definition, made.shapes, text.partition("\n\n")[0], module, replace
+    )
+    made.attach(operation, host_fallback)
+    return operation
+
+
+class _Decorated:
+    """A function that is an operation."""
+
+    def __init__(
+        self, name: str, fun: Callable[..., Any], kind: Kind, shape_fn: Any, hints: dict[str, Any]
+    ) -> None:
+        self.fun, self.shape_function = fun, shape_fn
+        self.kind: Kind = kind
+        self.signature = inspect.signature(fun)
+        self.definition = self._definition(name.rpartition(".")[2], hints)
+
+    def _definition(self, name: str, hints: dict[str, Any]) -> Definition:
+        attributes, inputs = [], []
+        for parameter in self.signature.parameters.values():
+            hint = hints.get(parameter.name)
+            is_array, is_list = hint in _ARRAYS, _is_list_of_arrays(hint)
+            if is_array or is_list:
+                attributes.append(f"T_{parameter.name}: {'list(type) >= 0' if is_list else 'type'}")
+                inputs.append(f"{parameter.name}: T_{parameter.name}")
+                continue
+            found = None if parameter.kind in (2, 4) else _kind(hint)
+            if found is None:
+                problem = f"parameter {parameter.name} is annotated with what is no array and no "
+                problem += f"attribute: {hint!r}"
+                advice = f"Annotate it with one of {_TAKES}."
+                raise explain(AttributeValueError, f"custom_op {name}", problem, (), advice)
+            default = parameter.default
+            default = REQUIRED if default is inspect.Parameter.empty else found.canonical(default)
+            attributes.append(AttributeDeclaration(parameter.name, found, default))
+        count = _count(hints.get("return"))
+        names = ["result"] if count == 1 else [f"result_{index}" for index in range(count)]
+        attributes += [f"T_{each}: type" for each in names]
+        made = Definition.of(name, attributes, inputs, [f"{each}: T_{each}" for each in names])
+        # The types of results are found by asking the function.
+        return changed(made, inferred=(*made.inferred, *[f"T_{each}" for each in names]))
+
+    def attach(self, operation: Any, host_fallback: bool) -> None:
+        """Gives the operation the function: how it is called, and its kernel."""
+        self.operation = operation
+        operation.kernels.falls_back = host_fallback
+        operation.found_types = self.found_types
+        made = wrappers.Wrapper(operation.operation, self.definition)
+        signature, inputs = self.signature, list(self.definition.inputs)
+
+        @functools.wraps(self.fun)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = bound.arguments
+            values = [given[each.name] for each in made.given]
+            return made([given[name] for name in inputs], values)
+
+        functools.update_wrapper(operation, self.fun)
+        operation.wrapper = wrapper
+        if self.kind != "auto":
+            self._decide(self.kind)
+
+    def _decide(self, kind: Kind) -> None:
+        self.kind = kind
+        if kind == "composition":
+            self.operation.shape_function = None
+            self.operation.kernel(ANY, self._call)
+        else:
+            self.operation.kernel(REFERENCE, self._computed)
+
+    def _call(self, context: Context, *inputs: Any) -> Any:
+        named = dict(zip(self.definition.inputs, inputs, strict=True))
+        own = {name: context.attr(name) for name in context.operation.field_names}
+        return self.fun(**{name: (own | named)[name] for name in self.signature.parameters})
+
+    def _computed(self, context: Context, *inputs: Any) -> Any:
+        """What the function gives for NumPy's arrays, in the types that it was found to give."""
+        found = self._call(context, *inputs)
+        types = [context.attr(f"T_{name}").dtype for name in self.definition.outputs]
+        if len(types) == 1:
+            return np.asarray(found, types[0])
+        return [np.asarray(x, dtype) for x, dtype in zip(found, types, strict=False)]
+
+    def found_types(self, operation: Any, shapes: Sequence[Shape]) -> dict[str, Any]:
+        """The types of the results, for an operation that may have others, and its operands."""
+        found = self._found(operation, shapes)
+        pairs = zip(self.definition.outputs, found, strict=True)
+        return {f"T_{name}": shape.element_type for name, shape in pairs}
+
+    def shapes(self, context: Context, *inputs: Any) -> Any:
+        """The shape function of a reference."""
+        if self.shape_function is not None:
+            return self.shape_function(context, *inputs)
+        operation = context.operation
+        kinds_of = [kind for each in operation.input_types for kind in each]
+        flat = operation.flat_inputs(inputs)
+        shapes = [Shape(k, partial.dimensions) for k, partial in zip(kinds_of, flat, strict=True)]
+        found = [shape.dimensions for shape in self._found(operation, shapes)]
+        return found[0] if len(self.definition.outputs) == 1 else found
+
+    def _found(self, operation: CustomOperation, shapes: Sequence[Shape]) -> Sequence[Shape]:
+        """The shapes of the results."""
+        traced: Exception | None = None
+        if self.kind != "reference":
+            try:
+                function = functools.partial(self._traced, operation)
+                graph = kept_program(function, shapes, operation.builder_name)
+                if self.kind == "auto":
+                    self._decide("composition")
+                return graph.output_shapes  # type: ignore[return-value]  # arrays
+            except Exception as error:
+                if self.kind == "composition":
+                    raise
+                traced = error
+        try:
+            found = self._probed(operation, tuple(shapes))
+        except Exception as error:
+            if traced is not None:
+                error.add_note(f"It cannot be traced either: {traced}")
+            raise
+        if self.kind == "auto":
+            self._decide("reference")
+        return found
+
+    def _traced(self, operation: CustomOperation, *operands: Any) -> Any:
+        context = Context(operation, "", operation.nested_inputs(operands))
+        found = self._call(context, *context.inputs)
+        flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
+        if not any(isinstance(each, Tracer) for each in flat):
+            problem = f"the function {self.fun.__name__} gives no traced value"
+            raise explain(TransformError, operation.builder_name, problem)
+        return tuple(flat)
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019  # an operation lives as long as the process
+    def _probed(self, operation: CustomOperation, shapes: tuple[Shape, ...]) -> Sequence[Shape]:
+        ones = [np.ones(shape.dimensions, shape.dtype) for shape in shapes]
+        context = Context(operation, REFERENCE, operation.nested_inputs(ones))
+        try:
+            if self.shape_function is not None:
+                return [Shape(shapes[0].element_type if shapes else F32)] * len(
+                    self.definition.outputs
+                )
+            found = self._call(context, *context.inputs)
+        except MinixlaError:
+            raise
+        except Exception as error:
+            problem = "it is not known what the function gives: called with ones it raises an error"
+            shown = [f"shapes: {', '.join(map(str, shapes))}", f"{type(error).__name__}: {error}"]
+            advice = "Say it: custom_op(..., shape_fn=mx.unchanged_shape)."
+            name = operation.builder_name
+            raise explain(TransformError, name, problem, shown, advice) from error
+        flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
+        arrays = map(np.asarray, flat)
+        return [Shape(canonical_element_type(element_type(x.dtype)), x.shape) for x in arrays]
+
+
+def _hints(fun: Callable[..., Any], names: dict[str, Any]) -> dict[str, Any]:
+    """The annotations of a function, evaluated where it is made."""
+    try:
+        return typing.get_type_hints(fun, localns=names)
+    except NameError as error:
+        problem = f"an annotation of {fun.__name__} cannot be evaluated: {error}"
+        advice = "Import what it names where the function is defined."
+        raise explain(AttributeValueError, "custom_op", problem, (), advice) from None
+
+
+def _is_list_of_arrays(hint: Any) -> bool:
+    arguments = typing.get_args(hint)
+    is_list = typing.get_origin(hint) in (list, Sequence)
+    return is_list and len(arguments) == 1 and arguments[0] in _ARRAYS
+
+
+def _kind(hint: Any) -> kinds.Kind | None:
+    """The kind of attribute that an annotation means; None: none."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return kinds.EnumerationKind(*arguments) if all(map(_is_text, arguments)) else None
+    if origin in (tuple, list, Sequence):
+        members = [each for each in arguments if each is not Ellipsis]
+        member = _MEMBERS.get(members[0]) if len(set(members)) == 1 else None
+        return None if member is None else kinds.ListKind(member())
+    made = _MEMBERS.get(type if origin is type else hint if origin is None else origin)
+    return None if made is None else made()
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, (str, bytes))
+
+
+def _count(hint: Any) -> int:
+    """How many arrays a function gives."""
+    if typing.get_origin(hint) is tuple and hint is not types.NoneType:
+        return len(typing.get_args(hint))
+    return 1

@@ -1,0 +1,149 @@
+"""What an operation takes and gives: its declarations, checked together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minixla.core.attributes import REQUIRED
+from minixla.core.errors import AttributeValueError, explain
+from minixla.extension import kinds
+from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
+from minixla.extension.kinds import Kind, ListKind, TypeKind
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What an operation takes and gives: checked declarations.
+
+    Attributes:
+        name: the operation's name.
+        attributes, inputs, outputs: the declarations by name, in order.
+        inferred: the attributes that follow from the inputs.
+    """
+
+    name: str
+    attributes: dict[str, AttributeDeclaration]
+    inputs: dict[str, ArgumentDeclaration]
+    outputs: dict[str, ArgumentDeclaration]
+    inferred: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        attributes: Iterable[Any],
+        inputs: Iterable[Any],
+        outputs: Iterable[Any],
+        has_references: bool = False,
+    ) -> Definition:
+        """The definition of these declarations, each a string or an object.
+
+        With `has_references` an input or output may be `Ref(...)`: of an operation to compare with.
+
+        Raises:
+            AttributeValueError: one is wrong, or they do not fit together.
+        """
+
+        def known(listed: list[Any]) -> dict[str, Any]:
+            names = [each.name for each in listed]
+            double = next((each for each in names if names.count(each) > 1), None)
+            if double is not None:
+                advice = "Attributes, inputs and outputs each have a name of their own."
+                raise explain(
+                    AttributeValueError, name, f"{double} is declared twice", names, advice
+                )
+            return dict(zip(names, listed, strict=True))
+
+        texts = [attributes, inputs, outputs]
+        if any(isinstance(each, str) for each in texts):
+            problem, advice = "a list of declarations is a string", 'Write inputs=["x: float"].'
+            raise explain(AttributeValueError, name, problem, (), advice)
+        own = [_read(AttributeDeclaration, each, subject=name) for each in attributes]
+        by_name = known(own)
+        sides = [
+            [_read(ArgumentDeclaration, each, attributes=by_name, subject=name) for each in side]
+            for side in (inputs, outputs)
+        ]
+        known([*own, *sides[0]])
+        for each in (*sides[0], *sides[1]):
+            _check_use(name, each, by_name, has_references)
+        used = {word for each in sides[0] for word in (each.number, each.type)}
+        inferred = tuple([each for each in by_name if each in used])
+        return cls(name, by_name, known(sides[0]), known(sides[1]), inferred)
+
+    def is_list(self, argument: ArgumentDeclaration) -> bool:
+        """Whether an input or output is a list of arrays."""
+        if argument.number is not None:
+            return True
+        kind = isinstance(argument.type, str) and self.attributes[argument.type].kind
+        return isinstance(kind, ListKind)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Definition:
+        """The definition that `as_dict` gave.
+
+        Raises:
+            AttributeValueError: a declaration is wrong.
+            KeyError, TypeError: it is no such dictionary.
+        """
+        parts = [given.get(each, ()) for each in ("attrs", "inputs", "outputs")]
+        return cls.of(given["name"], *parts, has_references=True)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The definition as JSON holds it: its name, and its declarations as text."""
+        parts = {"attrs": self.attributes, "inputs": self.inputs, "outputs": self.outputs}
+        return {"name": self.name, **{key: [*map(str, d.values())] for key, d in parts.items()}}
+
+    def __str__(self) -> str:
+        parts = [("attrs", self.attributes), ("inputs", self.inputs), ("outputs", self.outputs)]
+        listed = [f"{label}={[*map(str, each.values())]}" for label, each in parts]
+        return f"{self.name}({', '.join(listed)})"
+
+
+def _read(kind: Any, given: Any, **context: Any) -> Any:
+    return kind.read(given, **context) if isinstance(given, str) else given
+
+
+def _check_use(
+    subject: str,
+    argument: ArgumentDeclaration,
+    attributes: dict[str, AttributeDeclaration],
+    has_references: bool,
+) -> None:
+    """Refuses attributes of wrong kinds in a type; lists that declare no minimum have one of 1."""
+
+    def refuse(name: str, wanted: str) -> None:
+        problem = f"{argument.name} uses the attribute {name}, which is of another kind"
+        given = [str(argument), str(attributes[name])]
+        raise explain(AttributeValueError, subject, problem, given, f"Declare it as {wanted}.")
+
+    if argument.is_reference and not has_references:
+        problem = "arrays of XLA's cannot be changed, so that there is no Ref(...)"
+        advice = "Leave Ref away and return the new array as an output, next to the old one as an "
+        advice += "input."
+        raise explain(AttributeValueError, subject, problem, [str(argument)], advice)
+    if argument.number is not None:
+        declared = attributes[argument.number]
+        if not isinstance(declared.kind, kinds.IntegerKind):
+            refuse(declared.name, f"`{declared.name}: int`")
+        if declared.kind.minimum is None:
+            attributes[declared.name] = _at_least_one(subject, declared, kinds.IntegerKind(1))
+    if not isinstance(argument.type, str):
+        return
+    declared = attributes[argument.type]
+    of_list = isinstance(declared.kind, ListKind) and argument.number is None
+    member = declared.kind.member if of_list else declared.kind  # type: ignore[union-attr]
+    if not isinstance(member, TypeKind):
+        refuse(declared.name, f"`{declared.name}: type`, or as list(type) without a number")
+    if of_list and declared.kind.minimum is None:
+        attributes[declared.name] = _at_least_one(subject, declared, ListKind(member, 1))
+
+
+def _at_least_one(subject: str, declared: AttributeDeclaration, kind: Kind) -> AttributeDeclaration:
+    """The declaration of a list's length or types, which holds one unless it says otherwise."""
+    changed = AttributeDeclaration(declared.name, kind, declared.default)
+    if declared.default is REQUIRED:
+        return changed
+    return AttributeDeclaration.read(str(changed), subject)

@@ -1,0 +1,220 @@
+"""The grammar of declarations: attributes, inputs and outputs, as strings and as objects.
+
+attributes  name: kind [>= minimum] [= default]
+kinds       string bytes int float bool type shape tensor numbertype realnumbertype
+            quantizedtype {'apple', 'orange'} {int32, numbertype} list(kind)
+inputs      name: type          name: attribute of kind type or list(type)
+and outputs name: number * type, where number is an attribute of kind int
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from minixla.core.attributes import REQUIRED
+from minixla.core.errors import MinixlaError
+from minixla.extension import kinds
+from minixla.extension.kinds import Kind, ListKind, TypeKind
+from minixla.extension.text_format import Reader
+from minixla.extension.types import ALIASES, SETS, TYPES, DeclaredType, type_name, type_named
+
+_PLAIN: dict[str, Callable[[], Kind]] = {
+    "string": kinds.StringKind,
+    "bytes": kinds.BytesKind,
+    "int": kinds.IntegerKind,
+    "float": kinds.FloatKind,
+    "bool": kinds.BooleanKind,
+    "type": TypeKind,
+    "shape": kinds.ShapeKind,
+    "tensor": kinds.TensorKind,
+}
+_KINDS = ", ".join([*_PLAIN, *SETS, "{'a', 'b'}", "{float, int32}", "list(...)"])
+_SET_ADVICE = "Write types, {float, int32, numbertype}, or strings, {'apple', 'orange'}."
+
+
+@dataclass(frozen=True)
+class AttributeDeclaration:
+    """One attribute; prints as it is declared.
+
+    Args:
+        name: its name.
+        kind: which values it takes.
+        default: the value where none is given, in canonical form; REQUIRED: one must be given.
+    """
+
+    name: str
+    kind: Kind
+    default: Any = REQUIRED
+
+    @classmethod
+    def read(cls, text: str, subject: str = "attribute") -> AttributeDeclaration:
+        """The declaration in `text`.
+
+        Raises:
+            AttributeValueError: it is none, or the default breaks it.
+        """
+        reader = Reader(subject, text)
+        advice = "Write an attribute as `name: kind`, such as `preserve_index: int >= 0 = 0`."
+        name = _name(reader, r"[A-Za-z]\w*", "a letter, then letters, digits, underscores", advice)
+        kind = _kind(reader)
+        default = REQUIRED
+        if reader.takes("="):
+            example = f"Write a default of kind {kind} as protocol buffers or Python have it."
+            at = reader.skip()
+            value = reader.value(example)
+            try:
+                default = kind.canonical(kind.interpreted(value))
+            except MinixlaError:
+                raise
+            except (TypeError, ValueError, OverflowError) as error:
+                problem = f"the default of {name} breaks its own declaration: {error}"
+                reader.refuse(problem, f"{name} must be {kind.description}.", at)
+        if not reader.is_at_end:
+            reader.refuse("the declaration goes on where it should end", advice)
+        return cls(name, kind, default)
+
+    def __str__(self) -> str:
+        default = "" if self.default is REQUIRED else f" = {self.kind.written(self.default)}"
+        return f"{self.name}: {self.kind}{default}"
+
+
+@dataclass(frozen=True)
+class ArgumentDeclaration:
+    """One input or output; prints as it is declared.
+
+    Args:
+        name: its name.
+        type: its element type, or the attribute that has it.
+        number: the attribute that says how many arrays it is; None: one, or as many as there are
+            in the list of types.
+    """
+
+    name: str
+    type: DeclaredType | str
+    number: str | None = None
+    is_reference: bool = False
+
+    @classmethod
+    def read(
+        cls, text: str, attributes: Iterable[str] = (), subject: str = "argument"
+    ) -> ArgumentDeclaration:
+        """The declaration in `text`, where there are attributes of these names.
+
+        Raises:
+            AttributeValueError: it is none.
+        """
+        reader, known = Reader(subject, text), list(attributes)
+        advice = "Write an input or output as `name: type`, `name: T` or `name: N * T`."
+        name = _name(reader, r"[a-z][a-z0-9_]*", "a small letter, then those, digits, _", advice)
+        at, word = reader.skip(), reader.name(advice)
+        is_reference = word == "Ref"
+        if is_reference:
+            reader.expect("(", advice)
+            at, word = reader.skip(), reader.name(advice)
+        number = None
+        if reader.takes("*"):
+            number, at = word, reader.skip()
+            word = reader.name("Write `N * T` with a type, or an attribute of kind type.")
+            if number not in known:
+                problem = f"there is no attribute {number} that says how many there are"
+                reader.refuse(problem, f"Declare it: `{number}: int`, or `{number}: int >= 0`.")
+        kind = word if word in known else type_named(word)
+        if kind is None:
+            meant = difflib.get_close_matches(word, [*TYPES, *known], 3)
+            others = f"; similar: {', '.join(meant)}" if meant else ""
+            hint = f"Declare an attribute `{word}: type`, or name a type ({', '.join(TYPES)})."
+            reader.refuse(f"{word} is neither a type nor an attribute{others}", hint, at)
+        if is_reference:
+            reader.expect(")", advice)
+        if not reader.is_at_end:
+            reader.refuse("the declaration goes on where it should end", advice)
+        return cls(name, kind, number, is_reference)
+
+    def __str__(self) -> str:
+        kind = self.type if isinstance(self.type, str) else type_name(self.type)
+        written = f"{f'{self.number} * ' if self.number else ''}{kind}"
+        return f"{self.name}: {f'Ref({written})' if self.is_reference else written}"
+
+
+def _name(reader: Reader, pattern: str, meaning: str, advice: str) -> str:
+    """A name and the colon behind it."""
+    name = reader.name(advice)
+    if not re.fullmatch(pattern, name, re.ASCII):
+        reader.refuse(f"{name!r} is no name here: a name is {meaning}", advice, 0)
+    reader.expect(":", advice)
+    return name
+
+
+def _kind(reader: Reader, is_member: bool = False) -> Kind:
+    at = reader.skip()
+    kind = _set(reader) if reader.takes("{") else _named_kind(reader, is_member)
+    if is_member or not reader.takes(">="):
+        return kind
+    minimum = reader.number("Write `int >= 2`, or `list(int) >= 3`.")
+    if not isinstance(minimum, int):
+        reader.refuse(f"the minimum {minimum} is no integer", "Write `int >= 2`.", at)
+    if isinstance(kind, ListKind):
+        if minimum < 0:
+            reader.refuse("a list has no negative length", "Write `list(int) >= 0`.", at)
+        return ListKind(kind.member, minimum)
+    if not isinstance(kind, kinds.IntegerKind):
+        reader.refuse(f"{kind} has no minimum", "Only int and lists have one: `int >= 2`.", at)
+    return kinds.IntegerKind(minimum)
+
+
+def _named_kind(reader: Reader, is_member: bool) -> Kind:
+    at, word = reader.skip(), reader.name(f"Write a kind: {_KINDS}.")
+    word = ALIASES.get(word, word) if word in ALIASES and ALIASES[word] in SETS else word
+    if word == "list":
+        if is_member:
+            advice = "Lists hold string, int, float, bool, type, shape or tensor."
+            reader.refuse("there are no lists of lists", advice, at)
+        reader.expect("(", "Write `list(int)`.")
+        member = _kind(reader, is_member=True)
+        reader.expect(")", "Write `list(int)`.")
+        return ListKind(member)
+    if word in _PLAIN:
+        return _PLAIN[word]()
+    if word in SETS:
+        return TypeKind(word, SETS[word])
+    if word == "func":
+        problem = "there are no attributes of kind func"
+        advice = "A Python function is no constant of a program: give a kernel the operations that "
+        reader.refuse(problem, advice + "it is to run, or make an operation for each function.", at)
+    types = f", or the types that it may be in braces: {{{word}}}" if type_named(word) else ""
+    meant = difflib.get_close_matches(word, [*_PLAIN, *SETS, "list"], 2)
+    similar = f"; similar: {', '.join(meant)}" if meant else ""
+    reader.refuse(f"{word!r} is no kind{similar}", f"Write a kind: {_KINDS}{types}.", at)
+
+
+def _set(reader: Reader) -> Kind:
+    """What stands in braces: strings, or types and sets of them."""
+    strings: list[Any] = []
+    types: dict[DeclaredType, None] = {}
+    words: list[str] = []
+    start = reader.position - 1
+    while not reader.takes("}"):
+        at = reader.skip()
+        if reader.text[at : at + 1] in ("'", '"'):
+            strings.append(reader.quoted(_SET_ADVICE))
+        else:
+            word = reader.name(_SET_ADVICE)
+            found = type_named(word)
+            members = SETS.get(ALIASES.get(word, word)) or ((found,) if found else ())
+            if not members or word.startswith("DT_"):
+                small = f" ({type_name(found)})" if found else ""
+                reader.refuse(f"{word!r} is no type here{small}", _SET_ADVICE, at)
+            types.update(dict.fromkeys(members))
+            words.append(ALIASES.get(word, word) if found is None else type_name(found))
+        if not reader.takes(",") and not reader.text.startswith("}", reader.skip()):
+            reader.refuse("'}' or ',' is missing", _SET_ADVICE)
+    if bool(strings) == bool(types):
+        problem = "the set is empty" if not strings else "the set mixes strings and types"
+        reader.refuse(problem, _SET_ADVICE, start)
+    if strings:
+        return kinds.EnumerationKind(*strings)
+    return TypeKind(f"{{{', '.join(words)}}}", types)

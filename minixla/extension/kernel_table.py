@@ -1,0 +1,155 @@
+"""The kernels of an operation, and which of them is taken: by platform and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from minixla.core.errors import AttributeValueError, MinixlaError, TransformError, explain
+from minixla.core.shapes import AnyShape
+from minixla.extension.kernels import ForeignKernel, HostKernel, Kernel, PythonKernel
+from minixla.extension.kinds import ListKind, TypeKind
+from minixla.extension.types import SETS
+
+if TYPE_CHECKING:
+    from minixla.extension.definitions import Definition
+    from minixla.extension.operation import CustomOperation
+
+#: The kernel that is the meaning, in NumPy, and the one that is a program on every platform.
+REFERENCE, ANY = "reference", "any"
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+_GROUPS = {"gpu": ("cuda", "rocm"), "default": (ANY,)}
+
+
+class Kernels:
+    """The kernels of an operation.
+
+    Attributes:
+        listed: all of them.
+        falls_back: whether the reference runs on the host where a platform has no kernel.
+    """
+
+    def __init__(self, definition: Definition, subject: str, falls_back: bool = False) -> None:
+        self.definition, self.subject, self.falls_back = definition, subject, falls_back
+        self.listed: list[Kernel] = []
+        #: The kernel that is taken, whatever else there is: for checks.
+        self.forced: Kernel | None = None
+
+    def add(self, kernel: Kernel) -> None:
+        """Enters a kernel.
+
+        Raises:
+            AttributeValueError: there is one for the same already.
+        """
+        for other in self.listed:
+            alike = (kernel.platform, kernel.priority) == (other.platform, other.priority)
+            if alike and kernel.is_narrower(other) and other.is_narrower(kernel):
+                problem = "there is a kernel for the same platform and attributes already"
+                advice = "Give one of them a higher priority, or other attributes."
+                raise explain(AttributeValueError, self.subject, problem, [str(other)], advice)
+        self.listed.append(kernel)
+
+    def platforms_of(self, platform: str) -> tuple[str, ...]:
+        """The platforms that a caller names; raises AttributeValueError for what is none."""
+        known = (REFERENCE, ANY, *PLATFORMS)
+        if platform in known:
+            return (platform,)
+        if platform in _GROUPS:
+            return _GROUPS[platform]
+        problem, advice = f"there is no platform {platform!r}", ", ".join((*known, *_GROUPS))
+        raise explain(AttributeValueError, self.subject, problem, (), f"It is one of {advice}.")
+
+    def allowed(self, given: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+        """The values of attributes that a kernel is for, in canonical form.
+
+        Raises:
+            AttributeValueError: there is no such attribute, or it cannot have such a value.
+        """
+        found = {}
+        for name, values in given.items():
+            declared = self.definition.attributes.get(name)
+            if declared is None:
+                problem = f"a kernel is for values of {name}, which is no attribute"
+                advice = f"Its attributes are {', '.join(self.definition.attributes) or 'none'}."
+                raise explain(AttributeValueError, self.subject, problem, (), advice)
+            kind = declared.kind.member if isinstance(declared.kind, ListKind) else declared.kind
+            listed: Iterable[Any] = values if isinstance(values, (list, tuple, set)) else (values,)
+            if isinstance(kind, TypeKind):
+                listed = [each for value in listed for each in _set(value, kind)]
+            try:
+                found[name] = tuple([kind.canonical(each) for each in listed])
+            except MinixlaError:
+                raise
+            except (TypeError, ValueError) as error:
+                problem = f"a kernel is for a value that {name} cannot have"
+                shown = [str(declared), str(error)]
+                raise explain(
+                    AttributeValueError, self.subject, problem, shown, "See its declaration."
+                ) from None
+        return found
+
+    def reference(self, operation: CustomOperation) -> PythonKernel | None:
+        """The kernel that is the meaning in NumPy."""
+        return self._best(operation, REFERENCE)
+
+    def composition(self, operation: CustomOperation) -> PythonKernel | None:
+        """The kernel that is a program on every platform, and so has derivatives."""
+        return self._best(operation, ANY)
+
+    def _best(self, operation: CustomOperation, *platforms: str) -> Any:
+        """The kernel that is narrowest of those with the highest priority; None if there is none.
+
+        Raises:
+            TransformError: there are several.
+        """
+        fitting = [k for k in self.listed if k.platform in platforms and k.fits(operation)]
+        if not fitting:
+            return None
+        ranks = [(each.priority, each.platform != ANY) for each in fitting]
+        first = [k for k, rank in zip(fitting, ranks, strict=True) if rank == max(ranks)]
+        best = [each for each in first if all(map(each.is_narrower, first))]
+        if len(best) != 1:
+            problem = "several kernels are for these attributes, and none of them for fewer"
+            shown = [*map(str, first), f"attributes: {shown_attributes(operation)}"]
+            advice = "Give one of them a priority: op.kernel(..., priority=1)."
+            raise explain(TransformError, operation.builder_name, problem, shown, advice)
+        return best[0]
+
+    def chosen(self, operation: CustomOperation, emit: Any, shapes: Sequence[AnyShape]) -> Kernel:
+        """The kernel for the platform of a program that is being written.
+
+        Raises:
+            TransformError: there is none, or several.
+        """
+        if self.forced is not None and self.forced.fits(operation):
+            return self.forced
+        platform = emit.platform
+        found = self._best(operation, *([platform, ANY] if platform else [ANY]))
+        if found is not None:
+            return found
+        if not emit.calls_host:
+            # A text that is to be read: it names the operation.
+            return ForeignKernel(platform or ANY, {}, target=operation.name)
+        has_reference = self.reference(operation) is not None
+        if self.falls_back and has_reference:
+            return HostKernel(platform or ANY, {})
+        where = f"the platform {platform}" if platform else "several platforms at once"
+        problem = f"there is no kernel for {where} and these types"
+        known = [str(each) for each in self.listed] or ["no kernel is registered"]
+        shown = [f"operands {', '.join(map(str, shapes))}"]
+        shown += [f"attributes: {shown_attributes(operation)}"] if operation.values else []
+        advice = f'Register one: op.kernel("{platform or ANY}"), or op.composition for all. '
+        if has_reference:
+            advice += "host_fallback=True in register_op runs the reference on the host."
+        raise explain(TransformError, operation.builder_name, problem, [*shown, *known], advice)
+
+
+def _set(value: Any, kind: TypeKind) -> tuple[Any, ...]:
+    """The types that a caller names, a set by its name: those of it that the attribute takes."""
+    members = SETS.get(value) if isinstance(value, str) else None
+    return (value,) if members is None else tuple(filter(kind.takes_type, members))
+
+
+def shown_attributes(operation: CustomOperation) -> str:
+    """`T = f32, n = 2`: the attributes in a message."""
+    return ", ".join([f"{name} = {operation.attr(name)!r}" for name in operation.field_names])

@@ -1,0 +1,199 @@
+"""Kernels of an operation: what computes it, by platform and by values of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from minixla.core.errors import (
+    ShapeError,
+    explain,
+)
+from minixla.core.graph import Graph
+from minixla.core.shapes import AnyShape
+from minixla.core.source import Source
+from minixla.core.stablehlo_text import bytes_text, layouts_text
+from minixla.extension.foreign_text import dictionary_text
+from minixla.extension.kinds import ListKind
+from minixla.extension.stored import VERSION, stored_attributes, stored_dictionary
+from minixla.extension.types import type_name
+from minixla_ops.programs.composite_call import CompositeCall
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary.shorthand import as_results, as_tuple
+
+if TYPE_CHECKING:
+    from minixla.extension.operation import CustomOperation
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One kernel.
+
+    Attributes:
+        platform: `reference`, `any`, `cpu`, `cuda`, `rocm` or `tpu`.
+        allowed: by attribute, the values for which it is.
+        priority: of several kernels the one with the highest is taken.
+        source: the line that registers it.
+    """
+
+    platform: str
+    allowed: Mapping[str, tuple[Any, ...]]
+    priority: int = 0
+    source: Source | None = field(default=None, repr=False)
+
+    @cached_property
+    def conditions(self) -> str:
+        """`T in {float, int32}`: for which attributes it is, in words."""
+        texts = [f"{name} in {_listed(values)}" for name, values in self.allowed.items()]
+        return " and ".join(texts)
+
+    def __str__(self) -> str:
+        conditions = f" for {self.conditions}" if self.allowed else ""
+        line = f" at {self.source}" if self.source else ""
+        return f"the {self.platform} kernel{conditions}{line}"
+
+    def fits(self, operation: CustomOperation) -> bool:
+        """Whether it is for an operation with these attributes."""
+        declared = operation.definition.attributes
+        for name, allowed in self.allowed.items():
+            value = operation.attr(name)
+            members = value if isinstance(declared[name].kind, ListKind) else (value,)
+            if not all(each in allowed for each in members):
+                return False
+        return True
+
+    def is_narrower(self, other: Kernel) -> bool:
+        """Whether it is for no attributes but those that another kernel is for."""
+        return all(
+            name in self.allowed and set(self.allowed[name]) <= set(values)
+            for name, values in other.allowed.items()
+        )
+
+    def write(
+        self, operation: CustomOperation, emit: Any, operands: Any, shapes: Any, results: Any
+    ) -> Sequence[str]:
+        """The operation in StableHLO; see `Operation.stablehlo`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class PythonKernel(Kernel):
+    """A function of a context and values: of NumPy for `reference`, else of traced ones."""
+
+    function: Callable[..., Any] = field(kw_only=True, repr=False)
+
+    def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
+        """A call of the program that the function is, by the operation's name."""
+        program = program_of(operation, self, emit.platform or "", tuple(shapes))
+        told = operation.name, stored_dictionary(operation), operation.registered.version
+        return CompositeCall(program, *told).stablehlo(emit, operands, shapes, results)
+
+
+@lru_cache(maxsize=1024)
+def program_of(
+    operation: CustomOperation, kernel: PythonKernel, platform: str, shapes: tuple[AnyShape, ...]
+) -> Graph:
+    """What a kernel of traced values does, as a graph, whose results are those declared."""
+
+    def function(*operands: Any) -> Any:
+        found = operation.run_python(kernel, operands, platform)
+        return as_results(found) if found else ()
+
+    graph = kept_program(function, shapes, operation.builder_name)
+    wanted = as_tuple(operation.infer(shapes))
+    if graph.output_shapes != wanted:
+        problem = f"{kernel} gives other results than are declared"
+        shown = [f"declared: {', '.join(map(str, wanted))}"]
+        shown.append(f"given: {', '.join(map(str, graph.output_shapes))}")
+        advice = "Mend the kernel, or the shape function and the types of the outputs."
+        raise explain(ShapeError, operation.builder_name, problem, shown, advice)
+    return graph
+
+
+@dataclass(frozen=True, eq=False)
+class HostKernel(Kernel):
+    """The reference, called on the host."""
+
+    def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
+        """A call of Python."""
+
+        def function(*arrays: Any) -> Sequence[Any]:
+            return as_tuple(operation.reference(*arrays))
+
+        return emit.host_call(function, operands, shapes, results, False)
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignKernel(Kernel):
+    """Compiled code, known to XLA's typed foreign function interface by the name `target`."""
+
+    target: str = field(kw_only=True)
+    aliases: Mapping[str, str] = field(kw_only=True, default_factory=dict)
+
+    def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
+        """One custom call."""
+        emit.foreign_call(self.target, operation)
+        given = stored_attributes(operation, is_read=not emit.calls_host)
+        if not emit.calls_host and operation.registered.version:
+            given += [(VERSION, f"{operation.registered.version} : i32")]
+        hint = self._aliased(operation, shapes, results)
+        return foreign_call(self.target, given, emit, operands, shapes, results, hint)
+
+    def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> str | None:
+        """Which results are in the memory of which operands, in StableHLO."""
+        definition, texts = operation.definition, []
+        for given, made in self.aliases.items():
+            operand = _place(given, definition.inputs, operation.input_types)
+            result = _place(made, definition.outputs, operation.output_types)
+            if shapes[operand] is not results[result]:
+                problem = f"{made} cannot be in the memory of {given}"
+                shown = [f"{given} {shapes[operand]}, {made} {results[result]}"]
+                advice = "Leave the alias out, or restrict the kernel to types for which it holds."
+                raise explain(ShapeError, operation.builder_name, problem, shown, advice)
+            place = f"[{result}]" if len(results) > 1 else "[]"
+            texts.append(
+                f"#stablehlo.output_operand_alias<output_tuple_indices = {place}, "
+                f"operand_index = {operand}, operand_tuple_indices = []>"
+            )
+        return f"[{', '.join(texts)}]" if texts else None
+
+
+def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:
+    """Which of all arrays of inputs or outputs a single one is."""
+    return sum(map(len, types[: list(arguments).index(name)]))
+
+
+def foreign_call(
+    target: str,
+    given: Sequence[tuple[str, str]],
+    emit: Any,
+    operands: Sequence[str],
+    shapes: Sequence[AnyShape],
+    results: Sequence[AnyShape],
+    aliases: str | None = None,
+) -> Sequence[str]:
+    """A custom call in StableHLO that is given attributes."""
+    return emit.operation(
+        "stablehlo.custom_call",
+        operands,
+        shapes,
+        results,
+        call_target_name=bytes_text(target.encode()),
+        has_side_effect=False,
+        api_version="4 : i32",
+        backend_config=dictionary_text(given),
+        operand_layouts=_row_major(shapes),
+        result_layouts=_row_major(results),
+        output_operand_aliases=aliases,
+    )
+
+
+def _row_major(shapes: Sequence[Any]) -> str:
+    return layouts_text([range(shape.rank)[::-1] for shape in shapes])
+
+
+def _listed(values: Iterable[Any]) -> str:
+    shown = [type_name(v) if hasattr(v, "stablehlo") else repr(v) for v in values]
+    return f"{{{', '.join(shown)}}}"

@@ -1,0 +1,314 @@
+"""The kinds of attributes that declarations name: which values they take, and how texts have them.
+
+Each is a kind of `minixla.core.attributes`, and prints as in a declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Attribute, Boolean, Float, Integer, Literal, LiteralAttribute
+from minixla.core.element_types import ElementType
+from minixla.core.stablehlo_text import bytes_text
+from minixla.extension.foreign_text import (
+    array_text,
+    dictionary_text,
+    type_code,
+    type_of_code,
+)
+from minixla.extension.text_format import Word
+from minixla.extension.types import DeclaredType, declared_type, proto_name, set_names, type_name
+
+
+class Kind(Attribute):
+    """A kind of attribute.
+
+    Attributes:
+        spelling: what it is in a declaration, without minimum.
+        minimum: the least value, or length of a list; None: there is none.
+    """
+
+    spelling: str = ""
+    minimum: int | None = None
+    holds_programs = False
+
+    def interpreted(self, value: Any) -> Any:
+        """A value for `canonical`, from what a default's text says (`Reader.value`)."""
+        if isinstance(value, (Word, dict)):
+            raise ValueError(f"must be {self.description}, not {value}")
+        return value
+
+    def written(self, value: Any) -> str:
+        """A canonical value as a default's text says it."""
+        return str(value)
+
+    def foreign(self, value: Any) -> str:
+        """A canonical value in MLIR, as compiled kernels get it: of one type for each kind."""
+        raise NotImplementedError
+
+    def read_foreign(self, value: Any) -> Any:
+        """A value for `canonical` from what `foreign` wrote, as Python has it."""
+        return value
+
+    def __str__(self) -> str:
+        return self.spelling + ("" if self.minimum is None else f" >= {self.minimum}")
+
+
+class IntegerKind(Kind, Integer):
+    """`int >= minimum`: 64 bits."""
+
+    spelling = "int"
+
+    def __init__(self, minimum: int | None = None) -> None:
+        Integer.__init__(self, minimum)
+        if minimum is not None:
+            self.description = f"an integer >= {minimum}"
+
+    def foreign(self, value: int) -> str:
+        return f"{value} : i64"
+
+
+class FloatKind(Kind, Float):
+    """`float`: 32 bits, in all kernels alike."""
+
+    spelling = "float"
+
+    def canonical(self, value: Any) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.float32(Float.canonical(self, value)))
+
+    def written(self, value: float) -> str:
+        return str(np.float32(value))
+
+    def foreign(self, value: float) -> str:
+        return f"0x{np.float32(value).view(np.uint32):08X} : f32"
+
+
+class BooleanKind(Kind, Boolean):
+    """`bool`."""
+
+    spelling = "bool"
+
+    def interpreted(self, value: Any) -> Any:
+        return {"true": True, "false": False}.get(str(value).lower(), value)
+
+    def written(self, value: bool) -> str:
+        return str(value).lower()
+
+    def foreign(self, value: bool) -> str:
+        return str(value).lower()
+
+
+class StringKind(Kind):
+    """`string`: text, or bytes that are none."""
+
+    spelling = "string"
+    description = "a string"
+    takes = "str"
+    accepts = str, bytes
+    is_ambiguous = False
+
+    def canonical(self, value: Any) -> str | bytes:
+        super().canonical(value)
+        try:
+            return value if isinstance(value, str) else value.decode()
+        except UnicodeDecodeError:
+            return value
+
+    def written(self, value: str | bytes) -> str:
+        return repr(value)
+
+    def foreign(self, value: str | bytes) -> str:
+        return bytes_text(value.encode() if isinstance(value, str) else value)
+
+
+class BytesKind(StringKind):
+    """`bytes`: the same, where the value is always bytes."""
+
+    spelling = description = "bytes"
+    takes = "bytes"
+
+    def canonical(self, value: Any) -> bytes:
+        Attribute.canonical(self, value)
+        return value.encode() if isinstance(value, str) else bytes(value)
+
+
+class EnumerationKind(StringKind):
+    """`{'apple', 'orange'}`: one of a few strings."""
+
+    def __init__(self, *names: str | bytes) -> None:
+        self.names = tuple(map(super().canonical, names))
+        listed = ", ".join(map(repr, self.names))
+        self.spelling = f"{{{listed}}}"
+        self.description = f"one of {listed}"
+
+    def canonical(self, value: Any) -> str | bytes:
+        found = super().canonical(value)
+        if found not in self.names:
+            raise ValueError(f"must be {self.description}, not {found!r}")
+        return found
+
+
+class TypeKind(Kind):
+    """`type`, a set that has a name, or a set of types in braces.
+
+    Args:
+        spelling: the declaration.
+        allowed: its types; None: any.
+    """
+
+    takes = "Any"
+    is_ambiguous = False
+
+    def __init__(self, spelling: str = "type", allowed: Iterable[DeclaredType] | None = None):
+        self.spelling = spelling
+        self.allowed = None if allowed is None else tuple(allowed)
+
+    @cached_property
+    def description(self) -> str:  # type: ignore[override]  # made when asked for
+        return "a type" if self.allowed is None else f"one of the types {set_names(self.allowed)}"
+
+    def canonical(self, value: Any) -> DeclaredType:
+        found = declared_type(value)
+        if not self.takes_type(found):
+            raise TypeError(f"must be {self.description}, not {type_name(found)}")
+        return found
+
+    def takes_type(self, found: DeclaredType) -> bool:
+        """Whether a type is one of the set."""
+        return self.allowed is None or found in self.allowed
+
+    def interpreted(self, value: Any) -> Any:
+        return declared_type(str(value)) if isinstance(value, str) else value
+
+    def written(self, value: DeclaredType) -> str:
+        return proto_name(value)
+
+    def foreign(self, value: DeclaredType) -> str:
+        return f"{type_code(value)} : i32"
+
+    def read_foreign(self, value: int) -> DeclaredType:
+        return type_of_code(value)
+
+
+class ShapeKind(Kind):
+    """`shape`: sizes, None for one that is not known."""
+
+    spelling = "shape"
+    description = "a shape: a sequence of sizes, None for one that is not known"
+    is_ambiguous = False
+
+    def canonical(self, value: Any) -> tuple[int | None, ...]:
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise TypeError(f"must be {self.description}, not {value!r}")
+        size = Integer(-1)
+        found = [None if each is None else size.canonical(each) for each in value]
+        return tuple([None if each == -1 else each for each in found])
+
+    def interpreted(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return super().interpreted(value)
+        if set(value) - {"dim"}:
+            raise ValueError("write { dim { size: 2 } }: a shape has a known rank here")
+        return [dimension.get("size", [-1])[-1] for dimension in value.get("dim", [])]
+
+    def written(self, value: tuple[int | None, ...]) -> str:
+        sizes = [f"dim {{ size: {-1 if each is None else each} }}" for each in value]
+        return " ".join(["{", *sizes, "}"])
+
+    def foreign(self, value: tuple[int | None, ...]) -> str:
+        return array_text("i64", [-1 if each is None else each for each in value])
+
+
+class TensorKind(Kind, LiteralAttribute):
+    """`tensor`: a constant array."""
+
+    spelling = "tensor"
+
+    def interpreted(self, value: Any) -> Any:
+        if isinstance(value, Word):
+            raise ValueError(f"must be {self.description}, not {value}")
+        if not isinstance(value, dict):
+            return value
+        if "dtype" not in value:
+            raise ValueError("a tensor says its dtype: { dtype: DT_INT32 int_val: 5 }")
+        kind = declared_type(str(value["dtype"][-1]))
+        if not isinstance(kind, ElementType):
+            raise TypeError(f"a constant of {kind.name}: {kind.reason}")
+        sizes = [ShapeKind().interpreted(each) for each in value.get("tensor_shape", [])]
+        numbers = [each for name in value if name.endswith("_val") for each in value[name]]
+        numbers = [{"true": True, "false": False}.get(str(each), each) for each in numbers]
+        array = np.asarray(numbers).astype(kind.dtype)
+        wanted = sizes[-1] if sizes else () if array.size == 1 else array.shape
+        # The last number stands for all that follow.
+        missing = int(np.prod(wanted)) - array.size
+        array = np.pad(array, (0, missing), mode="edge") if missing > 0 and array.size else array
+        return np.asarray(array.reshape(wanted))
+
+    def written(self, value: Literal) -> str:
+        shape = ShapeKind().written(value.shape.dimensions)
+        kind = value.shape.element_type
+        field = {"signed": "int", "unsigned": "uint", "pred": "bool"}.get(kind.kind, "float")
+        numbers = [str(each).lower() for each in value.array.reshape(-1).tolist()]
+        listed = f"{field}_val: [{', '.join(numbers)}]"
+        return f"{{ dtype: {proto_name(kind)} tensor_shape {shape} {listed} }}"
+
+    def foreign(self, value: Literal) -> str:
+        dtype = TypeKind().foreign(value.shape.element_type)
+        sizes = ShapeKind().foreign(value.shape.dimensions)
+        octets = np.frombuffer(np.ascontiguousarray(value.array).tobytes(), np.int8)
+        data = array_text("i8", octets.tolist())
+        return dictionary_text([("data", data), ("dtype", dtype), ("shape", sizes)])
+
+    def read_foreign(self, value: Mapping[str, Any]) -> Any:
+        dtype = type_of_code(value["dtype"]).dtype
+        data = np.array(value["data"], np.int8).tobytes()
+        return np.frombuffer(data, dtype).reshape(tuple(value["shape"]))
+
+
+class ListKind(Kind):
+    """`list(member) >= minimum`."""
+
+    def __init__(self, member: Kind, minimum: int | None = None) -> None:
+        self.member, self.minimum = member, minimum
+        self.spelling = f"list({member})"
+        self.takes = f"Sequence[{member.takes}]"
+        self.is_ambiguous, self.keeps_identity = member.is_ambiguous, member.keeps_identity
+
+    @cached_property
+    def description(self) -> str:  # type: ignore[override]  # made when asked for
+        length = "" if self.minimum is None else f" of at least {self.minimum}"
+        return f"a sequence{length}, each member {self.member.description}"
+
+    def canonical(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            raise TypeError(f"must be {self.description}, not {value!r}")
+        found = tuple([self.member.canonical(each) for each in value])
+        if self.minimum is not None and len(found) < self.minimum:
+            raise ValueError(f"has length {len(found)}, less than the minimum {self.minimum}")
+        return found
+
+    def interpreted(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            raise ValueError(f"must be a list, [..., ...], not {value}")
+        return [self.member.interpreted(each) for each in value]
+
+    def written(self, value: tuple[Any, ...]) -> str:
+        return f"[{', '.join(map(self.member.written, value))}]"
+
+    def foreign(self, value: tuple[Any, ...]) -> str:
+        texts = list(map(self.member.foreign, value))
+        plain = {IntegerKind: "i64", FloatKind: "f32", BooleanKind: "i1", TypeKind: "i32"}
+        kind = plain.get(type(self.member))
+        if kind is None:
+            return dictionary_text((str(index), each) for index, each in enumerate(texts))
+        return array_text(kind, [each.partition(" ")[0] for each in texts])
+
+    def read_foreign(self, value: Any) -> list[Any]:
+        if isinstance(value, Mapping):
+            value = [value[str(index)] for index in range(len(value))]
+        return list(map(self.member.read_foreign, value))

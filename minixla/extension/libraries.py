@@ -1,0 +1,69 @@
+"""Compiled code of kernels: shared libraries, their symbols, and XLA's names for them."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from minixla.core.errors import AttributeValueError, explain
+from minixla.engine.foreign_code import register_code
+
+#: XLA's names for the compiled kernels of operations.
+TARGETS: set[str] = set()
+
+
+class OpLibrary:
+    """A shared library with handlers of XLA's typed foreign function interface.
+
+    Attributes:
+        path: where it is.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).resolve()
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"OpLibrary({str(self.path)!r})"
+
+
+def register_target(operation: str, symbol: str, library: Any, platform: str) -> str:
+    """Makes a handler known to XLA; its name there, which holds those of operation and library.
+
+    Raises:
+        AttributeValueError: there is no such library, or no such symbol in it.
+    """
+    if library is None:
+        TARGETS.add(symbol)
+        return symbol
+    path = Path(library).resolve()
+    target = f"{operation}.{symbol}.{_digest(str(path))}"
+    loaded(operation, str(path))
+    try:
+        register_code(target, str(path), symbol, platform)
+    except AttributeError:
+        problem = f"the library {path} has no symbol {symbol!r}"
+        advice = f"Define it there: XLA_FFI_DEFINE_HANDLER_SYMBOL({symbol}, ...)."
+        raise explain(AttributeValueError, operation, problem, (), advice) from None
+    TARGETS.add(target)
+    return target
+
+
+def loaded(subject: str, path: str) -> ctypes.CDLL:
+    """A shared library; raises AttributeValueError where it is none."""
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        problem = f"the library {path} cannot be loaded"
+        shown, advice = [str(error)], "Give the path of a shared library, or build_op_library(...)."
+        raise explain(AttributeValueError, subject, problem, shown, advice) from None
+
+
+def _digest(path: str) -> str:
+    """What tells libraries apart."""
+    content = Path(path).read_bytes() if Path(path).is_file() else b""
+    return hashlib.sha256(path.encode() + content).hexdigest()[:12]

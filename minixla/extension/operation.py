@@ -1,0 +1,298 @@
+"""The base class of operations that are registered from declarations, and their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.errors import DerivativeError, MinixlaError, ShapeError, TransformError, explain
+from minixla.core.forward import has_tangent
+from minixla.core.linear import instantiate, zeros_like
+from minixla.core.operation import Operation
+from minixla.core.reverse import ReverseTrace
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.state import at_own_lines
+from minixla.core.tracing import Tracer, current_trace, shape_of, tracing
+from minixla.extension.contexts import Context
+from minixla.extension.declared import DeclaredOperation
+from minixla.extension.partial_shapes import PartialShape
+from minixla.extension.types import STRING, ForeignType
+from minixla.reference_evaluator.trace import wide_type, widened
+from minixla_ops.programs.compositions import Composed, composed_program, kept_program
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.vocabulary.batch_dimensions import to_front
+from minixla_ops.vocabulary.shorthand import array_shape, as_tuple
+
+if TYPE_CHECKING:
+    from minixla.extension.kernels import PythonKernel
+
+
+_NO_KERNEL = 'Register a kernel "reference", or a composition: op.composition.'
+
+
+class CustomOperation(DeclaredOperation):
+    """Base class of operations that are registered from declarations.
+
+    Its rules ask what was registered for the operation: kernels, derivatives, a batching rule.
+
+    Checks:
+        (types) each operand has the element type that is declared.
+        (shapes) the operands have shapes that the shape function takes.
+    """
+
+    def _check_count(self, shapes):
+        wanted = sum(map(len, self.input_types))
+        if len(shapes) != wanted:
+            problem = f"{len(shapes)} operands were given"
+            lengths = [f"{n}: {len(t)}" for n, t in zip(self.input_names, self.input_types)]  # noqa: B905  # of one length
+            raise explain(ShapeError, self.builder_name, problem, lengths, f"It takes {wanted}.")
+
+    def shape(self, *operands):
+        self.array_shapes(operands)
+        for index, (shape, kind) in enumerate(
+            zip(operands, (t for each in self.input_types for t in each), strict=True)
+        ):
+            if isinstance(kind, ForeignType):
+                self.refuse("types", f"operand {index} is declared as {kind}", f"{kind.reason}.")
+            if shape.element_type is not kind:
+                problem = f"operand {index} is {shape.element_type}, where {kind} is declared"
+                self.refuse("types", problem, f"Convert it: x.astype({str(kind.dtype)!r}).")
+        if self.registered.shape_function is None:
+            found = composed_shapes(self, operands)
+        else:
+            found = self._declared_shapes(operands)
+        return self.as_results(found)
+
+    def _declared_shapes(self, operands: Sequence[Shape]) -> list[Shape]:
+        """The result shapes by the shape function."""
+        given = [PartialShape(each.dimensions) for each in operands]
+        found = self.partial_shapes(given, operands)
+        kinds = [kind for each in self.output_types for kind in each]
+        shapes = []
+        for index, (partial, kind) in enumerate(zip(found, kinds, strict=True)):
+            if isinstance(kind, ForeignType):
+                self.refuse("types", f"output {index} is declared as {kind}", f"{kind.reason}.")
+            sizes: Any = partial.dimensions
+            if sizes is None or None in sizes:
+                problem = f"the shape function does not know the shape of output {index}: {partial}"
+                self.refuse("shapes", problem, "Sizes must follow from shapes and attributes.")
+            shapes.append(Shape(kind, sizes))
+        return shapes
+
+    def partial_shapes(
+        self, given: Sequence[PartialShape], operands: Sequence[Any] = ()
+    ) -> list[PartialShape]:
+        """What the shape function says for shapes of which not all need be known."""
+        function = self.registered.shape_function
+        assert function is not None
+        inputs = self.nested_inputs(given)
+        context = Context(self, inputs=self.nested_inputs(operands or given))
+        try:
+            result = function(context, *inputs)
+            is_one = len(self.output_types) == 1 and not self.gives_tuple
+            result = [result] if is_one else result
+            flat = self.flat_outputs(result, "the shape function")
+            return [PartialShape(each) for each in flat]
+        except MinixlaError:
+            raise
+        except (TypeError, ValueError) as error:
+            self.refuse("shapes", str(error).rstrip("."), "Give operands of shapes that fit.")
+
+    def changed(self, change):
+        # Computed in double, it is the same operation, on arrays of another type.
+        return self
+
+    def reference(self, *operands):
+        kinds = [kind for each in self.input_types for kind in each]
+        pairs = zip(operands, kinds, strict=True)
+        shapes = tuple([Shape(kind, array.shape) for array, kind in pairs])
+        is_wide = any(a.dtype != s.dtype for a, s in zip(operands, shapes, strict=True))
+        kernel = self.registered.kernels.reference(self)
+        if kernel is None:
+            program: Any = composed_program(self, shapes)  # type: ignore[arg-type]  # it has a composition
+            program = widened(program) if is_wide else program
+            return self.as_results(reference_graph(program, operands))
+        context = Context(self, "reference", self.nested_inputs(operands), is_wide=is_wide)
+        found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
+        arrays = [np.asarray(each) for each in found]
+        wanted: Any = as_tuple(self.infer(shapes))
+        for name, array, shape in zip(self.output_labels(), arrays, wanted, strict=True):
+            types = {shape.dtype, wide_type(shape.element_type).dtype if is_wide else shape.dtype}
+            if array.dtype not in types or array.shape != shape.dimensions:
+                problem = f"{kernel} gives another {name} than is declared"
+                shown = [f"declared: {shape}", f"given: {array.dtype}{list(array.shape)}"]
+                advice = "Return an array of this shape and type, or mend the shape function."
+                raise explain(ShapeError, self.builder_name, problem, shown, advice)
+        return self.as_results(arrays)
+
+    def on_strings(self, operands: Sequence[Any]) -> Any:
+        """The results of the reference kernel, outside of all programs, as NumPy's arrays."""
+        kernel = self.registered.kernels.reference(self)
+        is_traced = any(isinstance(each, Tracer) for each in operands)
+        if kernel is None or is_traced:
+            what = "it was given traced values" if is_traced else "it has no reference kernel"
+            problem, advice = f"it takes or gives strings, but {what}", f"{STRING.reason}."
+            raise explain(TransformError, self.builder_name, problem, (), advice)
+        kinds = [kind for each in self.input_types for kind in each]
+        arrays = [
+            np.asarray(each, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # an element type
+            for each, kind in zip(operands, kinds, strict=True)
+        ]
+        context = Context(self, "reference", self.nested_inputs(arrays))
+        found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
+        return self.as_results([np.asarray(each) for each in found])
+
+    def composition(self, *operands):
+        kernel = self.registered.kernels.composition(self)
+        if kernel is None:
+            raise self.lacks("reference", advice=_NO_KERNEL)
+        return self.as_results(self.run_python(kernel, operands, ""))
+
+    def run_python(self, kernel: PythonKernel, operands: Sequence[Any], platform: str) -> list[Any]:
+        """The results of a kernel that is a function of traced values."""
+        context = Context(self, platform, self.nested_inputs(operands))
+        found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
+        trace = current_trace()
+        return [trace.lift(each, self.builder_name) for each in found]
+
+    def stablehlo(self, emit, operands, shapes, results):
+        kernel = self.registered.kernels.chosen(self, emit, shapes)
+        return kernel.write(self, emit, operands, shapes, results)
+
+    def jvp(self, primals, tangents, results):
+        registered = self.registered
+        if registered.forward_rule is not None:
+            return self._pushed(registered.forward_rule, primals, tangents, results)
+        if registered.gradient_rule is not None:
+            return self._transposed(primals, tangents, results)
+        if registered.kernels.composition(self) is not None:
+            return Composed.jvp(self, primals, tangents, results)  # type: ignore[arg-type]  # the same
+        problem = "no derivative is registered for it"
+        name = registered.name
+        advice = (
+            f"Give {name} one: @op.gradient, @op.jvp, a composition (@op.composition), or "
+            "op.not_differentiable(reason) where zero is meant."
+        )
+        raise explain(DerivativeError, self.builder_name, problem, (), advice)
+
+    def _pushed(self, rule: Any, primals: Any, tangents: Any, results: Any) -> Any:
+        """The tangents by the rule that the author gave."""
+        given = [_instantiated(t, p) for t, p in zip(tangents, primals, strict=True)]
+        flat = as_tuple(results)
+        context = Context(self, "", self.nested_inputs(primals), self.nested_outputs(flat))
+        found = _asked(rule, context, self.nested_inputs(given))
+        moved = self.flat_outputs(found, "the jvp rule")
+        moved = self._checked("tangent", moved, flat)
+        return tuple(moved) if type(results) is tuple else moved[0]
+
+    def _transposed(self, primals: Any, tangents: Any, results: Any) -> Any:
+        """The tangents by the transpose of the gradient, which is linear in the cotangents."""
+        flat = as_tuple(results)
+        trace = ReverseTrace(current_trace())
+        inputs = [trace.add_input(zeros_like(x)) if has_tangent(x) else None for x in flat]
+        with tracing(trace):
+            found = self.pulled(inputs, primals, flat)
+        own = [each for each in inputs if each is not None]
+        pulled = iter(trace.pull(found, tangents, own))
+        moved = [None if each is None else next(pulled) for each in inputs]
+        return tuple(moved) if type(results) is tuple else moved[0]
+
+    def pulled(self, cotangents: Any, operands: Any, results: Any) -> list[Any]:
+        """The cotangents of the operands by the gradient that the author gave."""
+        rule = self.registered.gradient_rule
+        assert rule is not None
+        given = [_instantiated(c, r) for c, r in zip(cotangents, results, strict=True)]
+        context = Context(self, "", self.nested_inputs(operands), self.nested_outputs(results))
+        found = _asked(rule, context, self.nested_outputs(given))
+        found = found if isinstance(found, (list, tuple)) else [found]
+        flat = self.flat(found, self.definition.inputs, self.input_types, "the gradient function")
+        return self._checked("cotangent", flat, operands)
+
+    def _checked(self, what: str, given: list[Any], values: Sequence[Any]) -> list[Any]:
+        """Derivatives that a rule gave, None for values that have none."""
+        trace, found = current_trace(), []
+        for index, (each, value) in enumerate(zip(given, values, strict=True)):
+            if each is None or not has_tangent(value):
+                found.append(None)
+                continue
+            found.append(trace.lift(each, self.builder_name))
+            if shape_of(found[-1]) is not shape_of(value):
+                problem = f"the {what} {index} of its rule does not fit the value it belongs to"
+                shown = [f"{what}: {shape_of(found[-1])}", f"value: {shape_of(value)}"]
+                advice = f"A {what} has the shape and element type of its value, or is None."
+                raise explain(DerivativeError, self.builder_name, problem, shown, advice)
+        return found
+
+    def batch(self, operands, dimensions):
+        rule: Any = self.registered.batching_rule
+        if rule is None and self.registered.kernels.composition(self) is not None:
+            return Composed.batch(self, operands, dimensions)  # type: ignore[arg-type]  # the same
+        if rule is None or rule == "sequential":
+            return Operation.batch(self, operands, dimensions)
+        if callable(rule):
+            context = Context(self, "", self.nested_inputs(operands))
+            nested: Any = map(self.nested_inputs, (operands, dimensions))
+            found, at = rule(context, *nested)  # type: ignore[misc]  # the author's function
+            places = self.flat_outputs(at, "the batching rule")
+            results = self.flat_outputs(found, "the batching rule")
+        else:
+            moved, size = to_front(operands, dimensions)
+            if rule == "expand_dims":
+                pairs = zip(operands, moved, dimensions, strict=True)
+                moved = [_with_one(o) if at is None else m for o, m, at in pairs]
+            results = list(as_tuple(self(*moved)))
+            places = [0] * len(results)
+            for each in results:
+                if array_shape(each).dimensions[:1] != (size,):
+                    problem = f"with batching {rule!r} a result has no batch in front"
+                    shown = [f"result {shape_of(each)}, the batch has {size} members"]
+                    advice = "The kernel must keep leading dimensions: batch sequentially."
+                    raise explain(TransformError, self.builder_name, problem, shown, advice)
+        if self.gives_tuple:
+            return tuple(results), tuple(places)
+        return results[0], places[0]
+
+
+class ComposedOperation(CustomOperation, Composed):
+    """Base class of those that have a composition for all attributes."""
+
+
+def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -> Any:
+    """The `vjp` of operations that have a gradient: what core asks for then."""
+    found = self.pulled(as_tuple(cotangents), operands, as_tuple(results))
+    return [each if flag else None for each, flag in zip(found, active, strict=True)]
+
+
+def _asked(rule: Callable[..., Any], context: Context, derivatives: Sequence[Any]) -> Any:
+    """What an author's rule gives for the derivatives of several values, or of one."""
+    with at_own_lines():
+        return rule(context, derivatives[0] if len(derivatives) == 1 else derivatives)
+
+
+def _instantiated(derivative: Any, value: Any) -> Any:
+    return instantiate(derivative, value) if has_tangent(value) else None
+
+
+def _with_one(value: Any) -> Any:
+    return ops.reshape(value, (1, *array_shape(value).dimensions))
+
+
+def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) -> Sequence[Any]:
+    """The result shapes of the composition, for an operation without a shape function."""
+    kernel = operation.registered.kernels.composition(operation)
+    if kernel is None:
+        problem = "nothing says what shapes its results have"
+        advice = "Give register_op a shape_fn (mx.unchanged_shape), or a composition."
+        raise explain(ShapeError, operation.builder_name, problem, (), advice)
+    function: Callable[..., Any] = operation.composition
+    graph = kept_program(function, operands, operation.builder_name)
+    kinds = [kind for each in operation.output_types for kind in each]
+    found = [getattr(each, "element_type", None) for each in graph.output_shapes]
+    if found != kinds:
+        problem = f"{kernel} gives other types than are declared"
+        shown = [f"declared: {kinds}", f"given: {found}"]
+        raise explain(ShapeError, operation.builder_name, problem, shown, "Convert the results.")
+    return graph.output_shapes

@@ -1,0 +1,242 @@
+"""An operation that is registered: its kernels, its rules and its function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from minixla.core import registry
+from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.source import find_source
+from minixla.extension import wrappers
+from minixla.extension.definitions import Definition
+from minixla.extension.kernel_table import ANY, REFERENCE, Kernels
+from minixla.extension.kernels import ForeignKernel, HostKernel, PythonKernel
+from minixla.extension.libraries import register_target
+from minixla.extension.operation import ComposedOperation, CustomOperation, reverse_rule
+
+_BATCHING = ("sequential", "expand_dims", "broadcast_all")
+
+
+class RegisteredOperation:
+    """An operation that `register_op` made: its kernels, its rules and its function.
+
+    Attributes:
+        name: its name with its namespace.
+        definition: its declarations.
+        version: of the definition, which stored programs keep.
+        operation: the class of the operation, as `minixla_ops` has them.
+        kernels: its kernels.
+        shape_function, gradient_rule, forward_rule, batching_rule: the rules, or None.
+    """
+
+    def __init__(
+        self, definition: Definition, operation: type[CustomOperation], shape_function: Any
+    ) -> None:
+        self.definition, self.operation = definition, operation
+        self.name = operation.name
+        self.shape_function: Callable[..., Any] | None = shape_function
+        self.gradient_rule: Callable[..., Any] | None = None
+        self.forward_rule: Callable[..., Any] | None = None
+        self.batching_rule: Any = None
+        #: Types of outputs that no declaration says: of an operation, and shapes of operands.
+        self.found_types: Callable[..., dict[str, Any]] | None = None
+        self.version = 0
+        self.kernels = Kernels(definition, operation.builder_name)
+
+    @cached_property
+    def caller(self) -> wrappers.Wrapper:
+        """What the function does with its arguments."""
+        return wrappers.Wrapper(self.operation, self.definition)
+
+    @cached_property
+    def wrapper(self) -> Callable[..., Any]:
+        """The function that applies the operation.
+
+        Its parameters are the inputs in order, then the attributes that do not follow from them;
+        it gives an array, a list for a list of outputs, a named tuple for several outputs.
+        """
+        return self.caller.function(self.operation.__module__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The operation's results: `wrapper(*args, **kwargs)`."""
+        return self.wrapper(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        return _found, (self.name, self.operation.__module__)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.definition}>"
+
+    def kernel(
+        self,
+        platform: str,
+        function: Callable[..., Any] | None = None,
+        *,
+        ffi: str | None = None,
+        library: Any = None,
+        aliases: Mapping[str, str] | None = None,
+        host: bool = False,
+        priority: int = 0,
+        where: Mapping[str, Any] | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """Registers a kernel: a decorator, unless it is given here.
+
+        A program is made with the kernel of its platform, or else of `any`, that fits the
+        attributes: with the highest priority, then with the narrowest conditions.
+
+        Args:
+            platform: `reference` (a function of NumPy's arrays: the meaning), `any` (a function of
+                traced values that defines shapes, derivatives and batches, too), `cpu`, `cuda`,
+                `rocm`, `gpu` (both), `tpu`.
+            function: `function(context, *inputs)`, which gives the outputs; see `Context`. For a
+                platform it computes with operations of ours, `mx.numpy`, `mx.from_jax`.
+            ffi: in its place, compiled code: the symbol in `library`, a handler of XLA's typed
+                foreign function interface; without `library` the name under which
+                `jax.ffi.register_ffi_target` knows it. It gets the attributes that do not follow
+                from inputs: int as int64_t, float as float, bool, string, type as int32_t (XLA's
+                number of it), shape and lists of numbers as Span, others as Dictionary.
+            library: the path of a shared library, or what `build_op_library` gives.
+            aliases: of compiled code, the output that is written into the memory of an input, by
+                the input's name: `{"x": "y"}`. Both are single arrays of one shape and type; the
+                code must read an element before it writes it.
+            host: whether the kernel is the reference, called on the host.
+            priority: of kernels that fit, that with the highest is taken.
+            where: values of attributes for which it is, as `attributes`.
+            attributes: for which values of attributes it is, `T=["float", "int32"]`.
+
+        Returns:
+            The decorator; with `function` that, with `ffi` or `host` None.
+
+        Raises:
+            AttributeValueError: unknown platforms or attributes, values that they cannot have, two
+                kernels for the same.
+            FileNotFoundError, AttributeError: the library or the symbol does not exist.
+        """
+        source = find_source(1)
+        allowed = self.kernels.allowed({**(where or {}), **attributes})
+        platforms = self.kernels.platforms_of(platform)
+        is_python = not host and ffi is None
+        if [function is None, ffi is None, not host].count(False) > 1:
+            problem, advice = "a kernel is given twice", "Give one of function, ffi and host."
+            raise explain(AttributeValueError, self.name, problem, (), advice)
+        self._check_aliases(aliases or {}, ffi is not None)
+        if not is_python and platforms[0] in (REFERENCE, ANY):
+            problem = f"compiled code and the host are no kernel for {platform!r}"
+            advice = "They are for one platform: cpu, cuda, rocm, gpu or tpu."
+            raise explain(AttributeValueError, self.name, problem, (), advice)
+
+        def register(given: Callable[..., Any]) -> Callable[..., Any]:
+            for each in platforms:
+                self.kernels.add(PythonKernel(each, allowed, priority, source, function=given))
+                if each == ANY and not allowed:
+                    # It is one of those from here on, for tools that look into compositions.
+                    self.operation.__bases__ = (ComposedOperation,)
+            return given
+
+        if is_python:
+            return register if function is None else register(function)
+        for each in platforms:
+            if host:
+                self.kernels.add(HostKernel(each, allowed, priority, source))
+            else:
+                target = register_target(self.name, str(ffi), library, each)
+                own: Any = {"target": target, "aliases": dict(aliases or {})}
+                self.kernels.add(ForeignKernel(each, allowed, priority, source, **own))
+        return None
+
+    def _check_aliases(self, aliases: Mapping[str, str], is_compiled: bool) -> None:
+        """Refuses aliases of what is no single array, or of kernels that are no compiled code."""
+        definition, problem = self.definition, "only compiled code writes into memory of inputs"
+        sides = definition.inputs, definition.outputs
+        if is_compiled or not aliases:
+            pairs = [(n, side) for pair in aliases.items() for n, side in zip(pair, sides)]  # noqa: B905  # two each
+            wrong = [n for n, side in pairs if n not in side or definition.is_list(side[n])]
+            if not wrong:
+                return
+            problem = f"{wrong[0]} is no single array"
+        advice = "Give aliases with ffi=, as {input: output}, names of single arrays."
+        raise explain(AttributeValueError, self.name, problem, [f"aliases = {aliases}"], advice)
+
+    def composition(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: `function(context, *inputs)` is the operation, by others.
+
+        It is the kernel `any`: shapes, reference, derivative and batches follow from it where
+        nothing else is given; kernels for platforms only change how it is computed.
+        """
+        return self.kernel(ANY, function)
+
+    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: `function(context, grad)` gives the gradient of each input.
+
+        `grad` is that of the output; of several outputs a list. The result is a list with one
+        for each input, None where an input has none. It is made of operations: both modes, and
+        all orders, follow from it.
+
+        Raises:
+            TransformError: there is a derivative already.
+        """
+        self._refuse_second("gradient")
+        self.gradient_rule = function
+        self.operation.vjp = reverse_rule  # type: ignore[method-assign]  # what core looks for
+        return function
+
+    def jvp(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: `function(context, tangent)` gives the tangent of each output.
+
+        `tangent` is that of the input; of several inputs a list, None for integers. The result is
+        that of the output, or a list. Reverse mode is its transpose: it must be linear.
+
+        Raises:
+            TransformError: there is a derivative already.
+        """
+        self._refuse_second("jvp")
+        self.forward_rule = function
+        return function
+
+    def not_differentiable(self, reason: str = "declared so") -> None:
+        """Says that derivatives are zero, as of what is piecewise constant, and why.
+
+        Raises:
+            TransformError: there is a derivative already.
+        """
+        self._refuse_second("not_differentiable")
+        self.operation.zero_derivative = reason
+
+    def _refuse_second(self, rule: str) -> None:
+        zero = self.operation.zero_derivative
+        rules = {"gradient": self.gradient_rule, "jvp": self.forward_rule}
+        found = [name for name, each in rules.items() if each is not None]
+        found += ["not_differentiable"] if zero is not None else []
+        if found:
+            problem = f"{rule} is given, but the operation has {found[0]} already"
+            advice = "One of gradient, jvp and not_differentiable says what the derivative is."
+            raise explain(TransformError, self.name, problem, (), advice)
+
+    def batching(self, rule: Any) -> Any:
+        """Says how the operation is batched; also as a decorator.
+
+        Without it `vmap` is right for every kernel: the composition over the batch, else members
+        one by one.
+
+        Args:
+            rule: `sequential`: members one by one; `broadcast_all`: one call, in which all inputs
+                have the batch in front; `expand_dims`: the same, with a dimension of size 1 for
+                inputs without the batch; or `function(context, inputs, dimensions)`, which gives
+                the outputs and their batch dimensions (None: none).
+
+        Raises:
+            AttributeValueError: there is no such rule.
+        """
+        if not callable(rule) and rule not in _BATCHING:
+            problem = f"there is no batching rule {rule!r}"
+            advice = f"Give a function, or one of {', '.join(_BATCHING)}."
+            raise explain(AttributeValueError, self.name, problem, (), advice)
+        self.batching_rule = rule
+        return rule
+
+
+def _found(name: str, module: str) -> RegisteredOperation:
+    return registry.operation_named(name, module).registered

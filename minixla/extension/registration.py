@@ -1,0 +1,119 @@
+"""register_op: an operation from declarations, to which kernels and rules are added."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minixla.core import registry
+from minixla.core.attributes import Field
+from minixla.core.errors import AttributeValueError, explain
+from minixla.extension import wrappers
+from minixla.extension.definitions import Definition
+from minixla.extension.operation import CustomOperation
+from minixla.extension.registered import RegisteredOperation
+
+_NAMESPACE = "custom"
+# Between the words of a name in CamelCase: `Conv2D|Backprop`.
+_WORDS = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])"
+
+
+def register_op(
+    name: str,
+    *,
+    attrs: Sequence[Any] = (),
+    inputs: Sequence[Any] = (),
+    outputs: Sequence[Any] = (),
+    shape_fn: Callable[..., Any] | None = None,
+    doc: str = "",
+    version: int = 0,
+    host_fallback: bool = False,
+    replace: bool = False,
+) -> RegisteredOperation:
+    """Registers an operation of one's own.
+
+    Args:
+        name: in CamelCase, with the project's name in front: `MyZeroOut`; `my.ZeroOut` is
+            `ZeroOut` of the namespace `my`, default: `custom`.
+        attrs: attributes, `"T: {float, int32}"`, `"preserve_index: int >= 0 = 0"`; see
+            `minixla.extension.grammar`.
+        inputs: `"x: float"`, `"x: T"`, `"x: N * T"`, ...
+        outputs: the same.
+        shape_fn: `shape_fn(context, *inputs)` gives the sizes of the output (a list of several)
+            for the inputs' `PartialShape`s; not needed where there is a composition.
+        doc: what it is; lines `name: text` describe inputs, outputs and attributes.
+        version: of the definition. Stored programs keep it; one that was made with a newer version
+            than is registered is refused.
+        host_fallback: whether the reference runs on the host where a platform has no kernel.
+        replace: whether an operation of the same name is replaced.
+
+    Returns:
+        The operation, to which kernels and rules are added, and whose `wrapper` applies it.
+
+    Raises:
+        AttributeValueError: a wrong name or declaration, or a name that is taken.
+    """
+    checked_name(name)
+    definition = Definition.of(name.rpartition(".")[2], attrs, inputs, outputs)
+    module = sys._getframe(1).f_globals.get("__name__", "__main__")
+    made = registered(name, definition, shape_fn, doc, module, replace)
+    made.kernels.falls_back, made.version = host_fallback, version
+    return made
+
+
+def checked_name(name: str) -> None:
+    """Raises AttributeValueError for what is no name of an operation."""
+    space, _, plain = name.rpartition(".")
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not re.fullmatch(r"(\w+(\.\w+)*)?", space):
+        problem = f"{name!r} is no name of an operation"
+        camel = "".join([word[:1].upper() + word[1:] for word in re.split(r"\W+|_+", plain)])
+        advice = f"Names are CamelCase, with the project's in front: {camel or 'MyOperation'}."
+        raise explain(AttributeValueError, "register_op", problem, (), advice)
+
+
+def registered(
+    name: str, definition: Definition, shape_function: Any, doc: str, module: str, replace: bool
+) -> RegisteredOperation:
+    """The operation of a definition, entered under its name; see `register_op`."""
+    checked_name(name)
+    space, _, plain = name.rpartition(".")
+    space = space or _NAMESPACE
+    _refuse_taken(f"{space}.{plain}", plain, replace)
+    own, inputs = definition.attributes, definition.inputs
+    names = {each: _field_name(each) for each in own}
+    members: dict[str, Any] = {
+        field: Field(own[each].kind, own[each].default, None, each) for each, field in names.items()
+    }
+    members |= {"__module__": module, "__doc__": wrappers.documentation(definition, doc)}
+    members["builder_name"] = re.sub(_WORDS, "_", plain).lower()
+    members |= {"namespace": space, "field_names": names, "input_names": tuple(inputs)}
+    lists = {each.name: "..." if definition.is_list(each) else "" for each in inputs.values()}
+    members["operands"] = tuple([f"{each}{dots}" for each, dots in lists.items()])
+    kind: Any = type(plain, (CustomOperation,), members)
+    if replace:
+        registry.NAMESPACES.get(space, {}).pop(plain, None)
+    registry.register(kind)
+    kind.registered = made = RegisteredOperation(definition, kind, shape_function)
+    return made
+
+
+def _refuse_taken(full: str, plain: str, replace: bool) -> None:
+    if registry.registered(full) and not replace:
+        known = registry.registered(full)[0]
+        shown = [f"registered: {getattr(known, 'registered', known)!r}"]
+        problem, advice = f"an operation named {full} is registered already", "Choose another name"
+        advice += ", with the project's in front, or replace it: register_op(..., replace=True)."
+        raise explain(AttributeValueError, "register_op", problem, shown, advice)
+    if registry.registered(plain):
+        says = f"{plain} is an operation of XLA's, too: yours is {full}."
+        warnings.warn(f"{says} Put the project's name in front.", stacklevel=3)
+
+
+def _field_name(name: str) -> str:
+    """The field of an attribute: operations have some names already."""
+    while hasattr(CustomOperation, name):
+        name += "_"
+    return name

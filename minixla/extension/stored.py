@@ -1,0 +1,87 @@
+"""Operations of one's own in stored programs: their names, versions and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minixla.core import registry
+from minixla.core.attributes import REQUIRED
+from minixla.core.errors import ImportError_, explain
+from minixla.extension.declared import DeclaredOperation
+from minixla.extension.foreign_text import dictionary_text
+
+#: What the version is called among the attributes of a call that is only to be read.
+VERSION = "minixla.version"
+
+
+def stored_attributes(operation: DeclaredOperation, is_read: bool = True) -> list[tuple[str, str]]:
+    """The attributes in MLIR's notation; of what compiled code is given, those it cannot infer."""
+    definition = operation.definition
+    return [
+        (name, declared.kind.foreign(operation.attr(name)))
+        for name, declared in definition.attributes.items()
+        if is_read or name not in definition.inferred
+    ]
+
+
+def stored_dictionary(operation: DeclaredOperation) -> str:
+    """The same as a dictionary."""
+    return dictionary_text(stored_attributes(operation))
+
+
+def read_operation(
+    target: str, version: int, values: Mapping[str, Any], shapes: Sequence[Any]
+) -> DeclaredOperation | None:
+    """The operation that a stored program calls by its name; None where none is registered.
+
+    Args:
+        target: the name, behind which the name of compiled code may stand.
+        version: of the definition that the program was made with.
+        values: the attributes as Python's numbers, strings, booleans, tuples and dictionaries.
+        shapes: those of the operands.
+
+    Raises:
+        ImportError_: it is registered in an older version.
+        TypeError, ValueError: an attribute has a value that it cannot have.
+    """
+    kind = _registered(target)
+    if kind is None:
+        return None
+    definition, names = kind.registered.definition, kind.field_names
+    if version > kind.registered.version:
+        problem = f"{kind.name} is of version {version}, registered is {kind.registered.version}"
+        advice = "Load the version of its package that the program was made with, or a newer one."
+        raise explain(ImportError_, "import_stablehlo", problem, (), advice)
+    given = {
+        name: declared.kind.read_foreign(values[name])
+        for name, declared in definition.attributes.items()
+        if name in values
+    }
+    missing = [each for each in definition.inferred if each not in given]
+    if missing:
+        inferred = kind.registered.caller.inferred(_nested(definition, shapes))
+        given.update({name: inferred[name] for name in missing if name in inferred})
+    for name, declared in definition.attributes.items():
+        if name not in given and declared.default is REQUIRED:
+            raise ValueError(f"has no attribute {name}, which {kind.name} needs")
+    return kind(**{names[name]: value for name, value in given.items()})
+
+
+def _registered(target: str) -> type[DeclaredOperation] | None:
+    """The class of the operation whose name, with its namespace, a target is or begins with."""
+    parts = target.split(".")
+    for count in range(len(parts), 1, -1):
+        for kind in registry.registered(".".join(parts[:count])):
+            if issubclass(kind, DeclaredOperation):
+                return kind
+    return None
+
+
+def _nested(definition: Any, shapes: Sequence[Any]) -> list[Any]:
+    """The operands' shapes by input; at most one input may be a list."""
+    lists = [definition.is_list(each) for each in definition.inputs.values()]
+    if sum(lists) > 1:
+        raise ValueError("says nothing of how many arrays each of its inputs has")
+    rest, count = iter(shapes), len(shapes) - lists.count(False)
+    return [[next(rest) for _ in range(count)] if flag else next(rest) for flag in lists]

@@ -1,0 +1,136 @@
+"""Reading declarations: a text, the place in it, and values in protocol buffers' text format."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, NoReturn
+
+from minixla.core.errors import AttributeValueError, explain
+
+_SPACE = re.compile(r"[\s,;]*")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf|nan)\b")
+_STRING = re.compile(r"b?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Word(str):
+    """A name in a value, which is no string in quotes."""
+
+
+_ENDS = {"[": "]", "(": ")", "{": "}", "<": ">"}
+
+
+class Reader:
+    """A declaration that is being read.
+
+    Args:
+        subject: whose declaration it is, for messages.
+        text: the declaration.
+    """
+
+    def __init__(self, subject: str, text: str) -> None:
+        self.subject, self.text, self.position = subject, text, 0
+
+    def skip(self) -> int:
+        """Goes on to what is no space; where that is."""
+        while self.position < len(self.text) and self.text[self.position].isspace():
+            self.position += 1
+        return self.position
+
+    def found(self, pattern: re.Pattern[str]) -> str:
+        """What stands here, where it matches, which is taken; else nothing."""
+        match = pattern.match(self.text, self.skip())
+        if match is None:
+            return ""
+        self.position = match.end()
+        return match[0]
+
+    def takes(self, text: str) -> bool:
+        """Whether `text` stands here, which is taken."""
+        if not self.text.startswith(text, self.skip()):
+            return False
+        self.position += len(text)
+        return True
+
+    def expect(self, text: str, advice: str) -> None:
+        """Takes `text`; an error where it does not stand here."""
+        if not self.takes(text):
+            self.refuse(f"{text!r} is missing", advice)
+
+    def name(self, advice: str) -> str:
+        """The name that stands here."""
+        return self.found(NAME) or self.refuse("a name is missing", advice)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all is read."""
+        return self.skip() == len(self.text)
+
+    def refuse(self, problem: str, advice: str, at: int | None = None) -> NoReturn:
+        """Raises AttributeValueError, which shows the place: default, here."""
+        place = self.skip() if at is None else at
+        shown = self.text.replace("\n", " ")
+        lines = [f"in {shown!r}, at {shown[place : place + 20]!r}" if place < len(shown) else ""]
+        lines = lines if lines[0] else [f"in {shown!r}, at its end"]
+        raise explain(AttributeValueError, self.subject, problem, lines, advice)
+
+    def number(self, advice: str) -> int | float:
+        """The number that stands here."""
+        text = self.found(_NUMBER) or self.refuse("a number is missing", advice)
+        return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+
+    def quoted(self, advice: str) -> str | bytes:
+        """The string that stands here in quotes."""
+        at = self.skip()
+        text = self.found(_STRING) or self.refuse("a string in quotes is missing", advice)
+        try:
+            value = ast.literal_eval(text)
+        except (SyntaxError, ValueError):
+            self.refuse("the string has an escape that means nothing", advice, at)
+        # Octal and hexadecimal escapes are bytes.
+        if isinstance(value, str) and "\\" in text and not value.isascii():
+            return ast.literal_eval(f"b{text}") if text.isascii() else value
+        return value
+
+    def value(self, advice: str) -> Any:
+        """A value in text format: number, string, word, `[...]`, or a message as a dict of lists.
+
+        What Python writes as a tuple is a list, too.
+        """
+        at = self.skip()
+        start = self.text[at : at + 1]
+        if start in ("{", "<"):
+            return self._message(advice)
+        if start in ("[", "("):
+            self.position += 1
+            return self._members(_ENDS[start], lambda: self.value(advice), advice)
+        if _STRING.match(self.text, at):
+            return self.quoted(advice)
+        if _NUMBER.match(self.text, at):
+            return self.number(advice)
+        return Word(self.name(advice))
+
+    def _members(self, end: str, member: Any, advice: str) -> list[Any]:
+        members = []
+        while not self.takes(end):
+            if self.is_at_end:
+                self.refuse(f"{end!r} is missing", advice)
+            members.append(member())
+            self.found(_SPACE)
+        return members
+
+    def _message(self, advice: str) -> dict[str, list[Any]]:
+        fields: dict[str, list[Any]] = {}
+
+        def field() -> None:
+            name = self.name(advice)
+            if not self.takes(":") and self.text[self.skip() : self.position + 1] not in ("{", "<"):
+                self.refuse(f"':' is missing after {name}", advice)
+            value = self.value(advice)
+            fields.setdefault(name, []).extend(value if isinstance(value, list) else [value])
+
+        start = self.text[self.position]
+        self.position += 1
+        self._members(_ENDS[start], field, advice)
+        return fields

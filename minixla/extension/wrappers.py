@@ -1,0 +1,245 @@
+"""The function of an operation that users call, made from its declarations."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minixla.core.attributes import REQUIRED
+from minixla.core.builders import operand_list
+from minixla.core.element_types import F32
+from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, explain
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla.extension.definitions import Definition
+from minixla.extension.grammar import ArgumentDeclaration
+from minixla.extension.kinds import ListKind
+from minixla.extension.types import STRING, type_name
+
+if TYPE_CHECKING:
+    from minixla.extension.operation import CustomOperation
+
+
+def python_name(name: str) -> str:
+    """The name of a parameter; Python's own words have `_` behind them."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+class Wrapper:
+    """What the function of an operation does with its arguments."""
+
+    def __init__(self, kind: type[CustomOperation], definition: Definition) -> None:
+        self.kind, self.definition = kind, definition
+        outputs = [*definition.outputs.values()]
+        self.has_lists = any(map(definition.is_list, definition.inputs.values()))
+        self.gives_list = len(outputs) == 1 and definition.is_list(outputs[0])
+        several = [python_name(each.name) for each in outputs]
+        self.result: Any = namedtuple(definition.name, several) if len(several) > 1 else None
+        own = definition.attributes
+        #: The attributes that are parameters, those without a default first.
+        self.given = sorted(
+            (each for each in own.values() if each.name not in definition.inferred),
+            key=lambda each: each.default is not REQUIRED,
+        )
+
+    def __call__(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
+        """The operation's results."""
+        subject, definition = self.kind.builder_name, self.definition
+        arguments, fields = definition.inputs.values(), self.kind.field_names
+        named = {fields[each.name]: v for each, v in zip(self.given, values, strict=True)}
+        if self.has_lists:
+            inputs = [
+                operand_list(value, subject, each.name) if definition.is_list(each) else value
+                for each, value in zip(arguments, inputs, strict=True)
+            ]
+        if definition.inferred:
+            for name, value in self.inferred(inputs).items():
+                named[fields[name]] = value
+        if self.has_lists:
+            inputs = [
+                one
+                for each, value in zip(arguments, inputs, strict=True)
+                for one in (value if definition.is_list(each) else (value,))
+            ]
+        find = self.kind.registered.found_types
+        if find is not None:
+            missing = {f: F32 for f in fields.values() if f not in named}
+            types = find(self.kind(**named, **missing), tuple(map(shape_of, inputs)))
+            named |= {fields[name]: each for name, each in types.items()}
+        if len(named) == len(fields):  # found sooner than by names
+            operation = self.kind(*[named[field] for field in fields.values()])
+        else:
+            operation = self.kind(**named)
+        results = operation.on_strings(inputs) if operation.has_strings else operation(*inputs)
+        if self.result is not None:
+            return self.result(*operation.nested_outputs(results))
+        return list(results) if self.gives_list else results
+
+    def inferred(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """The attributes that follow from the inputs, values or their Shapes."""
+        definition, found = self.definition, dict[str, Any]()
+        origin: dict[str, ArgumentDeclaration] = {}
+
+        def infer(name: str, value: Any, argument: ArgumentDeclaration) -> None:
+            if name in found and found[name] != value:
+                own = [(origin[name], found[name]), (argument, value)]
+                shown = [f"{each.name} says {name} = {v!r}, by {each}" for each, v in own]
+                problem = f"inputs do not agree about {name}"
+                raise explain(
+                    ShapeError, self.kind.builder_name, problem, shown, self._advice(name)
+                )
+            found[name], origin[name] = value, argument
+
+        for argument, value in zip(definition.inputs.values(), inputs, strict=True):
+            is_list, attribute = definition.is_list(argument), argument.type
+            if argument.number is not None:
+                self._check(argument.number, len(value), argument)
+                infer(argument.number, len(value), argument)
+            if not isinstance(attribute, str):
+                continue
+            members = value if is_list else (value,)
+            types = tuple([self._type_of(each, argument) for each in members])
+            if isinstance(definition.attributes[attribute].kind, ListKind):
+                self._check(attribute, types, argument)
+                infer(attribute, types, argument)
+                continue
+            for index, each in enumerate(types):
+                if each != types[0]:
+                    problem = f"the arrays of {argument.name} are not all of one type"
+                    shown = [f"{argument.name}[{i}] is {kind}" for i, kind in enumerate(types)]
+                    subject, advice = self.kind.builder_name, self._advice(attribute)
+                    raise explain(ShapeError, subject, problem, shown[: index + 1], advice)
+            if types:
+                self._check(attribute, types[0], argument)
+                infer(attribute, types[0], argument)
+        for name in definition.inferred:
+            default = definition.attributes[name].default
+            if name not in found and default is not REQUIRED:
+                found[name] = default
+        return found
+
+    def _type_of(self, value: Any, argument: ArgumentDeclaration) -> Any:
+        if isinstance(value, (str, bytes)) or getattr(value, "dtype", np.dtype(int)).kind in "OSU":
+            return STRING
+        if not isinstance(value, Shape):
+            value = shape_of(value, self.kind.builder_name)
+        return value.element_type
+
+    def _advice(self, name: str) -> str:
+        return f"It is declared as `{self.definition.attributes[name]}`."
+
+    def _check(self, name: str, value: Any, argument: ArgumentDeclaration) -> None:
+        """Refuses a type or number that the attribute which follows from it cannot have."""
+        try:
+            self.definition.attributes[name].kind.canonical(value)
+        except MinixlaError:
+            raise
+        except (TypeError, ValueError) as error:
+            shown = [*map(type_name, value)] if isinstance(value, tuple) else value
+            shown = shown if isinstance(shown, (int, list)) else type_name(shown)
+            problem = f"{argument.name} gives {name} a value that it cannot have"
+            lines = [f"{argument}: {name} = {shown}", f"{name} {error}"]
+            advice = self._advice(name)
+            kind = AttributeValueError if isinstance(value, int) else ShapeError
+            raise explain(kind, self.kind.builder_name, problem, lines, advice) from None
+
+    def function(self, module: str) -> Callable[..., Any]:
+        """The function: inputs in order, then the attributes that do not follow from them."""
+        inputs = [python_name(each) for each in self.definition.inputs]
+        names = [python_name(each.name) for each in self.given]
+        space: dict[str, Any] = {"_call": self, "__name__": module}
+        parameters = []
+        for each, name in zip(self.given, names, strict=True):
+            has_default = each.default is not REQUIRED
+            space[f"_{name}"] = each.default
+            parameters.append(f"{name}=_{name}" if has_default else name)
+        name = python_name(self.kind.builder_name)
+        source = (
+            f"def {name}({', '.join([*inputs, *parameters])}):\n"
+            f"    return _call(({''.join(f'{x}, ' for x in inputs)}), "
+            f"({''.join(f'{x}, ' for x in names)}))\n"
+        )
+        exec(compile(source, __file__, "exec"), space)
+        function = space[name]
+        function.__doc__ = inspect.getdoc(self.kind)
+        function.__qualname__ = name
+        return function
+
+
+def documentation(definition: Definition, text: str) -> str:
+    """The docstring of an operation: the author's text, and what the declarations say."""
+    summary, entries = _entries(definition, text)
+    lines = [summary or f"The operation {definition.name}.", ""]
+
+    def listed(title: str, rows: list[tuple[str, str]]) -> None:
+        if rows:
+            lines.append(f"{title}:")
+            for name, says in rows:
+                more = f" {entries[name]}" if name in entries else ""
+                lines.append(f"    {python_name(name)}: {says}.{more}")
+            lines.append("")
+
+    own = definition.attributes
+    given = sorted(
+        (each for each in own.values() if each.name not in definition.inferred),
+        key=lambda each: each.default is not REQUIRED,
+    )
+    arguments = [(each.name, _kind_of(definition, each)) for each in definition.inputs.values()]
+    for each in given:
+        says = each.kind.description
+        if each.default is not REQUIRED:
+            says += f"; default: {each.kind.written(each.default)}"
+        arguments.append((each.name, says))
+    listed("Args", arguments)
+    outputs = definition.outputs.values()
+    listed("Returns", [(each.name, _result_of(definition, each)) for each in outputs])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _entries(definition: Definition, text: str) -> tuple[str, dict[str, str]]:
+    """The text in front of entries `name: text`, and these.
+
+    Raises:
+        AttributeValueError: an entry names nothing that is declared.
+    """
+    known = {*definition.attributes, *definition.inputs, *definition.outputs}
+    before: list[str] = []
+    entries: dict[str, str] = {}
+    last = ""
+    for line in inspect.cleandoc(text).splitlines():
+        name, colon, rest = line.partition(":")
+        if colon and name.isidentifier() and (rest[:1] in ("", " ")):
+            if name not in known:
+                problem = f"the documentation describes {name}, which is not declared"
+                advice = f"It may describe {', '.join(sorted(known))}; indent what is no entry."
+                raise explain(AttributeValueError, definition.name, problem, [line], advice)
+            last, entries[name] = name, rest.strip()
+        elif last and line.strip():
+            entries[last] += f" {line.strip()}"
+        elif not last:
+            before.append(line)
+    return "\n".join(before).strip(), entries
+
+
+def _kind_of(definition: Definition, argument: ArgumentDeclaration) -> str:
+    many = "a list of arrays" if definition.is_list(argument) else "an array"
+    if not isinstance(argument.type, str):
+        return f"{many} of {type_name(argument.type)}"
+    kind = definition.attributes[argument.type].kind
+    if isinstance(kind, ListKind):
+        return f"{many}, their types {kind.member.description.removeprefix('a type')}".rstrip(", ")
+    allowed = getattr(kind, "allowed", None)
+    return f"{many} of {'any type' if allowed is None else kind.description}"
+
+
+def _result_of(definition: Definition, argument: ArgumentDeclaration) -> str:
+    many = "a list of arrays" if definition.is_list(argument) else "an array"
+    if not isinstance(argument.type, str):
+        return f"{many} of {type_name(argument.type)}"
+    like = [each.name for each in definition.inputs.values() if each.type == argument.type]
+    return f"{many} of the type of `{like[0]}`" if like else f"{many} of type `{argument.type}`"

@@ -1,0 +1,109 @@
+"""Jacobians by derivative rules and by differences, element by element, for tests.
+
+`mx.check_grads` compares along directions, which takes fewer evaluations, and raises an error.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax.tree_util import tree_leaves
+
+from minixla.core.element_types import element_type
+from minixla.core.errors import TransformError, explain
+from minixla.core.tracing import shape_of
+from minixla.tools.graph_parts import is_inexact
+from minixla.tools.rounding import precision_of
+from minixla.transforms.gradients import vjp
+
+
+def compute_gradient(
+    fun: Callable[..., Any], args: Sequence[Any], eps: float | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The Jacobians of a function by its derivative rules and by central differences.
+
+    Args:
+        fun: a function of arrays that gives one array of floats.
+        args: its arguments, arrays; those of integers and booleans are kept as they are.
+        eps: the step; default: the cube root of the type's precision.
+
+    Returns:
+        Two lists of float64 matrices, one for each argument of floats: `matrix[i, j]` is the
+        derivative of element i of the result with respect to element j of the argument. The first
+        list is by reverse mode, the second by differences.
+
+    Raises:
+        TransformError: the function gives something else, or takes complex numbers.
+        DerivativeError: it has no derivative.
+
+    Source: TensorFlow's `tf.test.compute_gradient`.
+    """
+    arrays = [np.asarray(each) for each in args]
+    found = [np.asarray(each) for each in tree_leaves(fun(*arrays))]
+    is_float = len(found) == 1 and is_inexact(shape_of(found[0]))
+    if not is_float or any(each.dtype.kind == "c" for each in (*arrays, *found)):
+        problem = "the function must give one array of floats, of arrays that are not complex"
+        given = [f"{each.dtype}{list(each.shape)}" for each in found]
+        advice = "Choose one of its results; take real and imaginary parts as two arguments."
+        raise explain(TransformError, "compute_gradient", problem, given, advice)
+    theoretical, numerical = [], []
+    for place, array in enumerate(arrays):
+        if is_inexact(shape_of(array)):
+
+            def of_one(value: Any, place: int = place) -> Any:
+                return tree_leaves(fun(*arrays[:place], value, *arrays[place + 1 :]))[0]
+
+            theoretical.append(_by_rules(of_one, array, found[0]))
+            numerical.append(_by_differences(of_one, array, found[0], eps))
+    return theoretical, numerical
+
+
+def compute_gradient_error(
+    fun: Callable[..., Any], args: Sequence[Any], eps: float | None = None
+) -> float:
+    """The largest absolute difference between the two Jacobians of `compute_gradient`.
+
+    For float64 it is some 1e-9 where the rule is right, for float32 some 1e-3 (times the size of
+    results and derivatives).
+
+    Args:
+        fun: a function of arrays that gives one array of floats.
+        args: its arguments.
+        eps: the step of the differences.
+
+    Returns:
+        A number; NaN where one of the Jacobians has one.
+
+    Source: TensorFlow's `compute_gradient_error`.
+    """
+    pairs = zip(*compute_gradient(fun, args, eps), strict=True)
+    errors = [np.abs(one - other).max(initial=0.0) for one, other in pairs]
+    return float(np.max(errors, initial=0.0))
+
+
+def _by_rules(function: Callable[[Any], Any], array: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """Rows by reverse mode: one for each element of the result."""
+    pull = vjp(function, array)[1]
+    rows = []
+    for element in range(result.size):
+        cotangent = np.zeros(result.size, result.dtype)
+        cotangent[element] = 1
+        rows.append(np.asarray(pull(cotangent.reshape(result.shape))[0], np.float64).ravel())
+    return np.stack(rows) if rows else np.zeros((0, array.size))
+
+
+def _by_differences(
+    function: Callable[[Any], Any], array: np.ndarray, result: np.ndarray, eps: float | None
+) -> np.ndarray:
+    step = precision_of(element_type(array.dtype)) ** (1 / 3) if eps is None else eps
+    columns = []
+    for element in range(array.size):
+        values = []
+        for sign in (1, -1):
+            moved = array.copy()
+            moved.reshape(-1)[element] += sign * step
+            at = np.float64(moved.reshape(-1)[element])
+            values.append((at, np.asarray(function(moved), np.float64).ravel()))
+        (high, after), (low, before) = values
+        columns.append((after - before) / (high - low))
+    return np.stack(columns, 1) if columns else np.zeros((result.size, 0))

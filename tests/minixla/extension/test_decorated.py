@@ -1,0 +1,183 @@
+"""Operations of annotated functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla as mx
+from minixla.core import operation_named
+
+X = np.linspace(-2, 2, 5, dtype=np.float32)
+
+
+@mx.custom_op("decorated_test.soft_sign")
+def soft_sign(x: mx.Array, scale: float = 1.0) -> mx.Array:
+    """x / (scale + |x|).
+
+    More text.
+    """
+    return x / (scale + mx.numpy.abs(x))
+
+
+@mx.custom_op("decorated_test.median")
+def median(x: mx.Array, axis: int = -1) -> mx.Array:
+    values = np.sort(x, axis=axis)
+    values[...] = values  # what no tracer does
+    return np.median(values, axis=axis)
+
+
+@mx.custom_op("decorated_test.split")
+def split(x: mx.Array, at: int) -> tuple[mx.Array, mx.Array]:
+    return x[:at], x[at:] * 2
+
+
+@mx.custom_op("decorated_test.total")
+def total(first: jax.Array, others: list[np.ndarray], last: mx.Array) -> mx.Array:
+    return first + sum(others) * last
+
+
+@mx.custom_op("decorated_test.many")
+def many(
+    x: mx.Array,
+    mode: Literal["twice", "half"],
+    shift: tuple[int, ...] = (),
+    names: Sequence[str] = ("a",),
+    raw: bytes = b"\xff",
+    dtype: type = np.float32,
+    flag: bool = False,
+) -> mx.Array:
+    assert isinstance(raw, bytes) and names == ("a",) and flag is False
+    result = x * 2 if mode == "twice" else x / 2
+    return (result + sum(shift)).astype(dtype.dtype)
+
+
+def test_a_function_of_operations_is_the_composition():
+    np.testing.assert_allclose(soft_sign(X), X / (1 + abs(X)), rtol=1e-6)
+    np.testing.assert_allclose(soft_sign(X, scale=2), X / (2 + abs(X)), rtol=1e-6)
+    np.testing.assert_allclose(mx.reference(soft_sign)(X), X / (1 + abs(X)), rtol=1e-6)
+    found = mx.jit(mx.vmap(mx.grad(mx.grad(soft_sign))))(X[3:])
+    np.testing.assert_allclose(found, -2 / (1 + X[3:]) ** 3, rtol=1e-5)
+    mx.check_grads(soft_sign.wrapper, (X + 0.1,), order=2)
+    assert soft_sign.__doc__.startswith("x / (scale") and soft_sign.__name__ == "soft_sign"
+    assert operation_named("decorated_test.SoftSign") is soft_sign.operation
+    graph = mx.make_graph(lambda x: soft_sign(x, 3.0))(X)
+    assert "soft-sign(%x" in str(graph).replace("%args0", "%x") or "soft-sign" in str(graph)
+    assert graph.instructions[0].op.values["scale"] == 3.0
+
+
+def test_a_function_of_numpys_arrays_is_the_reference():
+    rows = np.float32([[5, 1, 9], [4, 4, 2]])
+    for function in (median, mx.jit(median), mx.reference(median)):
+        found = function(rows)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, [5, 4])
+    np.testing.assert_array_equal(mx.jit(mx.vmap(median))(np.stack([rows] * 20)), [[5, 4]] * 20)
+    np.testing.assert_array_equal(jax.jit(lambda x: median(x, axis=0))(rows), [4.5, 2.5, 5.5])
+    with pytest.raises(mx.DerivativeError, match="median: no derivative is registered"):
+        mx.grad(lambda x: median(x).sum())(rows)
+
+
+def test_rules_are_added_to_a_function():
+    @mx.custom_op("decorated_test.host_square", kind="reference", shape_fn=mx.unchanged_shape)
+    def square(x: mx.Array) -> mx.Array:
+        return np.square(x)
+
+    @square.gradient
+    def _(ctx, grad):
+        return [2 * ctx.inputs[0] * grad]
+
+    np.testing.assert_allclose(mx.hessian(lambda x: square(x).sum())(X), 2 * np.eye(5), rtol=1e-6)
+    square.kernel("cpu", lambda ctx, x: x * x + 1)  # now the program's, to tell them apart
+    np.testing.assert_allclose(mx.jit(lambda x: square(x) + 0)(X), X**2 + 1, rtol=1e-6)
+    np.testing.assert_allclose(mx.reference(square.wrapper)(X), X**2, rtol=1e-6)
+
+
+def test_several_results_and_lists():
+    found = split(X, at=2)
+    np.testing.assert_array_equal(found.result_0, X[:2])
+    np.testing.assert_array_equal(found[1], 2 * X[2:])
+    np.testing.assert_array_equal(total(X, [X, X], last=X), X + 2 * X * X)
+    np.testing.assert_allclose(mx.grad(lambda x: total(x, [x], x).sum())(X), 1 + 2 * X, rtol=1e-6)
+
+
+def test_kinds_of_attributes():
+    np.testing.assert_array_equal(many(X, "twice", shift=[1, 2]), 2 * X + 3)
+    assert many(X, mode="half", dtype=np.int32).dtype == np.int32
+    with pytest.raises(mx.AttributeValueError, match="must be one of 'twice', 'half', not 'third'"):
+        many(X, "third")
+    with pytest.raises(TypeError, match="missing a required argument: 'mode'"):
+        many(X)
+
+
+def test_a_function_of_jaxs():
+    @mx.custom_op("decorated_test.jax_sinc", kind="composition")
+    def sinc(x: mx.Array) -> mx.Array:
+        return mx.from_jax(jnp.sinc)(x)
+
+    np.testing.assert_allclose(sinc(X), np.sinc(X), rtol=1e-5, atol=1e-6)
+    mx.check_grads(sinc.wrapper, (X + 0.3,), order=2)
+
+
+def unannotated(x, n: int):
+    return x
+
+
+def unknown(x: mx.Array, n: dict):
+    return x
+
+
+def variadic(x: mx.Array, *n: int):
+    return x
+
+
+@pytest.mark.parametrize(
+    "function, says",
+    [
+        (unannotated, "parameter x is annotated with what is no array and no attribute: None"),
+        (unknown, "parameter n is annotated with what is no array and no attribute"),
+        (variadic, "parameter n is annotated with what is no array and no attribute"),
+    ],
+)
+def test_annotations_that_mean_nothing(function, says):
+    with pytest.raises(mx.AttributeValueError, match=says) as caught:
+        mx.custom_op("decorated_test.wrong", function)
+    assert "Annotate it with one of mx.Array" in str(caught.value)
+
+
+def test_annotations_are_evaluated_where_the_function_is():
+    from minixla import Array as LocalArray
+
+    @mx.custom_op("decorated_test.local")
+    def local(x: LocalArray) -> LocalArray:
+        return x + 1
+
+    np.testing.assert_array_equal(local(X), X + 1)
+    with pytest.raises(
+        mx.AttributeValueError, match="an annotation of unnamed cannot be evaluated"
+    ):
+
+        @mx.custom_op("decorated_test.unnamed")
+        def unnamed(x: Nothing) -> LocalArray:  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+            return x
+
+
+def test_a_kind_that_there_is_not():
+    with pytest.raises(mx.AttributeValueError, match="there is no kind 'numpy'"):
+        mx.custom_op("decorated_test.wrong", unknown, kind="numpy")  # pyright: ignore[reportArgumentType]
+
+
+def test_what_can_neither_be_traced_nor_called_with_ones():
+    @mx.custom_op("decorated_test.failing")
+    def failing(x: mx.Array) -> mx.Array:
+        raise RuntimeError("it is broken")
+
+    with pytest.raises(mx.TransformError, match="called with ones it raises an error") as caught:
+        failing(X)
+    assert "RuntimeError: it is broken" in str(caught.value)
+    assert "shape_fn=mx.unchanged_shape" in str(caught.value)

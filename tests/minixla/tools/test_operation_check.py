@@ -1,0 +1,183 @@
+"""check_op finds what is wrong with an operation, and nothing where nothing is."""
+
+import itertools
+import json
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla as mx
+from minixla import ops
+from minixla.core import operation_named
+from minixla.core.errors import AttributeValueError
+
+NAMES = itertools.count()
+X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
+CASES = [((X,), {"n": 3}), ((X[0],), {"n": 2})]
+C = """
+#include "xla/ffi/api/ffi.h"
+namespace ffi = xla::ffi;
+template <int kind>
+ffi::Error Run(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y, int64_t n) {
+  if (kind == 2) return ffi::Error::Internal("it is broken");
+  const int64_t size = x.element_count();
+  for (int64_t i = 0; i < size; ++i)
+    y->typed_data()[i] = x.typed_data()[i] * (kind == 3 ? 2 : n) + (kind == 1 && i == size - 1);
+  return ffi::Error::Success();
+}
+#define RUN(name, kind) XLA_FFI_DEFINE_HANDLER_SYMBOL(name, Run<kind>, ffi::Ffi::Bind() \\
+    .Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>().Attr<int64_t>("n"))
+RUN(Right, 0); RUN(Wrong, 1); RUN(Broken, 2); RUN(Fixed, 3);
+"""
+
+
+@pytest.fixture(scope="module")
+def library():
+    return mx.build_op_library([C])
+
+
+def scaled_by_pallas(x: Any, factor: float, offset: float = 0.0) -> Any:
+    from jax.experimental import pallas
+
+    def kernel(given: Any, found: Any) -> None:
+        found[...] = given[...] * factor + offset
+
+    if not x.size:
+        return x  # Pallas divides by the number of blocks
+    made = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return pallas.pallas_call(kernel, out_shape=made, interpret=True)(x)
+
+
+def add_kernel(op: Any, kind: str, fault: str, library: Any) -> None:
+    """A kernel of n * x, perhaps with a fault."""
+
+    def factor(context: Any) -> int:
+        return 2 if fault == "decoding" else context.attr("n")
+
+    offset = 1.0 if fault == "kernel" else 0.0
+    if kind == "ffi":
+        symbol = {"kernel": "Wrong", "broken": "Broken", "decoding": "Fixed"}.get(fault, "Right")
+        op.kernel("cpu", ffi=symbol, library=library)
+    elif kind == "ours":
+        op.kernel("cpu", lambda context, x: x * np.float32(factor(context)) + np.float32(offset))
+    elif kind == "elsewhere":  # never run here but by check_op
+        op.kernel("any", lambda context, x: x * np.float32(context.attr("n")))
+        op.kernel("tpu", lambda context, x: x * np.float32(factor(context)) + np.float32(offset))
+    elif kind == "jax":
+        op.kernel("cpu", lambda context, x: mx.from_jax(lambda x: x * factor(context) + offset)(x))
+    else:
+        op.kernel(
+            "cpu",
+            lambda context, x: mx.from_jax(
+                lambda x: scaled_by_pallas(x, float(factor(context)), offset)
+            )(x),
+        )
+
+
+def scaled(kind: str, fault: str = "", library: Any = None) -> Any:
+    op = mx.register_op(
+        f"OcScaled{next(NAMES)}",
+        attrs=["n: int"],
+        inputs=["x: float"],
+        outputs=["y: float"],
+        shape_fn=(lambda context, x: [*x, 2]) if fault == "shape" else mx.unchanged_shape,
+    )
+    op.kernel("reference", lambda context, x: x * np.float32(context.attr("n")))
+    add_kernel(op, kind, fault, library)
+    wrong = 1 if fault == "gradient" else 0
+    op.gradient(lambda context, grad: [grad * np.float32(context.attr("n") + wrong)])
+    if fault == "batching":
+        # The first member for all.
+        rule = lambda context, inputs, dimensions: (  # noqa: E731
+            [ops.broadcast_in_dim(op(inputs[0][0], n=context.attr("n")), inputs[0].shape, [1])]
+            if inputs[0].ndim == 2
+            else [op(inputs[0], n=context.attr("n"))],
+            [0],
+        )
+        op.batching(rule)
+    return op
+
+
+KINDS = ["ours", "elsewhere", "jax", "pallas", "ffi"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_right_operations_pass(kind, library):
+    report = mx.check_op(scaled(kind, "", library), CASES)
+    assert report.ok, report
+    ways = {check.check for check in report.checks if check.verdict == "ok"}
+    assert ways >= {"XLA", "eager", "inside JAX", "scan", "pmap", "finite differences"}
+    assert ways >= {"vmap, first", "vmap, last", "vmap, each operand", "second derivatives"}
+
+
+#: Which checks find a fault.
+FAULTS = {
+    "kernel": {"XLA", "eager", "kernel 2 (tpu)"},
+    "decoding": {"XLA", "eager", "kernel 2 (tpu)"},
+    "gradient": {"finite differences"},
+    "batching": {"vmap, last", "vmap, first"},
+    "shape": {"reference"},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_fault_is_found(kind, fault, library):
+    op = scaled(kind, fault, library)
+    report = mx.check_op(op, [CASES[1]] if fault == "batching" else CASES[:1], variants=False)
+    assert not report.ok
+    bad = {check.check for check in report.checks if check.verdict in ("parts", "fails")}
+    assert bad & FAULTS[fault], report
+    assert "checks fail" in str(report)
+    assert json.loads(json.dumps(report.as_dict()))["ok"] is False
+
+
+def test_a_kernel_that_raises_is_found(library):
+    report = mx.check_op(scaled("ffi", "broken", library), CASES[:1], variants=False)
+    assert not report.ok
+    assert "it is broken" in str(report)
+
+
+def test_faults_at_other_values_of_attributes_are_found(library):
+    op = scaled("ffi", "decoding", library)
+    right = [((X,), {"n": 2})]
+    assert mx.check_op(op, right, variants=False).ok
+    report = mx.check_op(op, right)
+    bad = {check.case for check in report.checks if check.verdict == "parts"}
+    assert bad == {"case 0, n = 3"}
+
+
+@pytest.mark.parametrize(
+    "op, cases",
+    [
+        (ops.tanh, [(X,)]),
+        (ops.dot_general, [((X, X.T.copy()), {"dimension_numbers": (((1,), (0,)), ((), ()))})]),
+        (ops.sort, [((X,), {"comparator": ops.lt, "dimension": 1})]),
+        (operation_named("Sin"), [(X,)]),
+    ],
+    ids=["tanh", "dot_general", "sort", "Sin"],
+)
+def test_operations_of_xla_go_through_the_same(op, cases):
+    report = mx.check_op(op, cases)
+    assert report.ok, report
+
+
+def test_what_takes_no_arrays_is_refused():
+    with pytest.raises(AttributeValueError, match="there is no case"):
+        mx.check_op(ops.tanh, [])
+    with pytest.raises(AttributeValueError, match="a case is no tuple of arguments: ndarray"):
+        mx.check_op(ops.tanh, [X])
+    with pytest.raises(AttributeValueError, match="3 is no operation"):
+        mx.check_op(3, [(X,)])
+
+
+def test_second_opinions_on_jax_functions():
+    """A composition of JAX's functions has the rules that these have."""
+    op = mx.register_op("OcSoftplus", inputs=["x: float"], outputs=["y: float"])
+    op.composition(lambda context, x: mx.from_jax(lambda x: jnp.logaddexp(x, 0.0))(x))
+    op.kernel("reference", lambda context, x: np.logaddexp(x, np.float32(0)))
+    report = mx.check_op(op, [(X,)])
+    assert report.ok, report
