@@ -25,13 +25,16 @@ _CACHE = "MINIXLA_OP_CACHE"
 _MOST_LINES = 12
 
 
+_INCLUDE = Path(__file__).with_name("include")
+
+
 class BuildError(MinixlaError, RuntimeError):
     """Sources of kernels cannot be compiled."""
 
 
 def include_dirs() -> list[str]:
     """The directories of the headers that kernels include."""
-    return [jax.ffi.include_dir(), str(Path(__file__).parent / "include")]
+    return [jax.ffi.include_dir(), str(_INCLUDE)]
 
 
 def build_op_library(
@@ -77,7 +80,8 @@ def build_op_library(
         key.update(f"{each}\0".encode())
     for path, text, is_cuda in texts:
         key.update(f"{path.suffix if path else ''}\0{is_cuda}\0{text}\0".encode())
-    for header in _headers([path for path, _, _ in texts if path], include):
+    headers = _headers([path for path, _, _ in texts if path], include)
+    for header in [*headers, *_files(_INCLUDE / "minixla", "h")]:
         key.update(header.read_bytes())
     stem = name or (texts[0][0].stem if texts[0][0] else "op_library")
     suffix = ".dylib" if sys.platform == "darwin" else ".so"
@@ -167,7 +171,7 @@ def _run(command: list[str], verbose: bool) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr + done.stdout).strip().splitlines()
-        errors = [line for line in said if re.search(r"\b(error|fatal)\b", line)] or said
+        errors = [line for line in said if re.search(r"\b(error|fatal|undefined)\b", line)] or said
         advice = f"The command was: {' '.join(command)}"
         problem = f"{Path(command[0]).name} cannot compile it"
         raise explain(BuildError, _SUBJECT, problem, errors[:_MOST_LINES], advice)

@@ -112,17 +112,17 @@ def _members_in_loop(
     operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
 ) -> tuple[Any, ...]:
     """The results for all members, which a loop computes."""
-    batched = [at is not None for at in dimensions]
-    moved = [x if at is None else move_dimension(x, at, 0) for x, at in zip(operands, dimensions)]  # noqa: B905  # checked
-    shared = [x for x, flag in zip(moved, batched, strict=True) if not flag]
+    pairs = [*zip(operands, dimensions, strict=True)]
+    moved = [move_dimension(x, at, 0) for x, at in pairs if at is not None]
+    shared = [x for x, at in pairs if at is None]
 
     def step(*given: Any) -> tuple[Any, ...]:
-        elements, fixed = iter(given), iter(given[len(given) - len(shared) :])
-        found = operation(*[next(elements if flag else fixed) for flag in batched])
-        return (*as_tuple(found), *given[len(given) - len(shared) :])
+        elements, fixed = iter(given), iter(given[len(moved) :])
+        found = operation(*[next(fixed if at is None else elements) for at in dimensions])
+        return (*as_tuple(found), *given[len(moved) :])
 
-    stacks = ops.scan([x for x, flag in zip(moved, batched, strict=True) if flag], shared, step)
-    return stacks[: len(stacks) - len(shared)]
+    found = ops.scan(moved, shared, step)
+    return found[: len(found) - len(shared)]
 
 
 def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
