@@ -5,8 +5,6 @@ the order of replicas and partitions, goes on that need not wait any more. So ru
 deterministic, and a deadlock is where nobody can go on. Ctrl-C ends all of them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import threading
 import time
@@ -30,7 +28,6 @@ class _Cancelled(SystemExit):
 
 
 Program = Callable[[], Any]
-_Missing = Callable[[], Sequence[ProcessId]]
 
 
 class _Waiting(NamedTuple):
@@ -39,8 +36,8 @@ class _Waiting(NamedTuple):
     is_over: Callable[[], bool]
     subject: str
     awaited: str
-    missing: _Missing
-    source: Source | None
+    missing: Callable[[], Sequence[ProcessId]] = tuple
+    source: Source | None = None
 
 
 @dataclass
@@ -68,22 +65,20 @@ class _Simulated(Process):
     """A process of a simulation; its methods run in its own thread."""
 
     def __init__(
-        self, simulation: Simulation, number: int, program: Program, infeed: Sequence[Any]
+        self, simulation: "Simulation", number: int, program: Program, infeed: Sequence[Any]
     ) -> None:
         partitions = simulation.partition_count
         counts = simulation.count // partitions, partitions
         super().__init__(*divmod(number, partitions), *counts, deque(infeed))
-        self.simulation = simulation
-        self.program = program
+        self.simulation, self.program = simulation, program
         self.turn = threading.Semaphore(0)
         self.name = f"replica {self.replica}, partition {self.partition}"
         thread_name = f"minixla process {self.id}"
         self.thread = threading.Thread(target=self.run, name=thread_name, daemon=True)
         self.waiting: _Waiting | None = None
-        self.is_done = False
+        self.is_done, self.item_count = False, len(infeed)
         self.result: Any = None
         self.error: BaseException | None = None
-        self.item_count = len(infeed)
 
     @property
     def can_run(self) -> bool:
@@ -102,11 +97,9 @@ class _Simulated(Process):
         self.is_done = True
         self.simulation.idle.release()
 
-    def wait(
-        self, is_over: Callable[[], bool], subject: str, awaited: str, missing: _Missing = tuple
-    ) -> None:
-        """Lets others run until the wait is over; see _Waiting."""
-        self.waiting = _Waiting(is_over, subject, awaited, missing, _here())
+    def wait(self, *waiting: Any) -> None:
+        """Lets others run until the wait is over, see _Waiting."""
+        self.waiting = _Waiting(*waiting)._replace(source=_here())
         self.simulation.idle.release()
         self.turn.acquire()
         if self.simulation.is_cancelled:
@@ -152,10 +145,8 @@ class _Simulated(Process):
         return self._started(_Transfer(self, channel, False, *given), from_host)
 
     def _started(self, transfer: _Transfer, with_host: bool) -> int:
-        """The number by which a transfer is finished; not 0, which is that of none.
-
-        It is done when it meets its other half, the oldest of another process.
-        """
+        """The number by which a transfer is finished; not 0, which is that of none."""
+        # It is done when it meets its other half, the oldest of another process.
         halves, channel = self.simulation.halves, transfer.channel
         others = () if with_host else halves[channel, not transfer.is_send]
         found = next((each for each in others if each.process is not self), None)
@@ -199,17 +190,13 @@ def _listed(members: Sequence[ProcessId]) -> str:
 
 
 class Simulation:
-    """Processes that run together: programs by replica and partition, and infeeds by process.
-
-    `host` is what the host holds for each channel: to be received from it, or sent to it.
-    """
+    """Processes that run together: programs by replica and partition, infeeds by process."""
 
     def __init__(
         self, programs: Sequence[Sequence[Program]], infeeds: Sequence[Any], host: dict[int, Any]
     ) -> None:
-        self.partition_count = len(programs[0])
-        self.count = len(programs) * self.partition_count
-        self.host = host
+        self.partition_count, self.count = len(programs[0]), len(programs) * len(programs[0])
+        self.host = host  # what it holds by channel: to be received from it, or sent to it
         self.is_cancelled = False
         self.idle = threading.Semaphore(0)  # the running process releases it, to wait or at its end
         self.gatherings: dict[Hashable, _Gathering] = {}

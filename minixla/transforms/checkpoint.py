@@ -12,7 +12,7 @@ from minixla.core.graph import Graph, Value, inner_first, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
-from minixla.core.tracing import _state, evaluate_graph, trace_to_graph, tracing
+from minixla.core.tracing import GraphTrace, _state, evaluate_graph, tracing
 from minixla.transforms.arguments import Arguments, Numbers, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
@@ -34,10 +34,7 @@ class CheckpointName(Unchanged):
 
 
 class CheckpointCall(Call):
-    """A call of a computation whose reverse derivative keeps no more than `policy` allows.
-
-    With `prevent_cse` the compiler is kept from merging the second computation with the first.
-    """
+    """A call whose reverse derivative keeps no more than `policy` allows, and computes it again."""
 
     name = "Checkpoint"
     hlo_name = "call"
@@ -92,32 +89,21 @@ def _has_reverse_rule(graph: Graph) -> bool:
 
 
 def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, tuple[bool, ...]]:
-    """The reverse derivative of a program's first results, which takes the others as they were.
-
-    It takes the primals, the cotangents and those; and gives the cotangents that are marked.
-    """
-    kept: list[Value] = []
-    wanted: list[bool] = []
-
-    def function(*arguments: Any) -> list[Any]:
-        recorder: Any = _state.trace
-        trace, primals = ReverseTrace(recorder), arguments[: len(graph.inputs)]
-        flags = [a and has_tangent(x) for a, x in zip(active, primals, strict=True)]
-        inputs = [trace.add_input(x) if a else x for x, a in zip(primals, flags, strict=True)]
+    """The reverse derivative of the first results, from primals, cotangents and other results."""
+    recorder, shapes = GraphTrace(_state.trace), graph.output_shapes[:count]
+    trace, primals = ReverseTrace(recorder), list(map(recorder.add_input, graph.input_shapes))
+    flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
+    inputs = [trace.add_input(x) if flag else x for x, flag in zip(primals, flags, strict=True)]
+    cotangents = [recorder.add_input(each) if has_tangent(each) else None for each in shapes]
+    with tracing(recorder):
         with tracing(trace):
             outputs = evaluate_graph(graph, inputs)
-        for each in outputs[count:]:
-            kept.append(recorder.capture(each.value if trace.is_own(each) else each))
-        cotangents = spread(map(has_tangent, outputs[:count]), arguments[len(primals) :])
+        kept = [recorder.capture(x.value if trace.is_own(x) else x) for x in outputs[count:]]
         pulled = trace.pull(outputs[:count], cotangents, list(compress(inputs, flags)))
-        found = spread(flags, pulled)
-        wanted.extend([each is not None for each in found])
-        return [each for each in found if each is not None]
-
-    shapes = graph.output_shapes[:count]
-    shapes = [*graph.input_shapes, *[shape for shape in shapes if has_tangent(shape)]]
-    made, _ = trace_to_graph(function, shapes, f"checkpoint_{graph.name}")
-    return (_given(made, kept) if kept else made).pruned(), tuple(wanted)
+        found = [each for each in pulled if each is not None]
+        made = recorder.graph(found, f"checkpoint_{graph.name}")
+    wanted = tuple([each is not None for each in spread(flags, pulled)])
+    return (_given(made, kept) if kept else made).pruned(), wanted
 
 
 def _given(graph: Graph, values: Sequence[Value]) -> Graph:

@@ -1,6 +1,5 @@
 """Layouts of arrays over devices inside a program: what a nested jit's options say of them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.reference_evaluator.trace import ReferenceTrace
-from minixla.transforms.arguments import flatten_prefix, misfit
+from minixla.transforms.arguments import Function, flatten_prefix, misfit
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -84,42 +83,32 @@ def _shardy(sharding: Any, shape: AnyShape) -> str:
     is_abstract = isinstance(mesh, jax.sharding.AbstractMesh)
     numbers = [] if is_abstract else [device.id for device in mesh.devices.flat]
     order = "" if numbers == list(range(len(numbers))) else f", device_ids={numbers}"
-    dimensions = ", ".join(map(_shardy_dimension, _entries(sharding, array_shape(shape).rank)))
+    parts = []
+    for entry in _entries(sharding, array_shape(shape).rank):
+        names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+        is_open = entry is PartitionSpec.UNCONSTRAINED
+        parts.append("?" if is_open else ", ".join([f'"{name}"' for name in names]))
+    dimensions = ", ".join([f"{{{part}}}" for part in parts])
     return f"<mesh<[{axes}]{order}>, [{dimensions}]>"
 
 
-def _shardy_dimension(entry: Any) -> str:
-    if entry is PartitionSpec.UNCONSTRAINED:
-        return "{?}"
-    names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
-    return "{" + ", ".join([f'"{name}"' for name in names]) + "}"
+def laid_out(fun: Function, options: dict[str, Any]) -> Function:
+    """A function of (args, kwargs) in a program, these and results laid out by jit's options."""
+    device, backend = options.get("device"), options.get("backend")
+    if device is None and backend is not None:
+        device = jax.local_devices(backend=backend)[0]
+    place = None if device is None else SingleDeviceSharding(device)
+    given, wanted = options.get("in_shardings", place), options.get("out_shardings", place)
 
+    def between(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs and given is not None:
+            problem = "in_shardings and arguments by name do not go together"
+            shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {given}"]
+            raise misfit("jit", problem, shown, "Give the arguments by position.")
+        args = _constrained("in_shardings", args, given)
+        return _constrained("out_shardings", fun(args, kwargs), wanted)
 
-class Layouts:
-    """The layouts that options of jit ask for, where the function is part of a program."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        device, backend = options.get("device"), options.get("backend")
-        if device is None and backend is not None:
-            device = jax.local_devices(backend=backend)[0]
-        place = None if device is None else SingleDeviceSharding(device)
-        self._arguments = options.get("in_shardings", place)
-        self._results = options.get("out_shardings", place)
-
-    def around(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of arguments by position and by name, these and its results laid out."""
-        if self._arguments is None and self._results is None:
-            return fun
-
-        def laid_out(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if kwargs and self._arguments is not None:
-                problem = "in_shardings and arguments by name do not go together"
-                shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {self._arguments}"]
-                raise misfit("jit", problem, shown, "Give the arguments by position.")
-            args = _constrained("in_shardings", args, self._arguments)
-            return _constrained("out_shardings", fun(args, kwargs), self._results)
-
-        return laid_out
+    return fun if given is None and wanted is None else between
 
 
 def _is_said(sharding: Any) -> bool:

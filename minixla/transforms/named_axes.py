@@ -28,14 +28,11 @@ UNNAMED = object()
 
 
 class Axis:
-    """What a transformation that maps an axis of `size` members does for collectives over it.
-
-    `index()` is the number of the member, an s32 scalar; `described` has the attributes of
-    operations that tell of the axis.
-    """
+    """An axis of `size` members for collectives over it; `index()` is the member's s32 number."""
 
     def __init__(self, name: Any, size: int, index: Any, partitions: Groups = ()) -> None:
         self.size, self.index = size, index
+        #: The attributes of operations that tell of the axis.
         self.described = {"axis_name": name, "partitions": partitions, "is_checked": False}
 
     def apply(
@@ -69,16 +66,14 @@ def _jax_axis(name: Any, size: int) -> Axis:
     return found
 
 
-def _partition() -> Any:
-    """The number of the partition, in the program that is traced."""
-    return ops.convert_element_type(ops.partition_id(), "s32")
-
-
 class DeviceAxis(Axis):
     """An axis whose members are the partitions of one program."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(None, size, _partition, (tuple(range(size)),))
+        def index() -> Any:
+            return ops.convert_element_type(ops.partition_id(), "s32")
+
+        super().__init__(None, size, index, (tuple(range(size)),))
         self._channels = itertools.count(1)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
@@ -100,10 +95,7 @@ def mapped_axis(name: Any, axis: Axis | None) -> Any:
 def _axes(
     subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False
 ) -> list[tuple[Axis, Groups, int]]:
-    """The axes of a name or a tuple of names, with groups and how many take part together.
-
-    Where there are groups, or only one is wanted, there is one.
-    """
+    """The axes of a name or names, with groups and their size; one, for groups or `is_one`."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     shown, found = [f"axis_name = {axis_name!r}"], []
     for name in names:

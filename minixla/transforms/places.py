@@ -75,10 +75,7 @@ def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[An
 
 
 def difference(name: str, one: str, first: Any, other: str, second: Any) -> list[str]:
-    """Lines of a message that show where two structures of what the user calls `name` differ.
-
-    `one` and `other` say what has them, for instance `it takes`.
-    """
+    """Lines on where two structures differ; `one` and `other` have them, such as `it takes`."""
     here, there = structure_places(name, first), structure_places(name, second)
     lost = [f"{one} {each}, {other} none" for each in here if each not in there]
     added = [f"{other} {each}, {one} none" for each in there if each not in here]

@@ -21,7 +21,7 @@ from minixla.engine.float0 import is_float0, of_values, places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.reference_evaluator.trace import ReferenceTrace
-from minixla.transforms.arguments import Arguments, Cache, flatten_axes, in_place_of, misfit
+from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
@@ -32,18 +32,6 @@ from minixla_ops.programs.runs_programs import RunsPrograms, moved_batches, over
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 Axes = tuple[int | None, ...]
-
-
-class _Axes(Attribute):
-    def hlo(self, value: Axes) -> str:
-        """A string."""
-        return f'"{value}"'
-
-
-class _Devices(Attribute):
-    def hlo(self, value: tuple[Any, ...]) -> int:
-        """Their number."""
-        return len(value)
 
 
 class MappedCall(RunsPrograms):
@@ -60,11 +48,11 @@ class MappedCall(RunsPrograms):
     hlo_name = "call"
     spans_devices = True
     operands = ("operands...",)
-    computation: Graph = attribute(Instance(Graph), hlo="to_apply")
-    devices: tuple[Any, ...] = attribute(_Devices(), hlo="num_partitions")
-    in_axes: Axes = attribute(_Axes())
-    out_axes: Axes = attribute(_Axes())
-    donated: tuple[int, ...] = attribute(Attribute(), default=(), hlo=None)
+    computation: Graph = attribute(Instance(Graph))
+    devices: tuple[Any, ...] = attribute(Attribute())
+    in_axes: Axes = attribute(Attribute())
+    out_axes: Axes = attribute(Attribute())
+    donated: tuple[int, ...] = attribute(Attribute(), default=())
 
     def shape(self, *operands):
         shapes = self.array_shapes(self.computation.output_shapes)
@@ -84,8 +72,7 @@ class MappedCall(RunsPrograms):
         own, size = own_count(self.devices), len(self.devices)
         if own < size:
             problem = "the reference has no members of other processes"
-            advice = "Run it in one process, or map over devices of one: "
-            advice += "devices=jax.local_devices()."
+            advice = "Run it in one process, or map over those of one: devices=jax.local_devices()."
             raise misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
 
         def member(number: int) -> Callable[[], list[Any]]:
@@ -96,6 +83,10 @@ class MappedCall(RunsPrograms):
         found = Simulation([[member(number) for number in range(size)]], [()] * size, {}).run()
         pairs = zip(zip(*found, strict=True), self.out_axes, strict=True)
         return tuple([each[0] if axis is None else np.stack(each, axis) for each, axis in pairs])
+
+    def hlo_attributes(self, shapes):
+        axes = {name: f'"{self.values[name]}"' for name in ("in_axes", "out_axes")}
+        return {"num_partitions": len(self.devices), **axes, "to_apply": self.computation}
 
     def stablehlo(self, emit, operands, shapes, results):
         problem = "it cannot run inside a loop, a branch or another computation on one device"
@@ -250,7 +241,7 @@ def _out_axes(staged: Staged, out_axes: Any) -> Axes:
     """The axis of each result, counted from the front."""
     shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
     tree = tree_unflatten(staged.result_tree, range(len(shapes)))
-    axes = flatten_axes("pmap", "out_axes", of_values(tree), out_axes)
+    axes = flatten_prefix("pmap", "out_axes", of_values(tree), out_axes)
     pairs = zip(shapes, axes, strict=True)
     shown = "{} on each device".format
     return tuple([out_axis("pmap", x, at, lambda: "a result", shown(x)) for x, at in pairs])

@@ -10,7 +10,7 @@ from jax.tree_util import tree_unflatten
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.graph import Graph, Value, hoist_constants
-from minixla.core.tracing import Tracer, _state, trace_to_graph, weak_type_of
+from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
 from minixla.engine.float0 import flatten
 from minixla.transforms.arguments import Cache, Function, Signature, misfit
@@ -18,16 +18,12 @@ from minixla.transforms.places import structure_places
 
 
 class Staged(NamedTuple):
-    """A function traced for certain arguments.
+    """A function traced for certain arguments."""
 
-    The graph takes what is `read` from outside, arrays and tracers, and the leaves of the
-    arguments; `weak` says of each leaf of the result whether it is weakly typed.
-    """
-
-    graph: Graph
-    read: list[Any]
+    graph: Graph  # takes what is read and the leaves of the arguments
+    read: list[Any]  # arrays and tracers from outside
     result_tree: Any
-    weak: list[bool]
+    weak: list[bool]  # of each leaf of the result
 
     def results(self, leaves: Sequence[Any]) -> Any:
         """The function's result for the outputs of the graph."""
@@ -40,36 +36,20 @@ class Staged(NamedTuple):
 def traced(
     fun: Function, signature: Signature, name: str | None = None, open_inputs: bool = False
 ) -> Staged:
-    """`fun` traced for positional arguments, all of it; its graph has its name by default.
-
-    With `open_inputs` it may declare more inputs, by `parameter`.
-    """
-    trees: list[Any] = []
-    weak_results: list[bool] = []
-
-    def flat(*tracers: Any) -> list[Any]:
-        for tracer in compress(tracers, signature.weak):
-            tracer._mark_weak()
-        leaves, result_tree = flatten(fun(*tree_unflatten(signature.tree, tracers)))
-        trees.append(result_tree)
-        weak_results.extend(map(weak_type_of, leaves))
-        return leaves
-
-    graph, read = trace_to_graph(
-        flat,
-        signature.shapes,
-        name or getattr(fun, "__name__", "main"),
-        open_inputs=open_inputs,
-        where=lambda: structure_places("the result", trees[0]),
-    )
-    return Staged(graph, list(read), trees[0], weak_results)
+    """`fun` traced, all of it; with `open_inputs` it may declare more inputs, by `parameter`."""
+    trace, label = GraphTrace(_state.trace), name or getattr(fun, "__name__", "main")
+    trace.open_inputs = open_inputs
+    tracers = [trace.add_input(shape) for shape in signature.shapes]
+    for tracer in compress(tracers, signature.weak):
+        tracer._mark_weak()
+    with tracing(trace):
+        leaves, tree = flatten(fun(*tree_unflatten(signature.tree, tracers)))
+        graph = trace.graph(leaves, label, lambda: structure_places("the result", tree))
+        return Staged(graph, [*trace.captured], tree, list(map(weak_type_of, leaves)))
 
 
 def stage(fun: Function, signature: Signature, name: str | None = None) -> Staged:
-    """What `traced` gives, of which the program is what its results need.
-
-    Arrays that live in JAX, and large ones, enter as operands: the program holds none.
-    """
+    """`fun` traced, as far as results need it; JAX's arrays and large ones enter as operands."""
     found = traced(fun, signature, name)
     graph, constants = hoist_constants(found.graph.pruned())
     read = [*(literal.data for literal in constants), *found.read]
@@ -79,10 +59,7 @@ def stage(fun: Function, signature: Signature, name: str | None = None) -> Stage
 def stage_once(
     cache: Cache, subject: str, static: Any, fun: Function, signature: Signature, name: str
 ) -> Staged:
-    """`stage`; what it gave before (in `cache`), where all is the same that a trace depends on.
-
-    `static` has names or positions of static arguments, and their values.
-    """
+    """`stage`, or what it gave before for the same; `static`: names or positions with values."""
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
     static_keys = tuple([_static_key(subject, *pair) for pair in static])

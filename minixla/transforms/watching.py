@@ -1,7 +1,5 @@
 """Traces that watch what others evaluate, and what debug_nans and debug_infs look for."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +20,9 @@ from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
 from minixla.reference_evaluator.trace import ReferenceTracer
 
+# More operands are not shown.
+_MOST_SHOWN = 6
+
 
 class WatchTrace(Trace):
     """Base class of traces that let their parent do all, and look at it."""
@@ -38,7 +39,7 @@ class WatchTrace(Trace):
         """The trace that does the work."""
         return self.parent.evaluator
 
-    def over(self, parent: Trace) -> WatchTrace:
+    def over(self, parent: Trace) -> "WatchTrace":
         """A trace that watches another in the same way."""
         return type(self)(parent)
 
@@ -80,10 +81,10 @@ class Kind(NamedTuple):
         advice = "Give it operands for which its value is finite."
         if is_reverse:
             advice = (
-                "The derivative is not finite there, whether or not the result is used. Choose the "
-                "operand before the operation, sqrt(where(x > 0, x, 1)): a where around the result "
-                "only multiplies the derivative by 0."
+                "The derivative is not finite there, whether or not the result is used. Choose "
             )
+            advice += "the operand before the operation, sqrt(where(x > 0, x, 1)): a where around "
+            advice += "the result only multiplies the derivative by 0."
         return f"{advice} Where it is meant, switch the check off with mx.{self.subject}(False)."
 
 
@@ -157,13 +158,12 @@ class NumberWatch:
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
             results, given = numbers(after), numbers(before)
-            if not kind.is_in(results) or kind.is_in([*given, *numbers(read())]):
-                continue
-            problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
-            lines = [f"{what} {each}" for each in map(_summary, given) if each]
-            lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
-            advice = kind.advice(way == "reverse")
-            raise explain(kind.error, operation.builder_name, problem, lines, advice)
+            if kind.is_in(results) and not kind.is_in([*given, *numbers(read())]):
+                problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
+                lines = [f"{what} {each}" for each in map(_summary, given) if each]
+                lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
+                advice = kind.advice(way == "reverse")
+                raise explain(kind.error, operation.builder_name, problem, lines, advice)
 
 
 @contextmanager
@@ -200,15 +200,10 @@ def numbers(value: Any) -> Any:
     return np.asarray(value)
 
 
-# More operands are not shown.
-_MOST_SHOWN = 6
-
-
 def shown(kind: Kind, operation: Operation, operands: Any, results: Any) -> list[str]:
     """Lines that show operands and results, and the elements where it is first."""
-    names = operation.operand_labels(len(operands))
-    pairs = [(n, x) for n, x in zip(names, operands, strict=True) if isinstance(x, np.ndarray)]
-    pairs = pairs[:_MOST_SHOWN]
+    named = zip(operation.operand_labels(len(operands)), operands, strict=True)
+    pairs = [(name, x) for name, x in named if isinstance(x, np.ndarray)][:_MOST_SHOWN]
     lines = [f"{name} {_summary(x)}" for name, x in pairs]
     bad = next((x for x in results if isinstance(x, np.ndarray) and kind.is_in(x)), None)
     if bad is None:
