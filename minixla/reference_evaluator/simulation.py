@@ -279,6 +279,5 @@ class Simulation:
             given.append(f"{text}; called at {waiting.source}")
         problem = f"{len(given)} of {self.count} processes wait for ever"
         advice = "All members of a group must make the same collective calls, in the same order, "
-        advice += "as often as each other; each recv needs a send of another process on its "
-        advice += "channel."
+        advice += "equally often; each recv needs a send of another process on its channel."
         return explain(DeadlockError, "simulate", problem, given, advice)

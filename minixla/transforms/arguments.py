@@ -105,7 +105,7 @@ class Arguments:
         numbers: Sequence[int] | None = None,
         fixed: Any = MappingProxyType({}),
     ) -> None:
-        self._subject, self._fun, self._args = subject, checked_function(fun, subject), args
+        self.subject, self._fun, self._args = subject, checked_function(fun, subject), args
         self._kwargs, self.numbers, self.fixed = kwargs, numbers, fixed
         self._is_single = False
         self.given = tuple(args if numbers is None else [args[number] for number in numbers])
@@ -137,11 +137,11 @@ class Arguments:
 
     def shapes(self) -> list[Any]:
         """The shapes of the leaves, which must be arrays."""
-        return places.leaf_shapes(self._subject, self.leaves, self.where)
+        return places.leaf_shapes(self.subject, self.leaves, self.where)
 
     def lifted(self) -> list[Any]:
         """The leaves as values of the current trace."""
-        return places.lifted_leaves(self._subject, self.leaves, self.where)
+        return places.lifted_leaves(self.subject, self.leaves, self.where)
 
     def signature(self, shapes: Sequence[Any] | None = None) -> Signature:
         """What is known of the leaves; or of parts of them, which have other shapes."""

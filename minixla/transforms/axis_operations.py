@@ -30,12 +30,6 @@ from minixla_ops.vocabulary.shorthand import array_shape, zeros
 Groups = tuple[tuple[int, ...], ...]
 
 
-class _Groups(SequenceOf):
-    def hlo(self, value: Groups) -> Groups | None:
-        """Left out where there are none."""
-        return value or None
-
-
 class AxisOperation(Operation):
     """Base class of the operations; members give `whole` and `by_xla`.
 
@@ -49,8 +43,8 @@ class AxisOperation(Operation):
     spans_devices = True
     axis_name: Any = attribute(Attribute())
     size: int = attribute(Integer(0))
-    groups: Groups = attribute(_Groups(Integers(0)))
-    partitions: Groups = attribute(_Groups(Integers(0)))
+    groups: Groups = attribute(SequenceOf(Integers(0)))
+    partitions: Groups = attribute(SequenceOf(Integers(0)))
     is_checked: bool = attribute(Boolean())
 
     def shape(self, operand, member):
@@ -103,6 +97,9 @@ class AxisOperation(Operation):
         problem = f"the axis {self.axis_name!r} is not mapped here"
         advice = "Run the function that maps it: mx.vmap(f, axis_name=...)."
         raise misfit(self.builder_name, problem, advice=advice)
+
+    def hlo_attributes(self, shapes):
+        return {name: each for name, each in super().hlo_attributes(shapes).items() if each != ()}
 
     def stablehlo(self, emit, operands, shapes, results):
         if not self.partitions:

@@ -115,8 +115,7 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], l
                 place = structure_places("the result", first.result_tree)[index]
                 problem = f"the branches differ in the shape of {place}"
                 shown = [f"{n}: {s}" for (s, _), n in zip(column, staged, strict=True)]
-                advice = f"Convert the result of {name}: all branches give one shape and "
-                advice += "element type."
+                advice = f"All branches give one shape and type: convert the result of {name}."
                 raise explain(ShapeError, subject, problem, shown, advice)
     return shapes, weak
 
@@ -165,8 +164,7 @@ def stable_body(
                 name = "f" if subject == "scan" else "body_fun"
                 problem = f"{name} returns another shape for {where()[index]} than it takes"
                 shown = [f"it takes {known}", f"it returns {shape}"]
-                advice = "What goes through a loop keeps its shape and element type: convert it in "
-                advice += "the loop, or before."
+                advice = "A loop keeps shapes and element types: convert it in the loop, or before."
                 raise explain(ShapeError, subject, problem, shown, advice)
             leaves[index] = converted_to(leaf, shape)
         if weak == before:

@@ -46,14 +46,11 @@ class StopGradient(Unchanged):
 class CustomDerivativeCall(Operation):
     """Base class of calls with the user's own derivative rule; they print as HLO's call.
 
-    Where the current trace evaluates, the function runs in Python; in a graph it is a computation.
-
-    `function` takes all operands, of which the first `captured` are values that it reads from
-    outside, and gives a sequence of results; each call of the user's has one of its own, and once
-    staged its `computation`. Its rules take only what is not captured, and None is zero in them:
-    `jvp(primals, tangents)` gives results and tangents; `forward(operands, active)` results and a
-    pytree of residuals, of which `backward(residuals, cotangents, result shapes)` gives a cotangent
-    for each operand.
+    Where the current trace evaluates, the `function` runs in Python; in a graph, as `computation`.
+    It takes all operands, the first `captured` of which it reads from outside, and gives a sequence
+    of results. Its rules take only what is not captured, and None is zero in them: `jvp(primals,
+    tangents)` gives results and tangents; `forward(operands, active)` results and a pytree of
+    residuals, of which `backward(residuals, cotangents, result shapes)` gives cotangents.
     """
 
     operands = ("operands...",)

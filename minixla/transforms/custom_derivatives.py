@@ -21,7 +21,7 @@ from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms import arguments, custom_calls
 from minixla.transforms.arguments import Arguments, Function, Numbers, misfit
 from minixla.transforms.gradients import derivative_of
-from minixla.transforms.places import check_leaves
+from minixla.transforms.places import check_leaves, parameters_of
 
 
 def stop_gradient(x: Any) -> Any:
@@ -95,9 +95,8 @@ class _Custom:
 
 def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[int, ...]:
     """Where parameters stand that are named, and can be given by position."""
-    listed = [names] if isinstance(names, str) else list(names)
-    parameters = inspect.signature(fun).parameters if listed else {}
-    positional = [name for name, each in parameters.items() if each.kind <= each.VAR_POSITIONAL]
+    listed = [names] if isinstance(names, str) else names
+    positional = [each.name for each in parameters_of(fun) if each.kind <= each.VAR_POSITIONAL]
     for name in listed:
         if name not in positional:
             problem = f"nondiff_argnames names {name!r}, which is no positional parameter"

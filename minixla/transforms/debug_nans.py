@@ -186,13 +186,11 @@ class CheckTrace(WatchTrace):
 @contextmanager
 def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     default_trace()  # loads the evaluator
-    is_checked = any(isinstance(each, CheckTrace) for each in watching.enclosing(_state.trace))
-    trace = _state.trace if is_checked else CheckTrace(_state.trace)
     watch = _state.watch or NumberWatch()
     others = tuple([each for each in watch.kinds if each is not kind])
     watch = replace(watch, kinds=(*others, kind) if enabled else others)
     try:
-        with watching.looking_for(trace, watch), kind.jax_check(enabled):
+        with watching.looking_for(CheckTrace(_state.trace), watch), kind.jax_check(enabled):
             yield
     except FloatingPointError as error:
         if isinstance(error, MinixlaError):

@@ -35,15 +35,11 @@ _TARGET = '"minixla.debug_callback"'
 class DebugCallback(Operation):
     """Calls a Python function with the operands' values, for what else it does. No results.
 
-    It has no derivative, nor is it in the way of others'. Over a batch the function is called for
-    each member; of nested batches the innermost counts slowest, as in JAX.
-
-    A batch of branches or loops is computed for members too that take another branch or are done.
-    The function is not called for these: operands after the first `arguments` hold numbers of
-    members, of the innermost batch first, which tell.
-
-    `callback` takes NumPy arrays, as many as `arguments` says; `ordered` calls come in order with
-    those from other programs, too. The call stands for `batches`, innermost first.
+    Over a batch the function is called for each member; of nested `batches`, which are listed
+    innermost first, the innermost counts slowest, as in JAX. A batch of branches or loops is
+    computed for members too that take another branch or are done. The function is not called for
+    these: operands after the first `arguments`, those of `callback`, hold numbers of members, of
+    the innermost batch first, which tell. `ordered` calls come in order with other programs' too.
     """
 
     has_side_effect = True
@@ -177,9 +173,6 @@ class _Checker(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
-
-    def convert_field(self, value: Any, conversion: Any) -> Any:
-        return value
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
         unused = [i for i in range(len(args)) if i not in used_args]

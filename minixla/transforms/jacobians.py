@@ -1,7 +1,7 @@
 """linearize, jacfwd, jacrev and hessian: derivatives as functions and as arrays."""
 
 from collections.abc import Sequence
-from itertools import compress
+from itertools import accumulate, compress
 from typing import Any
 
 import numpy as np
@@ -155,20 +155,17 @@ def _check_kinds(
 def _basis(leaves: Sequence[Any]) -> list[Any]:
     """For each array, its part of the standard basis of all: [total, *dimensions]."""
     shapes = list(map(array_shape, leaves))
-    total, start, bases = sum([shape.size for shape in shapes]), 0, []
-    for shape in shapes:
-        eye = np.eye(total, shape.size, -start).astype(shape.dtype)
-        bases.append(eye.reshape((total, *shape.dimensions)).view(DeclaredArray))
-        start += shape.size
-    return bases
+    ends = list(accumulate([shape.size for shape in shapes], initial=0))
+    pairs = zip(np.split(np.eye(ends[-1]), ends[1:], 1), shapes, strict=False)
+    bases = [eye.astype(x.dtype).reshape((ends[-1], *x.dimensions)) for eye, x in pairs]
+    return [each.view(DeclaredArray) for each in bases]
 
 
 def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     """An array cut along `axis` into one for each leaf, its dimensions in the axis's place."""
     at, parts, start = axis % len(value.shape), [], 0
     for shape in map(array_shape, leaves):
-        index = (slice(None),) * at + (slice(start, start + shape.size),)
-        sizes = (*value.shape[:at], *shape.dimensions, *value.shape[at + 1 :])
-        parts.append(value[index].reshape(sizes))
+        part = value[(slice(None),) * at + (slice(start, start + shape.size),)]
+        parts.append(part.reshape((*value.shape[:at], *shape.dimensions, *value.shape[at + 1 :])))
         start += shape.size
     return parts

@@ -119,7 +119,7 @@ class _Nested:
         given, static = self._static.split("jit", args, kwargs)
         leaves, apply = given.leaves, laid_out(given.apply, self._options)
         signature = given.signature([shape_of(leaf, "jit") for leaf in leaves])
-        found = stage_once(self._cache, "jit", static, apply, signature, given.name)
+        found = stage_once(self._cache, given, static, signature, apply)
         return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
-from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla.transforms.arguments import Function, flatten_prefix, misfit
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -32,10 +31,7 @@ class ShardingConstraint(Operation):
         return operand
 
     def run(self, operand):
-        trace = current_trace().evaluator
-        if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, (operand,))
-        value = trace.lift(operand, self.builder_name)
+        value = current_trace().lift(operand, self.builder_name)
         return jax.lax.with_sharding_constraint(value, self.sharding)
 
     def reference(self, operand):

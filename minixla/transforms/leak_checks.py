@@ -84,8 +84,7 @@ def _raise_leaks(trace: RecordTrace) -> None:
     lines += [f"and {count - _MOST_LEAKS} more"] if count > _MOST_LEAKS else []
     many = f"{count} tracers outlive their transformations"
     problem = many if count > 1 else "a tracer outlives its transformation"
-    advice = "Return the value from the transformed function instead of storing it where it lives "
-    advice += "longer than the call."
+    advice = "Return the value from the function; do not store it where it outlives the call."
     raise explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
 
 

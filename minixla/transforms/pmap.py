@@ -20,7 +20,6 @@ from minixla.engine.devices import chosen_devices, own_count, own_share, run_map
 from minixla.engine.float0 import is_float0, of_values, places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.reference_evaluator.simulation import Simulation
-from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
@@ -37,10 +36,8 @@ Axes = tuple[int | None, ...]
 class MappedCall(RunsPrograms):
     """A computation run on each of several devices, as partitions of one program.
 
-    Where devices belong to several processes, each runs it with the members of its own devices.
-
-    In `in_axes` None gives the whole to every device, in `out_axes` it takes the result of the
-    first one; the memory of `donated` operands may be used again.
+    Each process runs it with the members of its own devices. In `in_axes` None gives the whole to
+    every device, in `out_axes` it takes the first one's; `donated` operands' memory is used again.
     """
 
     name = "Pmap"
@@ -61,10 +58,8 @@ class MappedCall(RunsPrograms):
         return tuple([s if axis is None else s.with_dimension(axis, size) for s, axis in pairs])
 
     def run(self, *operands):
-        trace = current_trace().evaluator
-        if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, operands)
-        values = [trace.lift(operand, self.builder_name) for operand in operands]
+        lift = current_trace().lift
+        values = [lift(operand, self.builder_name) for operand in operands]
         axes = self.in_axes, self.out_axes
         return tuple(run_mapped(self.computation, values, *axes, self.devices, self.donated))
 
@@ -226,7 +221,7 @@ def pmap(
         members = [x if axis is None else x.without_dimension(axis) for x, axis in pairs]
         values, of_members = [(n, args[n]) for n in static], given.signature(members)
         with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
-            staged = stage_once(cache, "pmap", values, given.apply, of_members, given.name)
+            staged = stage_once(cache, given, values, of_members, given.apply)
         read, donated = staged.read, numbers_among(donate_argnums, len(args))
         owners = [n for n in range(len(args)) if n not in static for _ in tree_leaves(args[n])]
         again = tuple([len(read) + i for i, owner in enumerate(owners) if owner in donated])

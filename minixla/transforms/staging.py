@@ -13,7 +13,7 @@ from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
 from minixla.engine.float0 import flatten
-from minixla.transforms.arguments import Cache, Function, Signature, misfit
+from minixla.transforms.arguments import Arguments, Cache, Function, Signature, misfit
 from minixla.transforms.places import structure_places
 
 
@@ -56,18 +56,16 @@ def stage(fun: Function, signature: Signature, name: str | None = None) -> Stage
     return Staged(graph, read, found.result_tree, found.weak)
 
 
-def stage_once(
-    cache: Cache, subject: str, static: Any, fun: Function, signature: Signature, name: str
-) -> Staged:
+def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: Any) -> Staged:
     """`stage`, or what it gave before for the same; `static`: names or positions with values."""
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
-    static_keys = tuple([_static_key(subject, *pair) for pair in static])
-    tree, shapes, weak = signature
+    static_keys = tuple([_static_key(given.subject, *pair) for pair in static])
+    tree, shapes, weak = at
     key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)
     found = cache.get(key)
     if found is None:
-        found = stage(fun, signature, name)
+        found = stage(fun, at, given.name)
         # A graph that reads tracers of this very call must not serve another.
         if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
             cache[key] = found

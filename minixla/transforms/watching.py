@@ -34,11 +34,6 @@ class WatchTrace(Trace):
         """What the parent is called."""
         return self.parent.transformation
 
-    @property
-    def evaluator(self) -> Trace:
-        """The trace that does the work."""
-        return self.parent.evaluator
-
     def over(self, parent: Trace) -> "WatchTrace":
         """A trace that watches another in the same way."""
         return type(self)(parent)
@@ -80,11 +75,9 @@ class Kind(NamedTuple):
         """What to do."""
         advice = "Give it operands for which its value is finite."
         if is_reverse:
-            advice = (
-                "The derivative is not finite there, whether or not the result is used. Choose "
-            )
-            advice += "the operand before the operation, sqrt(where(x > 0, x, 1)): a where around "
-            advice += "the result only multiplies the derivative by 0."
+            advice = "The derivative is not finite there, whether or not it is used. Choose the "
+            advice += "operand before the operation, sqrt(where(x > 0, x, 1)): a where around the "
+            advice += "result only multiplies the derivative by 0."
         return f"{advice} Where it is meant, switch the check off with mx.{self.subject}(False)."
 
 
