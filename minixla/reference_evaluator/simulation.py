@@ -82,7 +82,6 @@ class _Simulated(Process):
 
     @property
     def can_run(self) -> bool:
-        """Whether it need not wait any more."""
         return not self.is_done and (self.waiting is None or self.waiting.is_over())
 
     def run(self) -> None:
@@ -99,7 +98,7 @@ class _Simulated(Process):
 
     def wait(self, *waiting: Any) -> None:
         """Lets others run until the wait is over, see _Waiting."""
-        self.waiting = _Waiting(*waiting)._replace(source=_here())
+        self.waiting = _Waiting(*waiting)._replace(source=state.source or find_source())
         self.simulation.idle.release()
         self.turn.acquire()
         if self.simulation.is_cancelled:
@@ -111,7 +110,7 @@ class _Simulated(Process):
         gatherings, key = self.simulation.gatherings, (subject, channel, members)
         gathering = gatherings.get(key)
         if gathering is None:
-            first = f"{self.name}, at {_here()}"
+            first = f"{self.name}, at {state.source or find_source()}"
             gathering = gatherings[key] = _Gathering(first, signature)
         elif gathering.signature != signature:
             problem = "processes that meet have different operands or attributes"
@@ -180,10 +179,6 @@ class _Simulated(Process):
         return super().next_infeed()
 
 
-def _here() -> Source | None:
-    return state.source or find_source(2)
-
-
 def _listed(members: Sequence[ProcessId]) -> str:
     shown = ", ".join(map(str, members[:16]))
     return shown if len(members) <= 16 else f"{shown}, ... ({len(members)} processes)"
@@ -205,17 +200,12 @@ class Simulation:
         self.transfers: dict[int, _Transfer] = {}
         self.numbers = count(1)
         pairs = zip(chain.from_iterable(programs), infeeds, strict=True)
-        self._processes = [_Simulated(self, n, *pair) for n, pair in enumerate(pairs)]
-
-    @property
-    def outfeeds(self) -> list[list[Any]]:
-        """What each process wrote."""
-        return [list(process.outfeed) for process in self._processes]
+        self.processes = [_Simulated(self, n, *pair) for n, pair in enumerate(pairs)]
 
     def run(self) -> list[Any]:
         """The results of all processes, partitions innermost, or the first error of one."""
         try:
-            while ready := next((each for each in self._processes if each.can_run), None):
+            while ready := next((each for each in self.processes if each.can_run), None):
                 if not ready.thread.ident:
                     ready.thread.start()
                 ready.turn.release()
@@ -223,14 +213,14 @@ class Simulation:
                 if ready.error is not None:
                     ready.error.add_note(f"raised by {ready.name} of mx.simulate")
                     raise ready.error
-            if any(not process.is_done for process in self._processes):
+            if any(not process.is_done for process in self.processes):
                 raise self._deadlock()
         except KeyboardInterrupt as interrupt:
             self._interrupt_threads(interrupt)
             raise
         finally:
             self._end_threads()
-        return [process.result for process in self._processes]
+        return [process.result for process in self.processes]
 
     def _end_threads(self) -> None:
         """Ends the processes that wait; the others of a simulation have ended."""
@@ -256,22 +246,22 @@ class Simulation:
                 process.turn.release()
                 process.thread.join(0.01)
         # They end as soon as they return to Python, and until then keep nobody from leaving it.
-        self._processes = [each for each in self._processes if each not in running]
+        self.processes = [each for each in self.processes if each not in running]
         for process in running:
             interrupt.add_note(f"{process.name} of mx.simulate is in a function that is not Python")
 
     def _running(self) -> list[_Simulated]:
-        return [each for each in self._processes if each.thread.is_alive()]
+        return [each for each in self.processes if each.thread.is_alive()]
 
     def _deadlock(self) -> DeadlockError:
         given = []
-        for process in self._processes:
+        for process in self.processes:
             waiting = process.waiting
             if process.is_done or waiting is None:
                 continue
             awaited = []
             for replica, partition in waiting.missing():
-                other = self._processes[replica * self.partition_count + partition]
+                other = self.processes[replica * self.partition_count + partition]
                 doing = f"waits in {other.waiting.subject}" if other.waiting else "has returned"
                 awaited.append(f"{other.name}, which {doing}")
             text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"

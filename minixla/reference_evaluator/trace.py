@@ -108,7 +108,6 @@ class ReferenceTrace(Trace):
 
 
 def _explained(error: Exception, subject: str, shapes: Sequence[AnyShape], results: Any) -> Any:
-    """Our error for one of NumPy's."""
     if isinstance(error, MinixlaError):  # of an operation inside, which it names
         return error
     listed = ", ".join(map(str, results if type(results) is tuple else (results,)))

@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 from minixla.core.errors import TransformError, explain
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
-from minixla.engine.float0 import flatten
+from minixla.engine import float0
 from minixla.transforms import places
 
 #: The attribute that names the others that are methods.
@@ -107,9 +107,10 @@ class Arguments:
     ) -> None:
         self.subject, self._fun, self._args = subject, checked_function(fun, subject), args
         self._kwargs, self.numbers, self.fixed = kwargs, numbers, fixed
-        self._is_single = False
+        self.name, self._is_single = getattr(fun, "__name__", "main"), False
         self.given = tuple(args if numbers is None else [args[number] for number in numbers])
-        self.leaves, self.tree = flatten(self.given if kwargs is None else (self.given, kwargs))
+        taken = self.given if kwargs is None else (self.given, kwargs)
+        self.leaves, self.tree = float0.flatten(taken)
 
     @classmethod
     def besides(cls, subject: str, fun: Function, args: Any, kwargs: Any, static: Numbers) -> Self:
@@ -125,15 +126,13 @@ class Arguments:
         found._is_single = not isinstance(argnums, Iterable)
         return found
 
-    @property
-    def name(self) -> str:
-        """The function's."""
-        return getattr(self._fun, "__name__", "main")
-
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
         numbers = range(len(self._args)) if self.numbers is None else self.numbers
-        return places.argument_places(self._fun, self._args, numbers, self._kwargs)
+        names = places.parameter_names(self._fun, len(self._args))
+        pairs = [(names[n], self._args[n]) for n in numbers]
+        pairs += sorted((self._kwargs or {}).items())
+        return [each for name, value in pairs for each in float0.places(f"argument {name}", value)]
 
     def shapes(self) -> list[Any]:
         """The shapes of the leaves, which must be arrays."""

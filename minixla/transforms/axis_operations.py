@@ -7,7 +7,7 @@ JAX's own collective, between programs; inside loops and branches, and over an a
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 
@@ -110,14 +110,12 @@ class AxisOperation(Operation):
 
 @lru_cache(maxsize=1024)
 def _program(operation: AxisOperation, shape: AnyShape) -> Graph:
-    """What an operation is between partitions, as a program of its own."""
     name = operation.builder_name
     graph = closed_graph(lambda x: operation.between_partitions(x, 1), [shape], name, name)
     return without_lines(graph)
 
 
 def _taken(value: Any, numbers: Sequence[int]) -> Any:
-    """The entries of these numbers along the first dimension."""
     return ops.concat_in_dim([ops.slice_in_dim(value, n, n + 1, 0) for n in numbers], 0)
 
 
@@ -198,11 +196,11 @@ class _AlongAxis(AxisOperation):
     """Base class of what is linear and joins or cuts one dimension."""
 
     axis: int = attribute(Integer(0))
-    #: The other one of the two, which is its transpose.
-    other: ClassVar[type[AxisOperation]]
 
     def transpose(self, cotangents, operands, linear):
-        return self.other(**self.values)(cotangents, operands[1]), None
+        # The sum of the cotangents, each member's part to it; or those of all members, joined.
+        other = AxisAllGather if type(self) is AxisReduceScatter else AxisReduceScatter
+        return other(**self.values)(cotangents, operands[1]), None
 
 
 class AxisAllGather(_AlongAxis):
@@ -239,10 +237,6 @@ class AxisReduceScatter(_AlongAxis):
     def by_xla(self, operand, groups, channel):
         along = ops.add, self.axis, self.size
         return ops.reduce_scatter(operand, *along, groups, channel, use_global_device_ids=True)
-
-
-# The sum of the cotangents, each member's part to it; the cotangents of all members, joined.
-AxisAllGather.other, AxisReduceScatter.other = AxisReduceScatter, AxisAllGather
 
 
 class AxisAllToAll(AxisOperation):

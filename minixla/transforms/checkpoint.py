@@ -61,7 +61,7 @@ def _halves(
 ) -> tuple[Graph, Graph, tuple[bool, ...]]:
     """The program with what is kept, the reverse derivative from that, and whose cotangents."""
     first = _with_kept(graph, policy)
-    if _has_reverse_rule(graph):
+    if _has_reverse_rule(graph):  # costs a trace
         # The same values by the first halves of the rules: these have forward derivatives.
         found, count = vjp_graphs(first, active).forward, len(first.outputs)
         first = Graph(found.inputs, found.instructions, found.outputs[:count], graph.name).pruned()
@@ -83,7 +83,6 @@ def _with_kept(graph: Graph, policy: Policy) -> Graph:
 
 @inner_first
 def _has_reverse_rule(graph: Graph) -> bool:
-    """Whether a program, or one that it runs, calls a function with a reverse rule of its own."""
     is_direct = any(type(step.op) is CustomVjpCall for step in graph.instructions)
     return is_direct or any(map(_has_reverse_rule, graph.computations))
 

@@ -121,7 +121,6 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], l
 
 
 def _converted(graph: Graph, shapes: Sequence[Any]) -> Graph:
-    """The program, its results converted to the element types of `shapes`."""
     if list(graph.output_shapes) == shapes:
         return graph
 
@@ -164,7 +163,7 @@ def stable_body(
                 name = "f" if subject == "scan" else "body_fun"
                 problem = f"{name} returns another shape for {where()[index]} than it takes"
                 shown = [f"it takes {known}", f"it returns {shape}"]
-                advice = "A loop keeps shapes and element types: convert it in the loop, or before."
+                advice = "It keeps its shape and element type: convert it in the loop, or before."
                 raise explain(ShapeError, subject, problem, shown, advice)
             leaves[index] = converted_to(leaf, shape)
         if weak == before:

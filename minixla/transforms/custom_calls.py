@@ -181,7 +181,6 @@ class _InnerBatchTrace(BatchTrace):
         self.origin = getattr(origin, "origin", origin)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation's batching rule, where an operand is batched."""
         return super().process(operation, tuple(map(self.own, operands)))
 
     def own(self, value: Any) -> Any:

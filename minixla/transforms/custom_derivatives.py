@@ -49,16 +49,17 @@ class _Custom:
         self, fun: Function, nondiff_argnums: Numbers = (), nondiff_argnames: Any = ()
     ) -> None:
         # It takes over what `fun` has for attributes, which may be one of these itself.
-        arguments.named_after(self, arguments.checked_function(fun, type(self).__name__))
-        self.fun, self._has_rule, self.symbolic_zeros = fun, False, False
-        named = _positions_of(type(self).__name__, fun, nondiff_argnames)
+        subject = type(self).__name__
+        arguments.named_after(self, arguments.checked_function(fun, subject))
+        self.fun, self.subject, self._has_rule, self.symbolic_zeros = fun, subject, False, False
+        named = _positions_of(subject, fun, nondiff_argnames)
         numbers = nondiff_argnums if isinstance(nondiff_argnums, Iterable) else (nondiff_argnums,)
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result."""
-        name = type(self).__name__
+        name = self.subject
         if not self._has_rule:
             problem = f"{getattr(self.fun, '__name__', self.fun)!r} has no derivative rule"
             raise misfit(name, problem, advice=f"Define it with {self._definition}.")
@@ -75,7 +76,6 @@ class _Custom:
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in."""
-        name = type(self).__name__
         try:
             signature = inspect.signature(self.fun)
         except (TypeError, ValueError):
@@ -84,12 +84,12 @@ class _Custom:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             problem = f"the arguments do not fit {self.fun.__name__}{signature}"
-            raise misfit(name, problem, [str(error)]) from None
+            raise misfit(self.subject, problem, [str(error)]) from None
         bound.apply_defaults()
         shown = [f"{key} = {kwargs[key]!r}" for key in bound.kwargs if key in kwargs]
         if shown:
             problem = "keyword-only arguments are not supported"
-            raise misfit(name, problem, shown, "Make them positional, or close over them.")
+            raise misfit(self.subject, problem, shown, "Make them positional, or close over them.")
         return bound.args
 
 
@@ -110,7 +110,6 @@ class _Flat:
 
     def __init__(self, custom: Any, nondiff: dict[int, Any], tree: Any) -> None:
         self.custom, self.nondiff, self.tree = custom, nondiff, tree
-        self.subject = type(custom).__name__
         #: The structure of the result, once the function or its rule has run.
         self.result_tree: Any = None
         self.name = getattr(custom.fun, "__name__", "custom")
@@ -120,7 +119,6 @@ class _Flat:
             return self._leaves(self.custom.fun(*self._arguments(operands)))
 
     def _arguments(self, operands: Sequence[Any]) -> list[Any]:
-        """All arguments in their places."""
         merged = list(jax.tree.unflatten(self.tree, operands))
         for number, value in self.nondiff.items():
             merged.insert(number, value)
@@ -165,7 +163,7 @@ class _Flat:
         if isinstance(found, (tuple, list)) and len(found) == count:
             return found
         problem, shown = "the rule returned something else than it should", type(found).__name__
-        raise misfit(self.subject, problem, [f"it returned {shown}"], f"Return {wanted}.")
+        raise misfit(self.custom.subject, problem, [f"it returned {shown}"], f"Return {wanted}.")
 
     def _matching(self, what: str, given: Any, tree: Any) -> Sequence[Any]:
         """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
@@ -181,7 +179,7 @@ class _Flat:
             problem = f"the rule returned a {what} of another structure"
             shown = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
             advice = f"Return a {what} like the value that it belongs to (None for zero)."
-            raise misfit(self.subject, problem, shown, advice) from None
+            raise misfit(self.custom.subject, problem, shown, advice) from None
         pairs = zip([None if is_float0(x) else x for x in leaves], structures, strict=True)
         return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
 

@@ -67,7 +67,6 @@ class _Search:
         self.kind, self.apply = kind, apply
 
     def inside(self, operation: Operation, operands: Sequence[Any]) -> Any:
-        """The maker in the programs that an operation runs."""
         look = _LOOKS.get(operation.name)
         if look is not None:
             return look(self, operation, operands)
@@ -148,8 +147,6 @@ _LOOKS = {"While": _Search.loop, "Conditional": _Search.branch, "Scan": _Search.
 
 class CheckTrace(WatchTrace):
     """Raises an error where a result is the first that holds a NaN."""
-
-    __slots__ = ()
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """A value of the parent."""

@@ -14,10 +14,10 @@ from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
-from minixla.engine.float0 import float0_zeros, is_float0
+from minixla.engine.float0 import float0_zeros, is_float0, places, structure_places
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, leaving, misfit
-from minixla.transforms.places import Places, difference, lifted_leaves, places, structure_places
+from minixla.transforms.places import Places, difference, lifted_leaves
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 

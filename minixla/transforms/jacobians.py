@@ -13,9 +13,9 @@ from minixla.core.linear import spread
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
+from minixla.engine.float0 import places
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of
-from minixla.transforms.places import places
 from minixla.transforms.vmap import vmap
 from minixla_ops.vocabulary.shorthand import array_shape
 

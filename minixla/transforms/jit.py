@@ -75,8 +75,6 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
 class _Compiled:
     """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
 
-    __slots__ = ("_made_of", "_staged", "call")
-
     def __init__(self, fun: Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
         self._staged = named_after(stage_for_jax(fun), fun)
@@ -123,7 +121,6 @@ class _Nested:
         return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Checks that all arguments are arrays, or numbers that fit an element type."""
         given, _ = self._static.split("jit", args, kwargs)
         names = given.where()
         for leaf, place in zip(given.leaves, names, strict=True):

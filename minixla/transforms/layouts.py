@@ -70,7 +70,6 @@ def _entries(sharding: NamedSharding, rank: int) -> list[Any]:
 
 
 def _shardy(sharding: Any, shape: AnyShape) -> str:
-    """A layout in the notation of the sdy dialect."""
     if isinstance(sharding, SingleDeviceSharding):
         (device,) = sharding.device_set
         return f"<mesh<[], device_ids=[{device.id}]>, []>"
@@ -126,7 +125,6 @@ def _constrained(name: str, values: Any, shardings: Any) -> Any:
 
 
 def _known(name: str, sharding: Any) -> Any:
-    """A sharding with its mesh."""
     if isinstance(sharding, PartitionSpec):
         mesh = jax.sharding.get_abstract_mesh()
         if not mesh.empty:

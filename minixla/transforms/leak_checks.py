@@ -4,7 +4,7 @@ import gc
 import sys
 import traceback
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import CellType, FrameType, FunctionType, GeneratorType
@@ -25,8 +25,6 @@ Lines = dict[int, tuple[Any, str, Source | None]]
 
 class RecordTrace(WatchTrace):
     """Remembers the lines that make values."""
-
-    __slots__ = ("lines",)
 
     def __init__(self, parent: Trace, lines: Lines | None = None) -> None:
         super().__init__(parent)
@@ -69,33 +67,28 @@ def checking_leaks() -> Iterator[None]:
 
 
 def _raise_leaks(trace: RecordTrace) -> None:
-    """Raises an error where tracers made under a trace have outlived their own."""
     gc.collect()
     # Not isinstance, which asks objects that stand for others.
     tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer)]
     leaks = [x for x in tracers if not x._trace.alive and trace in enclosing(x._trace)]
     held = [(each, _holders(each, tracers, leaks)) for each in leaks]
     # What only a pullback or the like holds is no leak.
-    described = [_described(each, holders, trace) for each, holders in held if holders]
-    if not described:
+    held, lines = [(each, holders) for each, holders in held if holders], []
+    for tracer, holders in held[:_MOST_LEAKS]:
+        kind = type(tracer._trace).transformation
+        lines.append(f"{tracer!r} of {kind if isinstance(kind, str) else 'a transformation'}")
+        lines += [f"  {_origin(tracer, trace)}", *[f"  held by {each}" for each in holders]]
+    if not held:
         return
-    count = len(described)
-    lines = [line for each in described[:_MOST_LEAKS] for line in each]
+    count = len(held)
     lines += [f"and {count - _MOST_LEAKS} more"] if count > _MOST_LEAKS else []
     many = f"{count} tracers outlive their transformations"
     problem = many if count > 1 else "a tracer outlives its transformation"
-    advice = "Return the value from the function; do not store it where it outlives the call."
+    advice = "Return the value from the transformed function; do not keep it beyond the call."
     raise explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
 
 
-def _described(tracer: Tracer, holders: Sequence[str], trace: RecordTrace) -> list[str]:
-    kind = type(tracer._trace).transformation
-    named = f"{tracer!r} of {kind if isinstance(kind, str) else 'a transformation'}"
-    return [named, f"  {_origin(tracer, trace)}", *[f"  held by {each}" for each in holders]]
-
-
 def _origin(tracer: Any, trace: RecordTrace) -> str:
-    """Where a tracer was made, as far as it is known."""
     node = getattr(tracer, "node", None)
     if node is not None and node.source is not None:
         name = getattr(node.operation, "builder_name", "an operation")

@@ -34,12 +34,11 @@ class Axis:
     def __init__(self, name: Any, size: int, index: Any, partitions: Groups = ()) -> None:
         self.size, self.index = size, index
         #: The attributes of operations that tell of the axis.
-        self.described = {"axis_name": name, "groups": (), "partitions": partitions}
-        self.described["is_checked"] = False
+        self.shared = dict(axis_name=name, groups=(), partitions=partitions, is_checked=False)
 
     def apply(self, operation: type[AxisOperation], operand: Any, **own: Any) -> Any:
         """An operation of `axis_operations` on the members' values."""
-        return self._applied(operation(**self.described, size=self.size, **own), operand)
+        return self._applied(operation(**self.shared, size=self.size, **own), operand)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         # Whoever maps the axis turns it into what it does there.
@@ -58,10 +57,9 @@ def batch_axis(trace: BatchTrace) -> Axis:
 
 
 def _jax_axis(name: Any, size: int) -> Axis:
-    """An axis that JAX maps: of jax.shard_map, jax.pmap or jax.vmap."""
     index = jax.lax.axis_index(name)
     found = Axis(name, size, lambda: index, partitions_along(name) or ())
-    found.described["is_checked"] = bool(jax.typeof(index).mat.varying)
+    found.shared["is_checked"] = bool(jax.typeof(index).mat.varying)
     return found
 
 
@@ -116,7 +114,7 @@ def _axes(subject: str, axis_name: Any, groups: Lists = None, is_one: bool = Fal
         shown = [f"axis_index_groups = {groups}", f"the axis has {size} members"]
         raise misfit(subject, problem, shown, "Name each member once, in groups of equal size.")
     within = copy.copy(found[0])
-    within.size, within.described = len(given[0]), {**within.described, "groups": given}
+    within.size, within.shared = len(given[0]), {**within.shared, "groups": given}
     return [within]
 
 

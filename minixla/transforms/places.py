@@ -7,7 +7,7 @@ from typing import Any
 from minixla.core.errors import MinixlaError
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, check_value, shape_of
-from minixla.engine.float0 import places, structure_places
+from minixla.engine.float0 import structure_places
 
 #: Gives the place of each leaf, in their order.
 Places = Callable[[], Sequence[str]]
@@ -34,14 +34,6 @@ def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     """Which of `count` positional arguments are named, in order, counted from the front."""
     listed = argnums if isinstance(argnums, Iterable) else (argnums,)
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
-
-
-def argument_places(fun: Any, args: Any, numbers: Sequence[int], kwargs: Any) -> list[str]:
-    """The places of the leaves of arguments, those of `numbers` by position, then those by name."""
-    names = parameter_names(fun, len(args))
-    found = [each for n in numbers for each in places(f"argument {names[n]}", args[n])]
-    named = sorted((kwargs or {}).items())
-    return found + [each for name, value in named for each in places(f"argument {name}", value)]
 
 
 def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:

@@ -1,7 +1,5 @@
 """pmap: a function run on several devices at once, each with its members of mapped axes."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -87,7 +85,7 @@ class MappedCall(RunsPrograms):
         problem = "it cannot run inside a loop, a branch or another computation on one device"
         raise misfit("pmap", problem, advice="Put the loop or branch inside the mapped function.")
 
-    def of_derived(self, computation: Graph, in_axes: Any, out_axes: Any) -> MappedCall:
+    def of_derived(self, computation: Graph, in_axes: Any, out_axes: Any) -> "MappedCall":
         """The call of a program that is made of the computation."""
         return MappedCall(computation, self.devices, tuple(in_axes), tuple(out_axes))
 

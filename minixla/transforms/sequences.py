@@ -14,12 +14,12 @@ from minixla.core.nesting import nested
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
-from minixla.engine.float0 import flatten, with_axis
+from minixla.engine.float0 import flatten, places, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Function, checked_function, misfit
 from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
-from minixla.transforms.places import difference, lifted_leaves, places, structure_places
+from minixla.transforms.places import difference, lifted_leaves
 from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.scan import scan_all
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -60,7 +60,8 @@ def scan(
     count = _length("scan", xs, elements, xs_tree, length)
     size = steps_at_a_time("scan", unroll) or count
     if size > 1 and count:
-        return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
+        several, xs = partial(_several, f, reverse), tree_unflatten(xs_tree, elements)
+        return _in_blocks(several, init, xs, count, size, reverse)
     leaves, carry_tree = flatten(init)
     where = carry_places(f, 0, init)
     leaves, (_, tree) = lifted_leaves("scan", leaves, where), flatten((init, xs))
@@ -136,17 +137,14 @@ def _in_blocks(
     return carry, _combined(mxnp.concatenate, [more, ys] if reverse else [ys, more])
 
 
-def _scan_unrolled(f: Function, init: Any, xs: Any, count: int, reverse: bool, size: int) -> Any:
-    def several(carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
-        results: list[Any] = [None] * number
-        for index in reversed(range(number)) if reverse else range(number):
-            pair = f(carry, tree_map(lambda row, i=index: row[i], rows))
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                _check_pair(tree_structure(carry), tree_structure(pair))
-            carry, results[index] = pair
-        return carry, _combined(mxnp.stack, results)
-
-    return _in_blocks(several, init, xs, count, size, reverse)
+def _several(f: Function, reverse: bool, carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
+    results: list[Any] = [None] * number
+    for index in reversed(range(number)) if reverse else range(number):
+        pair = f(carry, tree_map(lambda row, i=index: row[i], rows))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            _check_pair(tree_structure(carry), tree_structure(pair))
+        carry, results[index] = pair
+    return carry, _combined(mxnp.stack, results)
 
 
 def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
@@ -238,7 +236,6 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
 
 
 def _described(structure: Any, leaves: Sequence[Any]) -> str:
-    """The shapes of arrays, each with its place in the elements."""
     named = zip(structure_places("elems", structure), leaves, strict=True)
     return ", ".join([f"{place} {shape_of(leaf)}" for place, leaf in named])
 

@@ -79,7 +79,7 @@ def simulate(
     simulation = Simulation(closed_programs, queues, {} if host is None else host)
     results = simulation.run()
     if outfeed is not None:
-        outfeed[:] = _nested(simulation.outfeeds, columns)
+        outfeed[:] = _nested([list(each.outfeed) for each in simulation.processes], columns)
     return _nested(results, columns)
 
 

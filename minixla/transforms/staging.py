@@ -12,9 +12,8 @@ from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
-from minixla.engine.float0 import flatten
+from minixla.engine.float0 import flatten, structure_places
 from minixla.transforms.arguments import Arguments, Cache, Function, Signature, misfit
-from minixla.transforms.places import structure_places
 
 
 class Staged(NamedTuple):

@@ -27,8 +27,6 @@ _MOST_SHOWN = 6
 class WatchTrace(Trace):
     """Base class of traces that let their parent do all, and look at it."""
 
-    __slots__ = ()
-
     @property
     def transformation(self) -> str:  # type: ignore[override]  # the parent's
         """What the parent is called."""
