@@ -11,7 +11,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import count
 from typing import Any, NamedTuple
 
 from minixla.core.errors import DeadlockError, ShapeError, explain
@@ -185,12 +185,10 @@ def _listed(members: Sequence[ProcessId]) -> str:
 
 
 class Simulation:
-    """Processes that run together: programs by replica and partition, infeeds by process."""
+    """Processes that run together: programs of replicas of `columns` partitions, and infeeds."""
 
-    def __init__(
-        self, programs: Sequence[Sequence[Program]], infeeds: Sequence[Any], host: dict[int, Any]
-    ) -> None:
-        self.partition_count, self.count = len(programs[0]), len(programs) * len(programs[0])
+    def __init__(self, programs: Sequence[Program], columns: int, infeeds: Any, host: Any) -> None:
+        self.partition_count, self.count = columns, len(programs)
         self.host = host  # what it holds by channel: to be received from it, or sent to it
         self.is_cancelled = False
         self.idle = threading.Semaphore(0)  # the running process releases it, to wait or at its end
@@ -199,7 +197,7 @@ class Simulation:
         self.halves: dict[tuple[int, bool], list[_Transfer]] = defaultdict(list)
         self.transfers: dict[int, _Transfer] = {}
         self.numbers = count(1)
-        pairs = zip(chain.from_iterable(programs), infeeds, strict=True)
+        pairs = zip(programs, infeeds, strict=True)
         self.processes = [_Simulated(self, n, *pair) for n, pair in enumerate(pairs)]
 
     def run(self) -> list[Any]:

@@ -3,7 +3,6 @@
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,9 +89,8 @@ class _Search:
         if not self.kind.is_in(outputs):
             return None, outputs
         for step in self.makers(program, values):
-            given, results = (
-                [values[id(x)] for x in each] for each in (step.operands, step.results)
-            )
+            given = [values[id(value)] for value in step.operands]
+            results = [values[id(value)] for value in step.results]
             found = self.inside(step.op, given)
             if found is None:
                 return Maker(step.op, given, results, step.source, (where,)), outputs
@@ -185,7 +183,7 @@ def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     default_trace()  # loads the evaluator
     watch = _state.watch or NumberWatch()
     others = tuple([each for each in watch.kinds if each is not kind])
-    watch = replace(watch, kinds=(*others, kind) if enabled else others)
+    watch = watch._replace(kinds=(*others, kind) if enabled else others)
     try:
         with watching.looking_for(CheckTrace(_state.trace), watch), kind.jax_check(enabled):
             yield

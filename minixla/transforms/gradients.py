@@ -215,10 +215,8 @@ def _check_inputs(given: Arguments, holomorphic: bool, allow_int: bool) -> None:
             problem = f"{place} is not an array"
             advice = "Give its members as a Python tuple, or differentiate with mx.vjp."
         elif holomorphic:
-            problem, advice = (
-                f"holomorphic=True, and {place} is of type {kind}",
-                "Give complex arguments.",
-            )
+            problem = f"holomorphic=True, and {place} is of type {kind}"
+            advice = "Give complex arguments."
         raise explain(DerivativeError, "grad", problem, [f"it is {shape}"], advice)
 
 

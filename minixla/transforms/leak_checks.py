@@ -6,7 +6,6 @@ import traceback
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
@@ -19,20 +18,15 @@ from minixla.transforms.watching import NumberWatch, WatchTrace, enclosing, look
 
 # More leaks are not described, nor holders of one, nor steps on the way to a holder.
 _MOST_LEAKS, _MOST_HOLDERS, _MOST_STEPS = 5, 3, 1000
-#: A value, and the operation and the line that made it; by identity, for arrays cannot be hashed.
-Lines = dict[int, tuple[Any, str, Source | None]]
 
 
 class RecordTrace(WatchTrace):
     """Remembers the lines that make values."""
 
-    def __init__(self, parent: Trace, lines: Lines | None = None) -> None:
+    def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
-        self.lines = {} if lines is None else lines
-
-    def over(self, parent: Trace) -> WatchTrace:
-        """A trace that remembers for this one."""
-        return RecordTrace(parent, self.lines)
+        #: The operation and the line that made a value; by identity: arrays cannot be hashed.
+        self.lines: dict[int, tuple[Any, str, Source | None]] = {}
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The parent's results."""
@@ -61,7 +55,7 @@ def checking_leaks() -> Iterator[None]:
     """
     default_trace()  # loads the evaluator
     trace = RecordTrace(_state.trace)
-    with looking_for(trace, replace(_state.watch or NumberWatch(), token=object())):
+    with looking_for(trace, (_state.watch or NumberWatch())._replace(token=object())):
         yield
     _raise_leaks(trace)
 

@@ -73,7 +73,7 @@ class MappedCall(RunsPrograms):
             pieces = [x if axis is None else np.take(x, number, axis) for x, axis in pairs]
             return lambda: reference_graph(self.computation, pieces)
 
-        found = Simulation([[member(number) for number in range(size)]], [()] * size, {}).run()
+        found = Simulation(list(map(member, range(size))), size, [()] * size, {}).run()
         pairs = zip(zip(*found, strict=True), self.out_axes, strict=True)
         return tuple([each[0] if axis is None else np.stack(each, axis) for each, axis in pairs])
 

@@ -93,11 +93,8 @@ def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: i
     if len(sizes) == 1:
         return sizes.pop()
     if not sizes:
-        shown, advice = (
-            ["xs has no arrays", "length = None"],
-            "Give length, or arrays to scan along.",
-        )
-        raise misfit("scan", "the number of steps is unknown", shown, advice)
+        problem, shown = "the number of steps is unknown", ["xs has no arrays", "length = None"]
+        raise misfit("scan", problem, shown, "Give length, or arrays to scan along.")
     problem = "the arrays of xs differ in length"
     shown = [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
     advice = "All first axes must have one size, which is also length, where that is given."

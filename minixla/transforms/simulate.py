@@ -1,6 +1,7 @@
 """simulate: the programs of many processes together, in NumPy."""
 
 from collections.abc import Callable, MutableSequence, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -63,20 +64,16 @@ def simulate(
     # JAX's 64-bit mode belongs to a thread: those of the processes take it over.
     wide = canonical_element_type(F64) is F64
 
-    def closed(program: Program, given: Sequence[Any]) -> Callable[[], Any]:
-        checked_function(program, "simulate")
+    def run(program: Program, given: Sequence[Any]) -> Any:
+        with jax.enable_x64(wide):
+            return reference(program)(*given)
 
-        def run() -> Any:
-            with jax.enable_x64(wide):
-                return reference(program)(*given)
-
-        return run
-
-    closed_programs = [list(map(closed, *pair)) for pair in zip(programs, grid, strict=True)]
+    pairs = zip(chain.from_iterable(programs), chain.from_iterable(grid), strict=True)
+    closed = [partial(run, checked_function(each, "simulate"), given) for each, given in pairs]
     queues: list[Sequence[Any]] = [tuple(infeed)] * (rows * columns)
     if infeed and all(isinstance(row, list) for row in infeed):  # not items, but their nesting
         queues = list(chain.from_iterable(_checked_grid("infeed", infeed, (rows, columns))))
-    simulation = Simulation(closed_programs, queues, {} if host is None else host)
+    simulation = Simulation(closed, columns, queues, {} if host is None else host)
     results = simulation.run()
     if outfeed is not None:
         outfeed[:] = _nested([list(each.outfeed) for each in simulation.processes], columns)

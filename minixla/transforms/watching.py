@@ -1,9 +1,9 @@
 """Traces that watch what others evaluate, and what debug_nans and debug_infs look for."""
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -33,8 +33,10 @@ class WatchTrace(Trace):
         return self.parent.transformation
 
     def over(self, parent: Trace) -> "WatchTrace":
-        """A trace that watches another in the same way."""
-        return type(self)(parent)
+        """A trace that watches another in the same way, with the same memory."""
+        found = copy.copy(self)
+        found.parent = parent
+        return found
 
 
 def enclosing(trace: Trace | None) -> Iterator[Trace]:
@@ -90,8 +92,7 @@ def without_jax_checks() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class NumberWatch:
+class NumberWatch(NamedTuple):
     """What is looked for; see `ThreadState.watch`. A `token` makes functions be traced anew."""
 
     kinds: tuple[Kind, ...] = ()
@@ -135,7 +136,7 @@ class NumberWatch:
     @contextmanager
     def _resting(self) -> Iterator[None]:
         """Steps of a rule do not count, only what it gives: it may choose among them."""
-        _state.watch = replace(self, kinds=())
+        _state.watch = self._replace(kinds=())
         try:
             with without_jax_checks():
                 yield
