@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_map
+import jax.core
 
 from minixla.core.attributes import Function, Instance, Integer, attribute
 from minixla.core.batching import BatchTrace, BatchTracer
@@ -72,7 +71,7 @@ class CustomDerivativeCall(Operation):
         return staged, (*read, *operands)
 
     def run(self, *operands):
-        if any(isinstance(operand, JaxTracer) for operand in operands):
+        if any(isinstance(operand, jax.core.Tracer) for operand in operands):
             # JAX must see one program: else it would differentiate the function, not ask the rule.
             return stage_for_jax(self)(*operands)
         lift, name = current_trace().lift, self.builder_name
@@ -243,7 +242,7 @@ class _Batched:
 
         def flat(*given: Any) -> Sequence[Any]:
             trace: Any = current_trace()
-            return self.inner.backward(tree_map(trace.own, residuals), given, members)
+            return self.inner.backward(jax.tree.map(trace.own, residuals), given, members)
 
         return list(map(_from_front, self._run(flat, cotangents, at), self.own_dimensions))
 

@@ -1,9 +1,7 @@
 """custom_jvp, custom_vjp and stop_gradient: derivatives that the user defines."""
 
 import inspect
-import operator
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import Any, ClassVar
 
 import jax
@@ -238,7 +236,7 @@ class custom_jvp(_Custom):
             parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
             if not parts:
                 return result, None
-            return result, jax.tree.map(lambda *terms: reduce(operator.add, terms), *parts)
+            return result, jax.tree.map(lambda *terms: sum(terms[1:], terms[0]), *parts)
 
         self.defjvp(rule)
 

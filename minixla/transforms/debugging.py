@@ -1,15 +1,13 @@
 """debug_print and debug_callback: a Python function called with values while a program runs."""
 
 import string
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-import jax
+import jax.core
 import numpy as np
-from jax.core import Tracer as JaxTracer
 
 from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
@@ -55,7 +53,7 @@ class DebugCallback(Operation):
         return ()
 
     def run(self, *args):
-        if any(isinstance(each, JaxTracer) for each in (jax.numpy.zeros(()), *args)):
+        if any(isinstance(each, jax.core.Tracer) for each in (jax.numpy.zeros(()), *args)):
             return stage_for_jax(self)(*args)
         return self.reference(*[np.asarray(current_trace().lift(each)) for each in args])
 
@@ -162,7 +160,7 @@ class _Print:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         with np.printoptions(**dict(self.options)):
             # One call, so that lines of several threads stay whole.
-            sys.stdout.write(self.fmt.format(*args, **kwargs) + "\n")
+            print(self.fmt.format(*args, **kwargs) + "\n", end="")
 
     def __hash__(self) -> int:
         return hash(self.fmt)

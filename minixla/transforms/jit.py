@@ -13,7 +13,6 @@ from minixla.core.tracebacks import api_boundary, hide_frames
 from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
-from minixla.transforms.arguments import Function, checked_function, named_after
 from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import laid_out
 from minixla.transforms.places import check_leaves
@@ -23,7 +22,7 @@ from minixla_ops.programs.call import call
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 
 
-def jit(fun: Function | None = None, /, **options: Any) -> Any:
+def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
     Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
@@ -40,7 +39,7 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
     """
     if fun is None:
         return functools.partial(jit, **options)
-    checked_function(fun, "jit")
+    arguments.checked_function(fun, "jit")
     evaluator, compiled, nested = default_trace(), _Compiled(fun, options), _Nested(fun, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +63,7 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
             hide_frames(error)
             raise
 
-    wrapper: Any = named_after(jitted, fun)
+    wrapper: Any = arguments.named_after(jitted, fun)
     for method in _JAX_METHODS:
         setattr(wrapper, method, api_boundary(compiled.method(method)))
     wrapper.graph = api_boundary(nested.graph)
@@ -75,9 +74,9 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
 class _Compiled:
     """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
 
-    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
+    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
-        self._staged = named_after(stage_for_jax(fun), fun)
+        self._staged = arguments.named_after(stage_for_jax(fun), fun)
         self.call: Any = jax.jit(self._staged, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -93,7 +92,7 @@ class _Compiled:
         forget_traces(self._staged)
         self.call.clear_cache()
 
-    def method(self, name: str) -> Function:
+    def method(self, name: str) -> arguments.Function:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -107,7 +106,7 @@ class _Compiled:
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
-    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
+    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
         self._options = options
         marked = options.get("static_argnums"), options.get("static_argnames")
         self._static = arguments.StaticArguments(fun, *marked)

@@ -4,7 +4,6 @@ from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
-from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import Attribute, attribute
 from minixla.core.operation import Operation
@@ -106,22 +105,20 @@ def laid_out(fun: Function, options: dict[str, Any]) -> Function:
     return fun if given is None and wanted is None else between
 
 
-def _is_said(sharding: Any) -> bool:
-    return sharding is None or isinstance(sharding, PartitionSpec)
-
-
 def _constrained(name: str, values: Any, shardings: Any) -> Any:
     """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing."""
     if shardings is None:
         return values
     leaves, tree = flatten(values)
-    whole = tree_unflatten(tree, range(len(leaves)))
-    found = flatten_prefix("jit", name, whole, shardings, "a sharding", _is_said)
+    whole = jax.tree.unflatten(tree, range(len(leaves)))
+    found = flatten_prefix(
+        "jit", name, whole, shardings, "a sharding", lambda x: x is None or type(x) is PartitionSpec
+    )
     for index, (value, sharding) in enumerate(zip(leaves, found, strict=True)):
         if sharding is not None:
             placed = ShardingConstraint(_known(name, sharding))(value)
             leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
-    return tree_unflatten(tree, leaves)
+    return jax.tree.unflatten(tree, leaves)
 
 
 def _known(name: str, sharding: Any) -> Any:

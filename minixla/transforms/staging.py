@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_unflatten
+import jax.core
 
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
@@ -29,7 +28,7 @@ class Staged(NamedTuple):
         if any(self.weak):
             pairs = zip(leaves, self.weak, strict=True)
             leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
-        return tree_unflatten(self.result_tree, leaves)
+        return jax.tree.unflatten(self.result_tree, leaves)
 
 
 def traced(
@@ -42,7 +41,7 @@ def traced(
     for tracer in compress(tracers, signature.weak):
         tracer._mark_weak()
     with tracing(trace):
-        leaves, tree = flatten(fun(*tree_unflatten(signature.tree, tracers)))
+        leaves, tree = flatten(fun(*jax.tree.unflatten(signature.tree, tracers)))
         graph = trace.graph(leaves, label, lambda: structure_places("the result", tree))
         return Staged(graph, [*trace.captured], tree, list(map(weak_type_of, leaves)))
 
@@ -66,7 +65,7 @@ def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: 
     if found is None:
         found = stage(fun, at, given.name)
         # A graph that reads tracers of this very call must not serve another.
-        if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
+        if not any(isinstance(each, (Tracer, jax.core.Tracer)) for each in found.read):
             cache[key] = found
     return found
 

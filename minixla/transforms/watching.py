@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import jax
+import jax.core
 import numpy as np
-from jax.core import Tracer as JaxTracer
 
 from minixla.core.element_types import element_type
 from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
@@ -185,7 +184,7 @@ def numbers(value: Any) -> Any:
         return tuple(map(numbers, members))
     if isinstance(value, ReferenceTracer):
         return value.data if isinstance(value.data, np.ndarray) else None
-    if isinstance(value, (Tracer, JaxTracer)) or shape_of_data(value) is None:
+    if isinstance(value, (Tracer, jax.core.Tracer)) or shape_of_data(value) is None:
         return None
     if isinstance(value, jax.Array) and not value.is_fully_addressable:
         return tuple([np.asarray(shard.data) for shard in value.addressable_shards])
