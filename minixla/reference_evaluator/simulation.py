@@ -64,13 +64,11 @@ class _Transfer:
 class _Simulated(Process):
     """A process of a simulation; its methods run in its own thread."""
 
-    def __init__(
-        self, simulation: "Simulation", number: int, program: Program, infeed: Sequence[Any]
-    ) -> None:
-        partitions = simulation.partition_count
-        counts = simulation.count // partitions, partitions
+    def __init__(self, within: "Simulation", number: int, program: Program, infeed: Any) -> None:
+        partitions = within.partition_count
+        counts = within.count // partitions, partitions
         super().__init__(*divmod(number, partitions), *counts, deque(infeed))
-        self.simulation, self.program = simulation, program
+        self.simulation, self.program = within, program
         self.turn = threading.Semaphore(0)
         self.name = f"replica {self.replica}, partition {self.partition}"
         thread_name = f"minixla process {self.id}"
@@ -108,11 +106,9 @@ class _Simulated(Process):
     def meet(self, meeting: Meeting) -> Any:
         subject, channel, members, value, signature, combine = meeting
         gatherings, key = self.simulation.gatherings, (subject, channel, members)
-        gathering = gatherings.get(key)
-        if gathering is None:
-            first = f"{self.name}, at {state.source or find_source()}"
-            gathering = gatherings[key] = _Gathering(first, signature)
-        elif gathering.signature != signature:
+        here = f"{self.name}, at {state.source or find_source()}"
+        gathering = gatherings.setdefault(key, _Gathering(here, signature))
+        if gathering.signature != signature:
             problem = "processes that meet have different operands or attributes"
             given = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
             advice = "The n-th use by each member of a group is one collective: all must make the "

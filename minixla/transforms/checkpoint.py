@@ -1,7 +1,6 @@
 """checkpoint: a function whose reverse derivative computes intermediate values again."""
 
 from collections.abc import Callable, Sequence
-from itertools import compress
 from typing import Any
 
 import minixla_ops as ops
@@ -9,7 +8,7 @@ from minixla.core.attributes import Boolean, Function, Text, attribute
 from minixla.core.derived import vjp_graphs
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, remembered
-from minixla.core.linear import pullback_by, spread
+from minixla.core.linear import pullback_by
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, tracing
@@ -91,35 +90,34 @@ def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, 
     """The reverse derivative of the first results, from primals, cotangents and other results."""
     recorder, shapes = GraphTrace(_state.trace), graph.output_shapes[:count]
     trace, primals = ReverseTrace(recorder), list(map(recorder.add_input, graph.input_shapes))
-    flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
-    inputs = [trace.add_input(x) if flag else x for x, flag in zip(primals, flags, strict=True)]
+    pairs = zip(active, primals, strict=True)
+    inputs = [trace.add_input(x) if flag and has_tangent(x) else x for flag, x in pairs]
     cotangents = [recorder.add_input(each) if has_tangent(each) else None for each in shapes]
     with tracing(recorder):
         with tracing(trace):
             outputs = evaluate_graph(graph, inputs)
         kept = [recorder.capture(x.value if trace.is_own(x) else x) for x in outputs[count:]]
-        pulled = trace.pull(outputs[:count], cotangents, list(compress(inputs, flags)))
+        pulled = trace.pull(outputs[:count], cotangents, inputs)
         found = [each for each in pulled if each is not None]
         made = recorder.graph(found, f"checkpoint_{graph.name}")
-    wanted = tuple([each is not None for each in spread(flags, pulled)])
+    wanted = tuple([each is not None for each in pulled])
     return (_given(made, kept) if kept else made).pruned(), wanted
 
 
 def _given(graph: Graph, values: Sequence[Value]) -> Graph:
     """The program that takes some of its values, after its inputs, where it computes them."""
     inputs = [Value(value.shape, None, 0) for value in values]
-    known = dict(zip(map(id, values), inputs, strict=True))
+    known = dict(zip(values, inputs, strict=True))
     for value, given in zip(values, inputs, strict=True):
         maker = value.instruction
         if maker is not None and type(maker.op) is CheckpointName:  # its operand is the same value
-            known.setdefault(id(maker.operands[0]), given)
+            known.setdefault(maker.operands[0], given)
     instructions = []
     for step in graph.instructions:
-        again = step.again(tuple([known.get(id(value), value) for value in step.operands]))
-        instructions.append(again)
-        for value, result in zip(step.results, again.results, strict=True):
-            known.setdefault(id(value), result)
-    outputs = [known.get(id(value), value) for value in graph.outputs]
+        instructions.append(step.again([known.get(value, value) for value in step.operands]))
+        for value, result in zip(step.results, instructions[-1].results, strict=True):
+            known.setdefault(value, result)
+    outputs = [known.get(value, value) for value in graph.outputs]
     return Graph([*graph.inputs, *inputs], instructions, outputs, graph.name)
 
 

@@ -157,9 +157,8 @@ def stable_body(
         for index, (leaf, is_weak, shape, stays_weak) in enumerate(list(given)):
             known: Any = shape_of(leaf)
             weak[index] = is_weak and stays_weak and shape is known
-            if shape is known:
-                continue
-            if not is_weak or not isinstance(shape, Shape) or shape.dimensions != known.dimensions:
+            is_alike = isinstance(shape, Shape) and shape.dimensions == known.dimensions
+            if shape is not known and not (is_weak and is_alike):
                 name = "f" if subject == "scan" else "body_fun"
                 problem = f"{name} returns another shape for {where()[index]} than it takes"
                 shown = [f"it takes {known}", f"it returns {shape}"]

@@ -9,7 +9,7 @@ from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
-from minixla.core.linear import spread, zeros_like
+from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
@@ -63,13 +63,11 @@ class Outcome:
 def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
     """What a function gives; and its pullback, which gives leaves without a derivative float0."""
     trace, leaves = ReverseTrace(_state.trace), given.lifted()
-    flags = list(map(has_tangent, leaves))
-    inputs = [trace.add_input(x) if flag else x for x, flag in zip(leaves, flags, strict=True)]
+    inputs = [trace.add_input(x) if has_tangent(x) else x for x in leaves]
     out = Outcome(subject, trace, lambda: given.call(*inputs), has_aux)
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
-        found = trace.pull(out.outputs, cotangents, list(compress(inputs, flags)))
-        return list(map(derivative_of, leaves, spread(flags, found)))
+        return list(map(derivative_of, leaves, trace.pull(out.outputs, cotangents, inputs)))
 
     return out, pull
 

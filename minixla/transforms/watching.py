@@ -142,9 +142,7 @@ class NumberWatch(NamedTuple):
         finally:
             _state.watch = self
 
-    def _check_rule(
-        self, way: str, operation: Operation, before: Any, after: Any, read: Callable[[], Any]
-    ) -> None:
+    def _check_rule(self, way: str, op: Operation, before: Any, after: Any, read: Any) -> None:
         """Raises an error where a rule makes what is looked for of values that do not hold it."""
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
@@ -154,7 +152,7 @@ class NumberWatch(NamedTuple):
                 lines = [f"{what} {each}" for each in map(_summary, given) if each]
                 lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
                 advice = kind.advice(way == "reverse")
-                raise explain(kind.error, operation.builder_name, problem, lines, advice)
+                raise explain(kind.error, op.builder_name, problem, lines, advice)
 
 
 @contextmanager
