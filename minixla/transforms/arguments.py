@@ -155,10 +155,8 @@ class Arguments:
     def apply(self, positional: Sequence[Any], named: Any = MappingProxyType({})) -> Any:
         """What the function gives for others in place of what was taken apart."""
         if self.numbers is not None:
-            whole = list(self._args)
-            for number, value in zip(self.numbers, positional, strict=True):
-                whole[number] = value
-            positional = whole
+            taken = dict(zip(self.numbers, positional, strict=True))
+            positional = [taken.get(number, each) for number, each in enumerate(self._args)]
         return self._fun(*positional, **named, **self.fixed)
 
     def call(self, *leaves: Any) -> Any:

@@ -26,8 +26,7 @@ def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
     parameters = parameters_of(fun)
     names = [each.name for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
     rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "argument")
-    first = len(names)
-    return [*names, *(f"{rest}[{i - first}]" for i in range(first, count))][:count]
+    return [*names, *(f"{rest}[{index}]" for index in range(count - len(names)))][:count]
 
 
 def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
