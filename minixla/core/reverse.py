@@ -149,7 +149,7 @@ class ReverseTrace(Trace):
     def pull(
         self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
     ) -> list[Any]:
-        """The cotangents of `inputs`, which `add_input` made, for those of `outputs` (None: 0)."""
+        """The cotangents of `inputs` by `add_input` (None of others), by those of `outputs`."""
         # On their way: for each node the cotangents of its results, by index.
         pending: defaultdict[Node, dict[int, Any]] = defaultdict(dict)
 
@@ -175,7 +175,7 @@ class ReverseTrace(Trace):
                         add(*target, cotangent)
         finally:
             _state.source = previous
-        return [pending[tracer.known[0]].get(0) for tracer in inputs]
+        return [pending[x.known[0]].get(0) if self.is_own(x) else None for x in inputs]
 
 
 def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:

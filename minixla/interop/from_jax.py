@@ -79,21 +79,18 @@ def from_jax(
     programs: dict[Any, tuple[FlatFunction, Any]] = arguments.Cache()
 
     def staged(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[FlatFunction, Any, list[Any]]:
-        numbers = marked.numbers(args)
-        static, named = marked.split_names(kwargs)
-        dynamic = [number for number in range(len(args)) if number not in numbers]
-        given = Arguments("from_jax", fun, args, named, dynamic)
+        given, static = marked.split("from_jax", args, kwargs)
         leaves, tree = given.leaves, given.tree
         flags = tuple(map(_is_traced, leaves))
         operands = [*compress(leaves, flags)]
         shapes = tuple([_shape(operand, fun) for operand in operands])
         weak = tuple(map(weak_type_of, operands))
         fixed = [leaf for leaf, flag in zip(leaves, flags, strict=True) if not flag]
-        fixed += [*[args[number] for number in numbers], *[static[name] for name in sorted(static)]]
+        fixed += [value for _, value in static]
         mode = canonical_element_type(S64)
         # 1, 1.0 and True are equal.
         held = tuple([(spelling(value), _hashable(value)) for value in fixed])
-        key = (tree, flags, shapes, weak, numbers, tuple(sorted(static)), held, mode)
+        key = (tree, flags, shapes, weak, tuple([name for name, _ in static]), held, mode)
         try:
             found = programs.get(key)
         except TypeError:
@@ -101,8 +98,8 @@ def from_jax(
         if found is None:
             # The program is kept, and arrays of this call are not to be kept with it.
             held_leaves = [None if flag else x for x, flag in zip(leaves, flags, strict=True)]
-            held_args = [arg if n in numbers else None for n, arg in enumerate(args)]
-            others = Arguments("from_jax", fun, held_args, {}, dynamic, static)
+            held_args = [dict(static).get(number) for number in range(len(args))]
+            others = Arguments("from_jax", fun, held_args, {}, given.numbers, given.fixed)
             trees: list[Any] = []
 
             def flat(*arrays: Any) -> list[Any]:

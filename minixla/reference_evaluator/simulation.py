@@ -5,15 +5,13 @@ the order of replicas and partitions, goes on that need not wait any more. So ru
 deterministic, and a deadlock is where nobody can go on. Ctrl-C ends all of them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import count
 from typing import Any, NamedTuple
 
 from minixla.core.errors import DeadlockError, ShapeError, explain
@@ -30,7 +28,6 @@ class _Cancelled(SystemExit):
 
 
 Program = Callable[[], Any]
-_Missing = Callable[[], Sequence[ProcessId]]
 
 
 class _Waiting(NamedTuple):
@@ -39,8 +36,8 @@ class _Waiting(NamedTuple):
     is_over: Callable[[], bool]
     subject: str
     awaited: str
-    missing: _Missing
-    source: Source | None
+    missing: Callable[[], Sequence[ProcessId]] = tuple
+    source: Source | None = None
 
 
 @dataclass
@@ -67,27 +64,22 @@ class _Transfer:
 class _Simulated(Process):
     """A process of a simulation; its methods run in its own thread."""
 
-    def __init__(
-        self, simulation: Simulation, number: int, program: Program, infeed: Sequence[Any]
-    ) -> None:
-        partitions = simulation.partition_count
-        counts = simulation.count // partitions, partitions
+    def __init__(self, within: "Simulation", number: int, program: Program, infeed: Any) -> None:
+        partitions = within.partition_count
+        counts = within.count // partitions, partitions
         super().__init__(*divmod(number, partitions), *counts, deque(infeed))
-        self.simulation = simulation
-        self.program = program
+        self.simulation, self.program = within, program
         self.turn = threading.Semaphore(0)
         self.name = f"replica {self.replica}, partition {self.partition}"
         thread_name = f"minixla process {self.id}"
         self.thread = threading.Thread(target=self.run, name=thread_name, daemon=True)
         self.waiting: _Waiting | None = None
-        self.is_done = False
+        self.is_done, self.item_count = False, len(infeed)
         self.result: Any = None
         self.error: BaseException | None = None
-        self.item_count = len(infeed)
 
     @property
     def can_run(self) -> bool:
-        """Whether it need not wait any more."""
         return not self.is_done and (self.waiting is None or self.waiting.is_over())
 
     def run(self) -> None:
@@ -102,11 +94,9 @@ class _Simulated(Process):
         self.is_done = True
         self.simulation.idle.release()
 
-    def wait(
-        self, is_over: Callable[[], bool], subject: str, awaited: str, missing: _Missing = tuple
-    ) -> None:
-        """Lets others run until the wait is over; see _Waiting."""
-        self.waiting = _Waiting(is_over, subject, awaited, missing, _here())
+    def wait(self, *waiting: Any) -> None:
+        """Lets others run until the wait is over, see _Waiting."""
+        self.waiting = _Waiting(*waiting)._replace(source=state.source or find_source())
         self.simulation.idle.release()
         self.turn.acquire()
         if self.simulation.is_cancelled:
@@ -116,11 +106,9 @@ class _Simulated(Process):
     def meet(self, meeting: Meeting) -> Any:
         subject, channel, members, value, signature, combine = meeting
         gatherings, key = self.simulation.gatherings, (subject, channel, members)
-        gathering = gatherings.get(key)
-        if gathering is None:
-            first = f"{self.name}, at {_here()}"
-            gathering = gatherings[key] = _Gathering(first, signature)
-        elif gathering.signature != signature:
+        here = f"{self.name}, at {state.source or find_source()}"
+        gathering = gatherings.setdefault(key, _Gathering(here, signature))
+        if gathering.signature != signature:
             problem = "processes that meet have different operands or attributes"
             given = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
             advice = "The n-th use by each member of a group is one collective: all must make the "
@@ -152,10 +140,8 @@ class _Simulated(Process):
         return self._started(_Transfer(self, channel, False, *given), from_host)
 
     def _started(self, transfer: _Transfer, with_host: bool) -> int:
-        """The number by which a transfer is finished; not 0, which is that of none.
-
-        It is done when it meets its other half, the oldest of another process.
-        """
+        """The number by which a transfer is finished; not 0, which is that of none."""
+        # It is done when it meets its other half, the oldest of another process.
         halves, channel = self.simulation.halves, transfer.channel
         others = () if with_host else halves[channel, not transfer.is_send]
         found = next((each for each in others if each.process is not self), None)
@@ -189,27 +175,17 @@ class _Simulated(Process):
         return super().next_infeed()
 
 
-def _here() -> Source | None:
-    return state.source or find_source(2)
-
-
 def _listed(members: Sequence[ProcessId]) -> str:
     shown = ", ".join(map(str, members[:16]))
     return shown if len(members) <= 16 else f"{shown}, ... ({len(members)} processes)"
 
 
 class Simulation:
-    """Processes that run together: programs by replica and partition, and infeeds by process.
+    """Processes that run together: programs of replicas of `columns` partitions, and infeeds."""
 
-    `host` is what the host holds for each channel: to be received from it, or sent to it.
-    """
-
-    def __init__(
-        self, programs: Sequence[Sequence[Program]], infeeds: Sequence[Any], host: dict[int, Any]
-    ) -> None:
-        self.partition_count = len(programs[0])
-        self.count = len(programs) * self.partition_count
-        self.host = host
+    def __init__(self, programs: Sequence[Program], columns: int, infeeds: Any, host: Any) -> None:
+        self.partition_count, self.count = columns, len(programs)
+        self.host = host  # what it holds by channel: to be received from it, or sent to it
         self.is_cancelled = False
         self.idle = threading.Semaphore(0)  # the running process releases it, to wait or at its end
         self.gatherings: dict[Hashable, _Gathering] = {}
@@ -217,18 +193,13 @@ class Simulation:
         self.halves: dict[tuple[int, bool], list[_Transfer]] = defaultdict(list)
         self.transfers: dict[int, _Transfer] = {}
         self.numbers = count(1)
-        pairs = zip(chain.from_iterable(programs), infeeds, strict=True)
-        self._processes = [_Simulated(self, n, *pair) for n, pair in enumerate(pairs)]
-
-    @property
-    def outfeeds(self) -> list[list[Any]]:
-        """What each process wrote."""
-        return [list(process.outfeed) for process in self._processes]
+        pairs = zip(programs, infeeds, strict=True)
+        self.processes = [_Simulated(self, n, *pair) for n, pair in enumerate(pairs)]
 
     def run(self) -> list[Any]:
         """The results of all processes, partitions innermost, or the first error of one."""
         try:
-            while ready := next((each for each in self._processes if each.can_run), None):
+            while ready := next((each for each in self.processes if each.can_run), None):
                 if not ready.thread.ident:
                     ready.thread.start()
                 ready.turn.release()
@@ -236,14 +207,14 @@ class Simulation:
                 if ready.error is not None:
                     ready.error.add_note(f"raised by {ready.name} of mx.simulate")
                     raise ready.error
-            if any(not process.is_done for process in self._processes):
+            if any(not process.is_done for process in self.processes):
                 raise self._deadlock()
         except KeyboardInterrupt as interrupt:
             self._interrupt_threads(interrupt)
             raise
         finally:
             self._end_threads()
-        return [process.result for process in self._processes]
+        return [process.result for process in self.processes]
 
     def _end_threads(self) -> None:
         """Ends the processes that wait; the others of a simulation have ended."""
@@ -269,22 +240,22 @@ class Simulation:
                 process.turn.release()
                 process.thread.join(0.01)
         # They end as soon as they return to Python, and until then keep nobody from leaving it.
-        self._processes = [each for each in self._processes if each not in running]
+        self.processes = [each for each in self.processes if each not in running]
         for process in running:
             interrupt.add_note(f"{process.name} of mx.simulate is in a function that is not Python")
 
     def _running(self) -> list[_Simulated]:
-        return [each for each in self._processes if each.thread.is_alive()]
+        return [each for each in self.processes if each.thread.is_alive()]
 
     def _deadlock(self) -> DeadlockError:
         given = []
-        for process in self._processes:
+        for process in self.processes:
             waiting = process.waiting
             if process.is_done or waiting is None:
                 continue
             awaited = []
             for replica, partition in waiting.missing():
-                other = self._processes[replica * self.partition_count + partition]
+                other = self.processes[replica * self.partition_count + partition]
                 doing = f"waits in {other.waiting.subject}" if other.waiting else "has returned"
                 awaited.append(f"{other.name}, which {doing}")
             text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"
@@ -292,6 +263,5 @@ class Simulation:
             given.append(f"{text}; called at {waiting.source}")
         problem = f"{len(given)} of {self.count} processes wait for ever"
         advice = "All members of a group must make the same collective calls, in the same order, "
-        advice += "as often as each other; each recv needs a send of another process on its "
-        advice += "channel."
+        advice += "equally often; each recv needs a send of another process on its channel."
         return explain(DeadlockError, "simulate", problem, given, advice)

@@ -3,8 +3,6 @@
 What `mx.reference(f, precision="float64")` computes with are programs in double.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +12,11 @@ from minixla.core import tracer as tracers
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import MinixlaError, ShapeError, explain, too_large
-from minixla.core.graph import Graph, Instruction, Value, remembered
+from minixla.core.graph import Graph, remembered
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue, shape_of_data, snapshot
-from minixla.core.tracing import Trace
+from minixla.core.state import at_own_lines, state
+from minixla.core.tracing import Trace, trace_to_graph
 from minixla_ops.elementwise.conversion import ConvertElementType
 
 
@@ -26,13 +25,10 @@ class ReferenceTracer(tracers.Tracer):
 
     __slots__ = ("data",)
 
-    def __init__(self, trace: ReferenceTrace, data: Any, shape: AnyShape) -> None:
-        self._trace = trace
-        self._shape = shape
-        self._weak = False
-        self.data = data
+    def __init__(self, trace: "ReferenceTrace", data: Any, shape: AnyShape) -> None:
+        self._trace, self._shape, self._weak, self.data = trace, shape, False, data
 
-    def _weak_copy(self) -> ReferenceTracer:
+    def _weak_copy(self) -> "ReferenceTracer":
         copied = ReferenceTracer(self._trace, self.data, self._shape)
         copied._mark_weak()
         return copied
@@ -42,10 +38,7 @@ class ReferenceTracer(tracers.Tracer):
 
 
 class ReferenceTrace(Trace):
-    """Evaluates operations at once, in NumPy.
-
-    Floats and complex numbers have their declared types, or, with precision `"float64"`, double's.
-    """
+    """Evaluates operations at once, in NumPy: in declared types, or floats in double."""
 
     transformation = "reference"
     __slots__ = ("widen",)
@@ -55,7 +48,7 @@ class ReferenceTrace(Trace):
         self.widen = precision == "float64"
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        if operation.run is not None:
+        if operation.run is not None and not operation.spans_devices:  # NumPy has one device
             return operation.run(*operands)
         return self.evaluate(operation, operands)
 
@@ -114,10 +107,7 @@ class ReferenceTrace(Trace):
         return ReferenceTracer(self, data, shape)
 
 
-def _explained(
-    error: MemoryError | ValueError, subject: str, shapes: Sequence[AnyShape], results: Any
-) -> Exception:
-    """Our error for one of NumPy's."""
+def _explained(error: Exception, subject: str, shapes: Sequence[AnyShape], results: Any) -> Any:
     if isinstance(error, MinixlaError):  # of an operation inside, which it names
         return error
     listed = ", ".join(map(str, results if type(results) is tuple else (results,)))
@@ -176,41 +166,30 @@ def _wide_shape(shape: AnyShape) -> AnyShape:
 @remembered
 def _wide_graph(graph: Graph) -> Graph:
     """The program in double, for the reference rules of operations that run it."""
-    values = {id(each): Value(_wide_shape(each.shape), None, each.index) for each in graph.inputs}
-    instructions: list[Instruction] = []
-    for step in graph.instructions:
-        operands = tuple([values[id(value)] for value in step.operands])
-        if step.op.reads_bits:
-            values.update(_with_own_bits(step, operands, instructions))
-            continue
-        shapes = tuple(map(_wide_shape, step.shapes))
-        results = shapes[0] if step.single else shapes
-        wide = Instruction(step.op.changed(_wide_inside), operands, results, step.source)
-        instructions.append(wide)
-        values.update(zip(map(id, step.results), wide.results, strict=True))
-    inputs = [values[id(value)] for value in graph.inputs]
-    outputs = [values[id(value)] for value in graph.outputs]
-    return Graph(inputs, instructions, outputs, graph.name)
+
+    def function(*operands: Any) -> list[Any]:
+        values = dict(zip(graph.inputs, operands, strict=True))
+        for step in graph.instructions:
+            state.source = step.source
+            operation, given = step.op, [values[each] for each in step.operands]
+            if operation.reads_bits:  # in its own types, between conversions
+                given = list(map(_converted, given, [each.shape for each in step.operands]))
+            else:
+                operation = operation.changed(_wide_inside)
+            outcome = operation(*given)
+            outcomes = (outcome,) if step.single else outcome
+            for each, value in zip(step.results, outcomes, strict=True):
+                values[each] = _converted(value, _wide_shape(each.shape))
+        return [values[each] for each in graph.outputs]
+
+    with at_own_lines():
+        return trace_to_graph(function, list(map(_wide_shape, graph.input_shapes)), graph.name)[0]
 
 
-def _with_own_bits(
-    step: Instruction, operands: Sequence[Value], instructions: list[Instruction]
-) -> dict[int, Value]:
-    """Adds an operation in its own types, between conversions; gives its results by identity."""
-
-    def converted(value: Value, shape: AnyShape) -> Value:
-        if value.shape is shape or not isinstance(shape, Shape):
-            return value
-        convert = ConvertElementType(shape.element_type)
-        instructions.append(Instruction(convert, (value,), shape, step.source))
-        return instructions[-1].results[0]
-
-    pairs = zip(operands, step.operands, strict=True)
-    given = tuple([converted(wide, declared.shape) for wide, declared in pairs])
-    narrow = step.again(given)
-    instructions.append(narrow)
-    found = zip(step.results, narrow.results, strict=True)
-    return {id(old): converted(new, _wide_shape(new.shape)) for old, new in found}
+def _converted(value: Any, shape: AnyShape) -> Any:
+    if value._shape is shape or not isinstance(shape, Shape):
+        return value
+    return ConvertElementType(shape.element_type)(value)
 
 
 def _wide_inside(value: Any) -> Any:

@@ -1,7 +1,9 @@
 """Transformations of functions: jit, derivatives, batching, evaluation."""
 
-import minixla.engine as _engine  # noqa: F401 - the default evaluator
-import minixla.numpy.array_methods as _array_methods  # noqa: F401 - the methods of tracers
+# ruff: noqa: F401 - what is imported is public
+
+import minixla.engine as _engine  # the default evaluator
+import minixla.numpy.array_methods as _array_methods  # the methods of tracers
 from minixla.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from minixla.transforms.control_flow import cond, fori_loop, switch, while_loop
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
@@ -29,13 +31,4 @@ from minixla.transforms.sequences import associative_scan, map, scan
 from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 
-# By module, in the order above.
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies"]
-__all__ += ["cond", "fori_loop", "switch", "while_loop"]
-__all__ += ["custom_jvp", "custom_vjp", "stop_gradient"]
-__all__ += ["debug_infs", "debug_nans", "debug_callback", "debug_print"]
-__all__ += ["make_graph", "reference", "grad", "jvp", "value_and_grad", "vjp"]
-__all__ += ["hessian", "jacfwd", "jacrev", "linearize", "jit", "checking_leaks"]
-__all__ += ["all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin"]
-__all__ += ["ppermute", "psum", "psum_scatter", "pmap"]
-__all__ += ["associative_scan", "map", "scan", "simulate", "vmap"]
+__all__ = [name for name, value in globals().items() if callable(value) and name[0] != "_"]  # pyright: ignore[reportUnsupportedDunderAll]

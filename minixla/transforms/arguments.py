@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 from minixla.core.errors import TransformError, explain
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
-from minixla.engine.float0 import flatten
+from minixla.engine import float0
 from minixla.transforms import places
 
 #: The attribute that names the others that are methods.
@@ -90,14 +90,10 @@ def leaving(values: Sequence[Any], subject: str, where: places.Places) -> list[A
 
 
 class Arguments:
-    """The arguments of a call, of which some are taken apart into leaves: those of `numbers`.
+    """The arguments of a call, of which those of `numbers` are taken apart: `given` into `leaves`.
 
-    So are `kwargs`, unless they are None; those that are `fixed` the function gets as they are.
-
-    Attributes:
-        given: the positional arguments that are taken apart.
-        leaves: the values in what is taken apart.
-        tree: the structure of `given`, or of the pair of `given` and `kwargs`.
+    So are `kwargs`, unless they are None: `tree` is the structure of `given`, or of the pair of it
+    and `kwargs`. Those that are `fixed` the function gets as they are.
     """
 
     def __init__(
@@ -109,11 +105,12 @@ class Arguments:
         numbers: Sequence[int] | None = None,
         fixed: Any = MappingProxyType({}),
     ) -> None:
-        self._subject, self._fun, self._args = subject, checked_function(fun, subject), args
-        self._kwargs, self._numbers, self._fixed = kwargs, numbers, fixed
-        self._is_single = False
+        self.subject, self._fun, self._args = subject, checked_function(fun, subject), args
+        self._kwargs, self.numbers, self.fixed = kwargs, numbers, fixed
+        self.name, self._is_single = getattr(fun, "__name__", "main"), False
         self.given = tuple(args if numbers is None else [args[number] for number in numbers])
-        self.leaves, self.tree = flatten(self.given if kwargs is None else (self.given, kwargs))
+        taken = self.given if kwargs is None else (self.given, kwargs)
+        self.leaves, self.tree = float0.flatten(taken)
 
     @classmethod
     def besides(cls, subject: str, fun: Function, args: Any, kwargs: Any, static: Numbers) -> Self:
@@ -129,23 +126,21 @@ class Arguments:
         found._is_single = not isinstance(argnums, Iterable)
         return found
 
-    @property
-    def name(self) -> str:
-        """The function's."""
-        return getattr(self._fun, "__name__", "main")
-
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
-        numbers = range(len(self._args)) if self._numbers is None else self._numbers
-        return places.argument_places(self._fun, self._args, numbers, self._kwargs)
+        numbers = range(len(self._args)) if self.numbers is None else self.numbers
+        names = places.parameter_names(self._fun, len(self._args))
+        pairs = [(names[n], self._args[n]) for n in numbers]
+        pairs += sorted((self._kwargs or {}).items())
+        return [each for name, value in pairs for each in float0.places(f"argument {name}", value)]
 
     def shapes(self) -> list[Any]:
         """The shapes of the leaves, which must be arrays."""
-        return places.leaf_shapes(self._subject, self.leaves, self.where)
+        return places.leaf_shapes(self.subject, self.leaves, self.where)
 
     def lifted(self) -> list[Any]:
         """The leaves as values of the current trace."""
-        return places.lifted_leaves(self._subject, self.leaves, self.where)
+        return places.lifted_leaves(self.subject, self.leaves, self.where)
 
     def signature(self, shapes: Sequence[Any] | None = None) -> Signature:
         """What is known of the leaves; or of parts of them, which have other shapes."""
@@ -159,12 +154,10 @@ class Arguments:
 
     def apply(self, positional: Sequence[Any], named: Any = MappingProxyType({})) -> Any:
         """What the function gives for others in place of what was taken apart."""
-        if self._numbers is not None:
-            whole = list(self._args)
-            for number, value in zip(self._numbers, positional, strict=True):
-                whole[number] = value
-            positional = whole
-        return self._fun(*positional, **named, **self._fixed)
+        if self.numbers is not None:
+            taken = dict(zip(self.numbers, positional, strict=True))
+            positional = [taken.get(number, each) for number, each in enumerate(self._args)]
+        return self._fun(*positional, **named, **self.fixed)
 
     def call(self, *leaves: Any) -> Any:
         """What the function gives for other leaves."""
@@ -173,34 +166,26 @@ class Arguments:
 
 
 class StaticArguments:
-    """Which arguments of a function are static, named by position or by name, which mean the other.
-
-    Numbers and names may be one, several, or None.
-    """
+    """Which arguments are static: by one or more positions or names, each of which means both."""
 
     def __init__(self, fun: Function, argnums: Any, argnames: Any) -> None:
-        self._argnums = _as_tuple(argnums)
-        self._argnames = _as_tuple(argnames)
+        self._fun, self._argnums, self._argnames = fun, _as_tuple(argnums), _as_tuple(argnames)
         self._is_any = bool(self._argnums or self._argnames)
         self._parameters = [each.name for each in places.parameters_of(fun)] if self._is_any else []
 
-    def numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
-        """The positions of the static ones among positional arguments."""
+    def split(self, subject: str, args: Any, kwargs: Any) -> tuple[Arguments, list[Any]]:
+        """The other arguments; and the static ones, each in a pair with its number or name."""
         if not self._is_any:
-            return ()
-        named = [self._parameters.index(n) for n in self._argnames if n in self._parameters]
-        return places.numbers_among(
-            {*places.numbers_among(self._argnums, len(args)), *named}, len(args)
-        )
-
-    def split_names(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The static ones among arguments by name, and the others."""
-        if not self._is_any:
-            return {}, kwargs
-        numbers = places.numbers_among(self._argnums, len(self._parameters))
-        names = {*self._argnames, *[self._parameters[n] for n in numbers]}
-        static = {name: value for name, value in kwargs.items() if name in names}
-        return static, {n: v for n, v in kwargs.items() if n not in static}
+            return Arguments(subject, self._fun, args, kwargs), []
+        parameters, among, count = self._parameters, places.numbers_among, len(args)
+        named = [parameters.index(name) for name in self._argnames if name in parameters]
+        numbers = among([*among(self._argnums, count), *named], count)
+        names = {*self._argnames, *[parameters[n] for n in among(self._argnums, len(parameters))]}
+        fixed = {name: kwargs[name] for name in sorted(kwargs) if name in names}
+        others = {name: value for name, value in kwargs.items() if name not in fixed}
+        dynamic = [number for number in range(count) if number not in numbers]
+        static = [*[(number, args[number]) for number in numbers], *fixed.items()]
+        return Arguments(subject, self._fun, args, others, dynamic, fixed), static
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -209,20 +194,12 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, (int, str)) else tuple(value)
 
 
-def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:
-    """One axis for each leaf of `tree` from a prefix tree of axes, in which None is a leaf."""
-    if axes is None or type(axes) is int:
-        return [axes] * tree_structure(tree).num_leaves
-    return flatten_prefix(subject, name, tree, axes, "an integer")
-
-
 def flatten_prefix(
-    subject: str, name: str, tree: Any, prefix: Any, what: str, is_leaf: Any = None
+    subject: str, name: str, tree: Any, prefix: Any, what: str = "an integer", is_leaf: Any = None
 ) -> list[Any]:
-    """One leaf of a prefix tree, which the user calls `name`, for each leaf of `tree`.
-
-    Its leaves are `what`, or None; `is_leaf` tells them, without it they are axes.
-    """
+    """A leaf of a prefix tree, `what` or None, for each leaf of `tree`; `is_leaf`: not axes."""
+    if prefix is None or type(prefix) is int:  # a tenth of a call of vmap
+        return [prefix] * tree_structure(tree).num_leaves
     listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
     others = [] if is_leaf else [x for x in listed if not isinstance(x, (int, NoneType))]
     parts, reason = [], f"{others[0]!r} is no axis" if others else ""

@@ -1,22 +1,20 @@
 """What collectives over an axis of vmap, or one that JAX maps, are: operations on its members.
 
-None is an operation of XLA. Each has a second operand, the member's number, which differs over
-the one batch that it is about; batching that makes it an ordinary computation on the whole batch.
-Under every other transformation it stays what it is. Over an axis that JAX maps it is JAX's own
-collective, between the programs before and after it; inside loops and branches, and over an axis of
-pmap, it is XLA's.
+Each has a second operand, the member's number, which differs over the one batch that it is about;
+batching that makes it an ordinary computation on the whole batch. Over an axis that JAX maps it is
+JAX's own collective, between programs; inside loops and branches, and over an axis of pmap, XLA's.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 
 import minixla_ops as ops
 from minixla.core.attributes import Attribute, Boolean, Enumeration, Integer, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
-from minixla.core.errors import DerivativeError, TransformError, explain
+from minixla.core.errors import DerivativeError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
@@ -26,25 +24,14 @@ from minixla.transforms.arguments import misfit
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import without_lines
 from minixla_ops.programs.computations import neutral_element, sum_over
-from minixla_ops.vocabulary.batch_dimensions import (
-    merge_dimension,
-    move_batch,
-    move_dimension,
-    split_dimension,
-)
+from minixla_ops.vocabulary import batch_dimensions as batching
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 Groups = tuple[tuple[int, ...], ...]
 
 
-class _Groups(SequenceOf):
-    def hlo(self, value: Groups) -> Groups | None:
-        """Left out where there are none."""
-        return value or None
-
-
 class AxisOperation(Operation):
-    """Base class of the operations; members give `whole`, `by_jax` and `by_xla`.
+    """Base class of the operations; members give `whole` and `by_xla`.
 
     `size` members take part, those of the axis or of each of the `groups`; without these all are
     one. Each group of `partitions` is such an axis for itself; there are none over an axis of vmap.
@@ -56,8 +43,8 @@ class AxisOperation(Operation):
     spans_devices = True
     axis_name: Any = attribute(Attribute())
     size: int = attribute(Integer(0))
-    groups: Groups = attribute(_Groups(Integers(0)))
-    partitions: Groups = attribute(_Groups(Integers(0)))
+    groups: Groups = attribute(SequenceOf(Integers(0)))
+    partitions: Groups = attribute(SequenceOf(Integers(0)))
     is_checked: bool = attribute(Boolean())
 
     def shape(self, operand, member):
@@ -68,22 +55,24 @@ class AxisOperation(Operation):
         raise self.lacks("whole")
 
     def by_jax(self, operand: Any, over: dict[str, Any]) -> Any:
-        """JAX's collective over the axis that `over` names."""
-        raise self.lacks("by_jax")
+        """JAX's collective over the axis that `over` names: that of its name and attributes."""
+        own = {name: self.values[name] for name in self.fields if name not in AxisOperation.fields}
+        tiled = {"tiled": True} if own else {}
+        return getattr(jax.lax, self.builder_name)(operand, **over, **own, **tiled)
 
-    def by_xla(self, operand: Any, everywhere: dict[str, Any]) -> Any:
-        """XLA's collective within the groups of partitions that `everywhere` names."""
+    def by_xla(self, operand: Any, groups: Sequence[Any], channel: int) -> Any:
+        """XLA's collective within groups of partitions."""
         raise self.lacks("by_xla")
 
     def between_partitions(self, operand: Any, channel: int) -> Any:
         """The result by XLA's collective, in a program that runs on each partition."""
         groups = self.groups or (tuple(range(self.size)),)
         members = [tuple([p[n] for n in group]) for p in self.partitions for group in groups]
-        return self.by_xla(operand, {"replica_groups": members, "channel_id": channel})
+        return self.by_xla(operand, members, channel)
 
     def run(self, operand, member):
         if self.axis_name not in bound_axes():
-            raise self._unbound()
+            self.reference(operand, member)
         groups = list(map(list, self.groups)) or None
         over = {"axis_name": self.axis_name, "axis_index_groups": groups}
         return self.by_jax(jax.numpy.asarray(operand), over)
@@ -92,49 +81,49 @@ class AxisOperation(Operation):
         # The collective over its own axis; over any other batch, the same for every member.
         (operand, member), (at, member_at) = operands, dimensions
         if member_at is None:
-            result = self(move_dimension(operand, at, array_shape(operand).rank - 1), member)
+            last = array_shape(operand).rank - 1
+            result = self(batching.move_dimension(operand, at, last), member)
             return result, array_shape(result).rank - 1
-        front = move_batch(operand, at, 0, array_shape(member).dimensions[member_at])
+        front = batching.move_batch(operand, at, 0, array_shape(member).dimensions[member_at])
         if not self.groups:
             return self.whole(front)
         wholes = [self.whole(_taken(front, group)) for group in self.groups]
-        parts = [move_batch(*each, 0, self.size) for each in wholes]
+        parts = [batching.move_batch(*each, 0, self.size) for each in wholes]
         order = [number for group in self.groups for number in group]
         inverse = sorted(range(len(order)), key=order.__getitem__)
         return _taken(ops.concat_in_dim(parts, 0), inverse), 0
 
-    def _unbound(self) -> TransformError:
+    def reference(self, operand, member):  # one member alone has no result
         problem = f"the axis {self.axis_name!r} is not mapped here"
         advice = "Run the function that maps it: mx.vmap(f, axis_name=...)."
-        return misfit(self.builder_name, problem, advice=advice)
+        raise misfit(self.builder_name, problem, advice=advice)
 
-    def reference(self, operand, member):
-        raise self._unbound()  # one member alone has no result
+    def hlo_attributes(self, shapes):
+        return {name: each for name, each in super().hlo_attributes(shapes).items() if each != ()}
 
     def stablehlo(self, emit, operands, shapes, results):
         if not self.partitions:
-            raise self._unbound()
+            self.reference(None, None)
         call = Call(_program(self, shapes[0]))
         return call.stablehlo(emit, operands[:1], shapes[:1], results)
 
 
 @lru_cache(maxsize=1024)
 def _program(operation: AxisOperation, shape: AnyShape) -> Graph:
-    """What an operation is between partitions, as a program of its own."""
     name = operation.builder_name
     graph = closed_graph(lambda x: operation.between_partitions(x, 1), [shape], name, name)
     return without_lines(graph)
 
 
 def _taken(value: Any, numbers: Sequence[int]) -> Any:
-    """The entries of these numbers along the first dimension."""
     return ops.concat_in_dim([ops.slice_in_dim(value, n, n + 1, 0) for n in numbers], 0)
 
 
-def _resized(sizes: Sequence[int], at: int, times: int, parts: int = 1) -> tuple[int, ...]:
-    """Sizes, of which that at a place is multiplied and divided; a part for nobody is of size 1."""
-    size = sizes[at] * times // parts if parts else 1
-    return (*sizes[:at], size, *sizes[at + 1 :])
+def _resized(shape: Any, at: int, times: int, parts: int = 1) -> Any:
+    """A shape, a size of which is multiplied and divided; a part for nobody is of size 1."""
+    sizes = list(shape.dimensions)
+    sizes[at] = sizes[at] * times // parts if parts else 1
+    return shape.with_dimensions(sizes)
 
 
 class AxisSum(AxisOperation):
@@ -145,11 +134,8 @@ class AxisSum(AxisOperation):
     def whole(self, operand):
         return sum_over(operand, [0]), None
 
-    def by_jax(self, operand, over):
-        return jax.lax.psum(operand, **over)
-
-    def by_xla(self, operand, everywhere):
-        return ops.all_reduce(operand, ops.add, **everywhere, use_global_device_ids=True)
+    def by_xla(self, operand, groups, channel):
+        return ops.all_reduce(operand, ops.add, groups, channel, use_global_device_ids=True)
 
     def transpose(self, cotangents, operands, linear):
         if self.is_checked:
@@ -157,11 +143,9 @@ class AxisSum(AxisOperation):
             # values are equal everywhere.
             problem = "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks "
             problem += "what differs between devices"
-            advice = (
-                "Use jax.grad (of a function whose loops and branches hold no psum), or "
-                "jax.shard_map(..., check_vma=False), where each device gets its derivative of the "
-                "sum of all devices' results."
-            )
+            advice = "Use jax.grad (of a function whose loops and branches hold no psum), or "
+            advice += "jax.shard_map(..., check_vma=False), where each device gets its derivative "
+            advice += "of the sum of all devices' results."
             shown = [f"axis_name = {self.axis_name!r}"]
             raise explain(DerivativeError, self.builder_name, problem, shown, advice)
         return self(cotangents, operands[1]), None
@@ -195,9 +179,9 @@ class AxisExtreme(AxisOperation):
 
         return extreme(operand)
 
-    def by_xla(self, operand, everywhere):
+    def by_xla(self, operand, groups, channel):
         extreme = getattr(ops, self.kind)
-        return ops.all_reduce(operand, extreme, **everywhere, use_global_device_ids=True)
+        return ops.all_reduce(operand, extreme, groups, channel, use_global_device_ids=True)
 
     def jvp(self, primals, tangents, results):
         # The mean tangent of the members that have the extreme value.
@@ -212,11 +196,11 @@ class _AlongAxis(AxisOperation):
     """Base class of what is linear and joins or cuts one dimension."""
 
     axis: int = attribute(Integer(0))
-    #: The other one of the two, which is its transpose.
-    other: ClassVar[type[AxisOperation]]
 
     def transpose(self, cotangents, operands, linear):
-        return self.other(**self.values)(cotangents, operands[1]), None
+        # The sum of the cotangents, each member's part to it; or those of all members, joined.
+        other = AxisAllGather if type(self) is AxisReduceScatter else AxisReduceScatter
+        return other(**self.values)(cotangents, operands[1]), None
 
 
 class AxisAllGather(_AlongAxis):
@@ -225,17 +209,14 @@ class AxisAllGather(_AlongAxis):
     builder_name = "all_gather"
 
     def shape(self, operand, member):
-        return operand.with_dimensions(_resized(operand.dimensions, self.axis, self.size))
+        return _resized(operand, self.axis, self.size)
 
     def whole(self, operand):
-        return merge_dimension(operand, 0, self.axis), None
+        return batching.merge_dimension(operand, 0, self.axis), None
 
-    def by_jax(self, operand, over):
-        return jax.lax.all_gather(operand, **over, axis=self.axis, tiled=True)
-
-    def by_xla(self, operand, everywhere):
-        group = {**everywhere, "use_global_device_ids": True}
-        return ops.all_gather(operand, self.axis, self.size, **group)
+    def by_xla(self, operand, groups, channel):
+        along = self.axis, self.size
+        return ops.all_gather(operand, *along, groups, channel, use_global_device_ids=True)
 
 
 class AxisReduceScatter(_AlongAxis):
@@ -244,22 +225,18 @@ class AxisReduceScatter(_AlongAxis):
     builder_name = "psum_scatter"
 
     def shape(self, operand, member):
-        return operand.with_dimensions(_resized(operand.dimensions, self.axis, 1, self.size))
+        return _resized(operand, self.axis, 1, self.size)
 
     def whole(self, operand):
         # A part of a dimension of the sum over the batch is the batch.
-        return split_dimension(sum_over(operand, [0]), self.axis, self.size), self.axis
+        return batching.split_dimension(sum_over(operand, [0]), self.axis, self.size), self.axis
 
     def by_jax(self, operand, over):
         return jax.lax.psum_scatter(operand, **over, scatter_dimension=self.axis, tiled=True)
 
-    def by_xla(self, operand, everywhere):
-        group = {**everywhere, "use_global_device_ids": True}
-        return ops.reduce_scatter(operand, ops.add, self.axis, self.size, **group)
-
-
-# The sum of the cotangents, each member's part to it; the cotangents of all members, joined.
-AxisAllGather.other, AxisReduceScatter.other = AxisReduceScatter, AxisAllGather
+    def by_xla(self, operand, groups, channel):
+        along = ops.add, self.axis, self.size
+        return ops.reduce_scatter(operand, *along, groups, channel, use_global_device_ids=True)
 
 
 class AxisAllToAll(AxisOperation):
@@ -270,21 +247,19 @@ class AxisAllToAll(AxisOperation):
     concat_axis: int = attribute(Integer(0))
 
     def shape(self, operand, member):
-        cut = _resized(operand.dimensions, self.split_axis, 1, self.size)
-        return operand.with_dimensions(_resized(cut, self.concat_axis, self.size))
+        cut = _resized(operand, self.split_axis, 1, self.size)
+        return _resized(cut, self.concat_axis, self.size)
 
     def whole(self, operand):
         # Senders and receivers, exchanged.
         at = self.split_axis + 1
-        by_receiver = move_dimension(split_dimension(operand, at, self.size), at, 0)
-        return merge_dimension(by_receiver, 1, self.concat_axis + 1), 0
+        parts = batching.split_dimension(operand, at, self.size)
+        by_receiver = batching.move_dimension(parts, at, 0)
+        return batching.merge_dimension(by_receiver, 1, self.concat_axis + 1), 0
 
-    def by_jax(self, operand, over):
-        axes = {"split_axis": self.split_axis, "concat_axis": self.concat_axis}
-        return jax.lax.all_to_all(operand, **over, **axes, tiled=True)
-
-    def by_xla(self, operand, everywhere):
-        return ops.all_to_all(operand, self.split_axis, self.concat_axis, self.size, **everywhere)
+    def by_xla(self, operand, groups, channel):
+        axes = self.split_axis, self.concat_axis
+        return ops.all_to_all(operand, *axes, self.size, groups, channel_id=channel)
 
     def transpose(self, cotangents, operands, linear):
         # The parts, sent back.

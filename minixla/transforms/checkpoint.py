@@ -1,7 +1,6 @@
 """checkpoint: a function whose reverse derivative computes intermediate values again."""
 
 from collections.abc import Callable, Sequence
-from itertools import compress
 from typing import Any
 
 import minixla_ops as ops
@@ -9,10 +8,10 @@ from minixla.core.attributes import Boolean, Function, Text, attribute
 from minixla.core.derived import vjp_graphs
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, remembered
-from minixla.core.linear import pullback_by, spread
+from minixla.core.linear import pullback_by
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
-from minixla.core.tracing import _state, evaluate_graph, trace_to_graph, tracing
+from minixla.core.tracing import GraphTrace, _state, evaluate_graph, tracing
 from minixla.transforms.arguments import Arguments, Numbers, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
@@ -34,10 +33,7 @@ class CheckpointName(Unchanged):
 
 
 class CheckpointCall(Call):
-    """A call of a computation whose reverse derivative keeps no more than `policy` allows.
-
-    With `prevent_cse` the compiler is kept from merging the second computation with the first.
-    """
+    """A call whose reverse derivative keeps no more than `policy` allows, and computes it again."""
 
     name = "Checkpoint"
     hlo_name = "call"
@@ -64,7 +60,7 @@ def _halves(
 ) -> tuple[Graph, Graph, tuple[bool, ...]]:
     """The program with what is kept, the reverse derivative from that, and whose cotangents."""
     first = _with_kept(graph, policy)
-    if _has_reverse_rule(graph):
+    if _has_reverse_rule(graph):  # costs a trace
         # The same values by the first halves of the rules: these have forward derivatives.
         found, count = vjp_graphs(first, active).forward, len(first.outputs)
         first = Graph(found.inputs, found.instructions, found.outputs[:count], graph.name).pruned()
@@ -86,55 +82,42 @@ def _with_kept(graph: Graph, policy: Policy) -> Graph:
 
 @inner_first
 def _has_reverse_rule(graph: Graph) -> bool:
-    """Whether a program, or one that it runs, calls a function with a reverse rule of its own."""
     is_direct = any(type(step.op) is CustomVjpCall for step in graph.instructions)
     return is_direct or any(map(_has_reverse_rule, graph.computations))
 
 
 def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, tuple[bool, ...]]:
-    """The reverse derivative of a program's first results, which takes the others as they were.
-
-    It takes the primals, the cotangents and those; and gives the cotangents that are marked.
-    """
-    kept: list[Value] = []
-    wanted: list[bool] = []
-
-    def function(*arguments: Any) -> list[Any]:
-        recorder: Any = _state.trace
-        trace, primals = ReverseTrace(recorder), arguments[: len(graph.inputs)]
-        flags = [a and has_tangent(x) for a, x in zip(active, primals, strict=True)]
-        inputs = [trace.add_input(x) if a else x for x, a in zip(primals, flags, strict=True)]
+    """The reverse derivative of the first results, from primals, cotangents and other results."""
+    recorder, shapes = GraphTrace(_state.trace), graph.output_shapes[:count]
+    trace, primals = ReverseTrace(recorder), list(map(recorder.add_input, graph.input_shapes))
+    pairs = zip(active, primals, strict=True)
+    inputs = [trace.add_input(x) if flag and has_tangent(x) else x for flag, x in pairs]
+    cotangents = [recorder.add_input(each) if has_tangent(each) else None for each in shapes]
+    with tracing(recorder):
         with tracing(trace):
             outputs = evaluate_graph(graph, inputs)
-        for each in outputs[count:]:
-            kept.append(recorder.capture(each.value if trace.is_own(each) else each))
-        cotangents = spread(map(has_tangent, outputs[:count]), arguments[len(primals) :])
-        pulled = trace.pull(outputs[:count], cotangents, list(compress(inputs, flags)))
-        found = spread(flags, pulled)
-        wanted.extend([each is not None for each in found])
-        return [each for each in found if each is not None]
-
-    shapes = graph.output_shapes[:count]
-    shapes = [*graph.input_shapes, *[shape for shape in shapes if has_tangent(shape)]]
-    made, _ = trace_to_graph(function, shapes, f"checkpoint_{graph.name}")
-    return (_given(made, kept) if kept else made).pruned(), tuple(wanted)
+        kept = [recorder.capture(x.value if trace.is_own(x) else x) for x in outputs[count:]]
+        pulled = trace.pull(outputs[:count], cotangents, inputs)
+        found = [each for each in pulled if each is not None]
+        made = recorder.graph(found, f"checkpoint_{graph.name}")
+    wanted = tuple([each is not None for each in pulled])
+    return (_given(made, kept) if kept else made).pruned(), wanted
 
 
 def _given(graph: Graph, values: Sequence[Value]) -> Graph:
     """The program that takes some of its values, after its inputs, where it computes them."""
     inputs = [Value(value.shape, None, 0) for value in values]
-    known = dict(zip(map(id, values), inputs, strict=True))
+    known = dict(zip(values, inputs, strict=True))
     for value, given in zip(values, inputs, strict=True):
         maker = value.instruction
         if maker is not None and type(maker.op) is CheckpointName:  # its operand is the same value
-            known.setdefault(id(maker.operands[0]), given)
+            known.setdefault(maker.operands[0], given)
     instructions = []
     for step in graph.instructions:
-        again = step.again(tuple([known.get(id(value), value) for value in step.operands]))
-        instructions.append(again)
-        for value, result in zip(step.results, again.results, strict=True):
-            known.setdefault(id(value), result)
-    outputs = [known.get(id(value), value) for value in graph.outputs]
+        instructions.append(step.again([known.get(value, value) for value in step.operands]))
+        for value, result in zip(step.results, instructions[-1].results, strict=True):
+            known.setdefault(value, result)
+    outputs = [known.get(value, value) for value in graph.outputs]
     return Graph([*graph.inputs, *inputs], instructions, outputs, graph.name)
 
 

@@ -40,8 +40,6 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         TransformError: results that differ in structure.
         ShapeError: `pred` is no scalar, or results that differ in shape.
     """
-    for function in (true_fun, false_fun):
-        checked_function(function, "cond")
     shape = _scalar("cond", "pred", pred)
     if shape.element_type.kind != "pred":
         pred = _state.trace.lift(pred, "cond") != 0
@@ -61,17 +59,14 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         TransformError: no branches, or results that differ in structure.
         ShapeError: the index is no integer scalar, or results that differ in shape.
     """
-    branches = list(branches)
-    for function in branches:
-        checked_function(function, "switch")
+    branches = [checked_function(each, "switch") for each in branches]
     if not branches:
         raise misfit("switch", "there are no branches", advice="Give one or more.")
     shape = _scalar("switch", "the index", index, "Use cond for a boolean; convert other numbers.")
     if len(branches) == 1:
         return branches[0](*operands)
-    last = np.asarray(len(branches) - 1).astype(shape.dtype)
-    number = ops.max(_state.trace.lift(index, "switch"), np.zeros((), shape.dtype))
-    clamped = ops.min(number, last)
+    first, last = (np.asarray(n).astype(shape.dtype) for n in (0, len(branches) - 1))
+    clamped = ops.min(ops.max(_state.trace.lift(index, "switch"), first), last)
     numbered = {f"branch {number}": each for number, each in enumerate(branches)}
     return _branches("switch", ops.convert_element_type(clamped, "s32"), numbered, operands)
 
@@ -89,18 +84,17 @@ def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Sha
 
 
 def _branches(subject: str, choice: Any, functions: dict[str, Function], operands: Any) -> Any:
-    given = Arguments(subject, next(iter(functions.values())), operands)
-    signature = given.signature()
+    given = [Arguments(subject, each, operands) for each in functions.values()]
+    signature = given[0].signature()
     staged = {name: stage(function, signature) for name, function in functions.items()}
-    common = _common_types(subject, staged)
+    shapes, weak = _common_types(subject, staged)
     graphs, read = reading_all([*staged.values()])
-    graphs = [_converted(graph, [shape for shape, _ in common]) for graph in graphs]
-    results = Conditional(tuple(graphs))(choice, *read, *given.leaves)
-    first = next(iter(staged.values()))
-    return first._replace(weak=[is_weak for _, is_weak in common]).results(results)
+    programs = tuple([_converted(graph, shapes) for graph in graphs])
+    results = Conditional(programs)(choice, *read, *given[0].leaves)
+    return next(iter(staged.values()))._replace(weak=weak).results(results)
 
 
-def _common_types(subject: str, staged: dict[str, Staged]) -> list[tuple[Any, bool]]:
+def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], list[bool]]:
     """The shape of each result, the first that is strongly typed if any; whether all are weak."""
     (first_name, first), *others = staged.items()
     for name, each in others:
@@ -110,24 +104,23 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> list[tuple[Any, bo
             shown += difference("the result", first_name, first.result_tree, name, each.result_tree)
             advice = "All branches must return results of one structure."
             raise misfit(subject, problem, shown, advice)
-    found = []
+    shapes, weak = [], []
     rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
     for index, column in enumerate(zip(*rows, strict=True)):
         wanted = next((shape for shape, is_weak in column if not is_weak), column[0][0])
-        found.append((wanted, all(is_weak and shape is wanted for shape, is_weak in column)))
+        shapes.append(wanted)
+        weak.append(all(is_weak and shape is wanted for shape, is_weak in column))
         for (shape, is_weak), name in zip(column, staged, strict=True):
             if shape is not wanted and not (is_weak and shape.dimensions == wanted.dimensions):
                 place = structure_places("the result", first.result_tree)[index]
                 problem = f"the branches differ in the shape of {place}"
                 shown = [f"{n}: {s}" for (s, _), n in zip(column, staged, strict=True)]
-                advice = f"Convert the result of {name}: all branches give one shape and "
-                advice += "element type."
+                advice = f"All branches give one shape and type: convert the result of {name}."
                 raise explain(ShapeError, subject, problem, shown, advice)
-    return found
+    return shapes, weak
 
 
 def _converted(graph: Graph, shapes: Sequence[Any]) -> Graph:
-    """The program, its results converted to the element types of `shapes`."""
     if list(graph.output_shapes) == shapes:
         return graph
 
@@ -164,14 +157,12 @@ def stable_body(
         for index, (leaf, is_weak, shape, stays_weak) in enumerate(list(given)):
             known: Any = shape_of(leaf)
             weak[index] = is_weak and stays_weak and shape is known
-            if shape is known:
-                continue
-            if not is_weak or not isinstance(shape, Shape) or shape.dimensions != known.dimensions:
+            is_alike = isinstance(shape, Shape) and shape.dimensions == known.dimensions
+            if shape is not known and not (is_weak and is_alike):
                 name = "f" if subject == "scan" else "body_fun"
                 problem = f"{name} returns another shape for {where()[index]} than it takes"
                 shown = [f"it takes {known}", f"it returns {shape}"]
-                advice = "What goes through a loop keeps its shape and element type: convert it in "
-                advice += "the loop, or before."
+                advice = "It keeps its shape and element type: convert it in the loop, or before."
                 raise explain(ShapeError, subject, problem, shown, advice)
             leaves[index] = converted_to(leaf, shape)
         if weak == before:
@@ -299,8 +290,7 @@ def fori_loop(
     def advance(value: Any) -> Any:
         index, limit, inner = value
         following = body_fun(index, inner)
-        taken, returned = flatten(inner)[1], flatten(following)[1]
-        check_structure("fori_loop", body_fun, 1, taken, returned)
+        check_structure("fori_loop", body_fun, 1, flatten(inner)[1], flatten(following)[1])
         return index + 1, limit, following
 
     loop, inner = (start, stop, init_val), carry_places(body_fun, 1, init_val)
@@ -313,20 +303,15 @@ def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int 
         problem = "unroll takes bounds that are known while tracing"
         shown = [f"lower = {lower!r}, upper = {upper!r}"]
         raise misfit("fori_loop", problem, shown, "Give Python integers, or leave unroll out.")
-    count = max(upper - lower, 0)
+    count, value = max(upper - lower, 0), lifted("fori_loop", init_val)
     size = count if unroll is None else unroll
-    init_val = lifted("fori_loop", init_val)
 
-    def several(start: Any, value: Any) -> Any:
-        for offset in range(size):
+    def several(start: Any, value: Any, number: int) -> Any:
+        for offset in range(number):
             value = body_fun(start + offset, value)
         return value
 
-    whole = count // size if size else 0
-    if whole == 1:
-        value = several(lower, init_val)
-    else:
-        value = fori_loop(0, whole, lambda i, v: several(lower + i * size, v), init_val)
-    for index in range(lower + whole * size, upper):
-        value = body_fun(index, value)
-    return value
+    whole = count // size if 0 < 2 * size <= count else 0  # a loop of one would be none
+    if whole or not count:
+        value = fori_loop(0, whole, lambda i, v: several(lower + i * size, v, size), value)
+    return several(lower + whole * size, value, count - whole * size)

@@ -1,10 +1,9 @@
 """The operations behind stop_gradient, custom_jvp and custom_vjp. None is an operation of XLA."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_map
+import jax.core
 
 from minixla.core.attributes import Function, Instance, Integer, attribute
 from minixla.core.batching import BatchTrace, BatchTracer
@@ -46,17 +45,13 @@ class StopGradient(Unchanged):
 class CustomDerivativeCall(Operation):
     """Base class of calls with the user's own derivative rule; they print as HLO's call.
 
-    Where the current trace evaluates, the function runs in Python; in a graph it is a computation.
-
-    `function` takes all operands, of which the first `captured` are values that it reads from
-    outside, and gives a sequence of results; each call of the user's has one of its own, and once
-    staged its `computation`. Its rules take only what is not captured, and None is zero in them:
-    `jvp(primals, tangents)` gives results and tangents; `forward(operands, active)` results and a
-    pytree of residuals, of which `backward(residuals, cotangents, result shapes)` gives a cotangent
-    for each operand.
+    Where the current trace evaluates, the `function` runs in Python; in a graph, as `computation`.
+    It takes all operands, the first `captured` of which it reads from outside, and gives a sequence
+    of results. Its rules take only what is not captured, and None is zero in them: `jvp(primals,
+    tangents)` gives results and tangents; `forward(operands, active)` results and a pytree of
+    residuals, of which `backward(residuals, cotangents, result shapes)` gives cotangents.
     """
 
-    hlo_name = "call"
     operands = ("operands...",)
     function: Any = attribute(Function(), hlo=None)
     computation: Any = attribute(Instance(Graph), default=None, hlo="to_apply")
@@ -68,16 +63,15 @@ class CustomDerivativeCall(Operation):
     def stage_operands(self, operands):
         if self.computation is not None:
             return self, operands
-        function = self.function
         shapes = [shape_of(operand, self.builder_name) for operand in operands]
-        graph, captured = trace_to_graph(function, shapes, function.name)
+        graph, captured = trace_to_graph(self.function, shapes, self.function.name)
         graph, literals = hoist_constants(graph.pruned())
         read = [*(literal.data for literal in literals), *captured]
         staged = self.replace(computation=graph, captured=self.captured + len(read))
         return staged, (*read, *operands)
 
     def run(self, *operands):
-        if any(isinstance(operand, JaxTracer) for operand in operands):
+        if any(isinstance(operand, jax.core.Tracer) for operand in operands):
             # JAX must see one program: else it would differentiate the function, not ask the rule.
             return stage_for_jax(self)(*operands)
         lift, name = current_trace().lift, self.builder_name
@@ -124,10 +118,8 @@ class CustomDerivativeCall(Operation):
         """Tangents or cotangents of a rule, which must be like the values that they belong to."""
         lift, found = current_trace().lift, list(given)
         for index, (each, shape) in enumerate(zip(given, shapes, strict=True)):
-            if each is None:
-                continue
-            found[index] = lift(each, self.builder_name)
-            if shape_of(found[index]) is not shape:
+            found[index] = None if each is None else lift(each, self.builder_name)
+            if each is not None and shape_of(found[index]) is not shape:
                 problem = f"the rule's {what} {index} does not fit the value that it belongs to"
                 shown = [f"{what} {index}: {shape_of(found[index])}", f"value: {shape}"]
                 advice = f"A {what} has the shape and element type of its value."
@@ -138,8 +130,7 @@ class CustomDerivativeCall(Operation):
 class CustomJvpCall(CustomDerivativeCall):
     """A call of a function with a forward derivative rule."""
 
-    builder_name = "custom_jvp"
-    hlo_name = "call"
+    builder_name, hlo_name = "custom_jvp", "call"
 
     def forward(self, primals, tangents):
         self._refuse_captured([tangent is not None for tangent in tangents])
@@ -152,8 +143,7 @@ class CustomJvpCall(CustomDerivativeCall):
 class CustomVjpCall(CustomDerivativeCall):
     """A call of a function with a reverse derivative rule."""
 
-    builder_name = "custom_vjp"
-    hlo_name = "call"
+    builder_name, hlo_name = "custom_vjp", "call"
 
     def forward(self, primals, tangents):
         problem = "a function with a custom_vjp rule cannot be differentiated forwards"
@@ -170,8 +160,7 @@ class CustomVjpCall(CustomDerivativeCall):
 
         def pullback(cotangents: Any) -> Sequence[Any]:
             given = [cotangents.get(index) for index in range(len(results))]
-            found = function.backward(residuals, given, result_shapes)
-            pairs = zip(found, shapes, strict=True)
+            pairs = zip(function.backward(residuals, given, result_shapes), shapes, strict=True)
             wanted = [each if has_tangent(shape) else None for each, shape in pairs]
             return [None] * captured + self._checked("cotangent", wanted, shapes)
 
@@ -179,10 +168,9 @@ class CustomVjpCall(CustomDerivativeCall):
 
 
 class _InnerBatchTrace(BatchTrace):
-    """The batch of `origin` once more, under another parent.
+    """The batch of `origin` once more, under another parent, for a function that runs later.
 
-    A function that runs later, when the trace it was called under has moved on, may read values
-    of that trace, or of another like this one: they count as this one's.
+    It may read values of `origin`, or of another like this one: they count as this one's.
     """
 
     __slots__ = ("origin",)
@@ -192,7 +180,6 @@ class _InnerBatchTrace(BatchTrace):
         self.origin = getattr(origin, "origin", origin)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation's batching rule, where an operand is batched."""
         return super().process(operation, tuple(map(self.own, operands)))
 
     def own(self, value: Any) -> Any:
@@ -208,17 +195,14 @@ class _Batched:
 
     def __init__(self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: Any) -> None:
         self.call, self.trace, self.dimensions = call, trace, dimensions
-        self.inner: Any = call.function
-        self.name = self.inner.name
+        self.inner, self.name = call.function, call.function.name
         #: Those of the operands that the rules know.
         self.own_dimensions = dimensions[call.captured :]
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
         return self._run(self.call.apply, operands, self.dimensions)
 
-    def _run(
-        self, function: Callable[..., Sequence[Any]], operands: Sequence[Any], at: Sequence[Any]
-    ) -> list[Any]:
+    def _run(self, function: Any, operands: Sequence[Any], at: Sequence[Any]) -> list[Any]:
         """What the function returns for one member, over the batch, which is in front."""
         trace = _InnerBatchTrace(current_trace(), self.trace)
         inputs = [trace.put_together([x], where) for x, where in zip(operands, at, strict=True)]
@@ -231,10 +215,9 @@ class _Batched:
         return [x if x is None else move_batch(x, where, 0, trace.size) for x, where in parts]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        dimensions = self.own_dimensions
+        dimensions, count = self.own_dimensions, len(primals)
         # A tangent has its batch where its value has, unless it is zero.
         at = [None if t is None else d for t, d in zip(tangents, dimensions, strict=True)]
-        count = len(primals)
 
         def flat(*members: Any) -> Sequence[Any]:
             results, moving = self.inner.jvp(members[:count], members[count:])
@@ -259,7 +242,7 @@ class _Batched:
 
         def flat(*given: Any) -> Sequence[Any]:
             trace: Any = current_trace()
-            return self.inner.backward(tree_map(trace.own, residuals), given, members)
+            return self.inner.backward(jax.tree.map(trace.own, residuals), given, members)
 
         return list(map(_from_front, self._run(flat, cotangents, at), self.own_dimensions))
 

@@ -1,9 +1,7 @@
 """custom_jvp, custom_vjp and stop_gradient: derivatives that the user defines."""
 
 import inspect
-import operator
-from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -19,9 +17,9 @@ from minixla.core.tracing import Tracer, shape_of
 from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms import arguments, custom_calls
-from minixla.transforms.arguments import Arguments, misfit
+from minixla.transforms.arguments import Arguments, Function, Numbers, misfit
 from minixla.transforms.gradients import derivative_of
-from minixla.transforms.places import check_leaves
+from minixla.transforms.places import check_leaves, parameters_of
 
 
 def stop_gradient(x: Any) -> Any:
@@ -46,28 +44,25 @@ class _Custom:
     _definition: ClassVar[str]
 
     def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: Sequence[int] | int = (),
-        nondiff_argnames: Any = (),
+        self, fun: Function, nondiff_argnums: Numbers = (), nondiff_argnames: Any = ()
     ) -> None:
         # It takes over what `fun` has for attributes, which may be one of these itself.
-        arguments.named_after(self, arguments.checked_function(fun, type(self).__name__))
-        self.fun, self._has_rule, self.symbolic_zeros = fun, False, False
-        named = _positions_of(type(self).__name__, fun, nondiff_argnames)
-        is_one = not isinstance(nondiff_argnums, Iterable)
-        numbers = (nondiff_argnums,) if is_one else nondiff_argnums
+        subject = type(self).__name__
+        arguments.named_after(self, arguments.checked_function(fun, subject))
+        self.fun, self.subject, self._has_rule, self.symbolic_zeros = fun, subject, False, False
+        named = _positions_of(subject, fun, nondiff_argnames)
+        numbers = nondiff_argnums if isinstance(nondiff_argnums, Iterable) else (nondiff_argnums,)
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result."""
-        name = type(self).__name__
+        name = self.subject
         if not self._has_rule:
             problem = f"{getattr(self.fun, '__name__', self.fun)!r} has no derivative rule"
             raise misfit(name, problem, advice=f"Define it with {self._definition}.")
         bound = self._bound(args, kwargs)
-        numbers = sorted(set(arguments.positions(self.nondiff_argnums, len(bound), name)))
+        numbers = sorted(arguments.positions(self.nondiff_argnums, len(bound), name))
         given = Arguments.besides(name, self.fun, bound, None, numbers)
         function = _Flat(self, {number: bound[number] for number in numbers}, given.tree)
         try:
@@ -79,7 +74,6 @@ class _Custom:
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in."""
-        name = type(self).__name__
         try:
             signature = inspect.signature(self.fun)
         except (TypeError, ValueError):
@@ -88,20 +82,19 @@ class _Custom:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             problem = f"the arguments do not fit {self.fun.__name__}{signature}"
-            raise misfit(name, problem, [str(error)]) from None
+            raise misfit(self.subject, problem, [str(error)]) from None
         bound.apply_defaults()
         shown = [f"{key} = {kwargs[key]!r}" for key in bound.kwargs if key in kwargs]
         if shown:
             problem = "keyword-only arguments are not supported"
-            raise misfit(name, problem, shown, "Make them positional, or close over them.")
+            raise misfit(self.subject, problem, shown, "Make them positional, or close over them.")
         return bound.args
 
 
 def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[int, ...]:
     """Where parameters stand that are named, and can be given by position."""
-    listed = [names] if isinstance(names, str) else list(names)
-    parameters = inspect.signature(fun).parameters if listed else {}
-    positional = [name for name, each in parameters.items() if each.kind <= each.VAR_POSITIONAL]
+    listed = [names] if isinstance(names, str) else names
+    positional = [each.name for each in parameters_of(fun) if each.kind <= each.VAR_POSITIONAL]
     for name in listed:
         if name not in positional:
             problem = f"nondiff_argnames names {name!r}, which is no positional parameter"
@@ -111,10 +104,7 @@ def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[i
 
 
 class _Flat:
-    """One call's function, and its rules, on flat sequences of values.
-
-    Those of the same function at the same arguments are equal: so are graphs that hold them.
-    """
+    """A call's function and rules on flat sequences; equal if alike: so are graphs of them."""
 
     def __init__(self, custom: Any, nondiff: dict[int, Any], tree: Any) -> None:
         self.custom, self.nondiff, self.tree = custom, nondiff, tree
@@ -124,18 +114,17 @@ class _Flat:
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
         with at_own_lines(), nested():
-            return self._flat_result(self.custom.fun(*self._arguments(operands)))
+            return self._leaves(self.custom.fun(*self._arguments(operands)))
 
     def _arguments(self, operands: Sequence[Any]) -> list[Any]:
-        """All arguments in their places."""
         merged = list(jax.tree.unflatten(self.tree, operands))
         for number, value in self.nondiff.items():
             merged.insert(number, value)
         return merged
 
-    def _flat_result(self, result: Any) -> Sequence[Any]:
-        outputs, self.result_tree = flatten(result)
-        return outputs
+    def _leaves(self, result: Any) -> Sequence[Any]:
+        leaves, self.result_tree = flatten(result)
+        return leaves
 
     def _instantiated(self, derivatives: Sequence[Any], shapes: Iterable[AnyShape]) -> list[Any]:
         """Tangents or cotangents as a user's rule gets them: zeros are arrays, or None."""
@@ -146,46 +135,65 @@ class _Flat:
 
     def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         given = self._instantiated(tangents, map(shape_of, primals))
-        with at_own_lines():
-            both = [jax.tree.unflatten(self.tree, each) for each in (primals, given)]
-            pair = self.custom.jvp(*self.nondiff.values(), *both)
-        result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
-        outputs = self._flat_result(result)
-        return outputs, _matching("custom_jvp", "tangent", tangent, self.result_tree)
+        both = [jax.tree.unflatten(self.tree, each) for each in (primals, given)]
+        given, wanted = (*self.nondiff.values(), *both), "a pair (result, tangent)"
+        result, tangent = self._asked(self.custom.jvp, given, 2, wanted)
+        return self._leaves(result), self._matching("tangent", tangent, self.result_tree)
 
     def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
         if self.custom.symbolic_zeros:
             operands = list(map(CustomVJPPrimal, operands, active))
-        with at_own_lines():
-            pair = self.custom.fwd(*self._arguments(operands))
-        result, residuals = _several("custom_vjp", 2, "a pair (result, residuals) from fwd", pair)
-        return self._flat_result(result), residuals
+        given, wanted = self._arguments(operands), "a pair (result, residuals) from fwd"
+        result, residuals = self._asked(self.custom.fwd, given, 2, wanted)
+        return self._leaves(result), residuals
 
     def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
         cotangent = jax.tree.unflatten(self.result_tree, self._instantiated(cotangents, shapes))
-        with at_own_lines():
-            found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
-        parts = self.tree.children()
+        parts, given = self.tree.children(), (*self.nondiff.values(), residuals, cotangent)
         wanted = f"a tuple of {len(parts)} cotangents from bwd"
-        pairs = zip(_several("custom_vjp", len(parts), wanted, found), parts, strict=True)
-        return [leaf for pair in pairs for leaf in _matching("custom_vjp", "cotangent", *pair)]
+        pairs = zip(self._asked(self.custom.bwd, given, len(parts), wanted), parts, strict=True)
+        return [leaf for pair in pairs for leaf in self._matching("cotangent", *pair)]
+
+    def _asked(self, rule: Function, given: Any, count: int, wanted: str) -> Sequence[Any]:
+        """What a rule of the user's returns, which must be so many values."""
+        with at_own_lines():
+            found = rule(*given)
+        if isinstance(found, (tuple, list)) and len(found) == count:
+            return found
+        problem, shown = "the rule returned something else than it should", type(found).__name__
+        raise misfit(self.custom.subject, problem, [f"it returned {shown}"], f"Return {wanted}.")
+
+    def _matching(self, what: str, given: Any, tree: Any) -> Sequence[Any]:
+        """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
+        leaves, own = jax.tree.flatten(given, is_leaf=lambda x: x is None)
+        tree = without_keys(tree)
+        try:
+            parts = own.flatten_up_to(jax.tree.unflatten(tree, range(tree.num_leaves)))
+            structures = list(map(jax.tree.structure, parts))
+            for leaf, structure in zip(leaves, structures, strict=True):
+                if leaf is not None and structure != jax.tree.structure(0):
+                    raise ValueError(f"an array stands where the value has {structure}")
+        except ValueError as error:
+            problem = f"the rule returned a {what} of another structure"
+            shown = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
+            advice = f"Return a {what} like the value that it belongs to (None for zero)."
+            raise misfit(self.custom.subject, problem, shown, advice) from None
+        pairs = zip([None if is_float0(x) else x for x in leaves], structures, strict=True)
+        return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        is_alike = self.custom is other.custom and self.tree == other.tree
-        return is_alike and all(map(_same, self.nondiff.values(), other.nondiff.values()))
+        if type(other) is not type(self) or self.custom is not other.custom:
+            return False
+        values = self.nondiff.values(), other.nondiff.values()
+        return self.tree == other.tree and all(map(_same, *values))
 
     def __hash__(self) -> int:
         return hash((id(self.custom), self.tree))
 
 
 def _same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    if type(one) is not type(other) or isinstance(one, (np.ndarray, jax.Array, Tracer)):
-        return False
-    return bool(one == other)
+    is_array = isinstance(one, (np.ndarray, jax.Array, Tracer))
+    return one is other or (type(one) is type(other) and not is_array and bool(one == other))
 
 
 class custom_jvp(_Custom):
@@ -201,9 +209,9 @@ class custom_jvp(_Custom):
 
     _operation = custom_calls.CustomJvpCall
     _definition = "f.defjvp(rule)"
-    jvp: Callable[..., Any]
+    jvp: Function
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`; returns it.
 
         With `symbolic_zeros`, a tangent that is zero reaches the rule as None.
@@ -211,7 +219,7 @@ class custom_jvp(_Custom):
         self.jvp, self.symbolic_zeros, self._has_rule = jvp, symbolic_zeros, True
         return jvp
 
-    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+    def defjvps(self, *jvps: Function | None) -> None:
         """Sets one rule for each argument, `rule(tangent, result, *primals)`; None means zero.
 
         Raises:
@@ -228,7 +236,7 @@ class custom_jvp(_Custom):
             parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
             if not parts:
                 return result, None
-            return result, jax.tree.map(lambda *terms: reduce(operator.add, terms), *parts)
+            return result, jax.tree.map(lambda *terms: sum(terms[1:], terms[0]), *parts)
 
         self.defjvp(rule)
 
@@ -245,13 +253,13 @@ class custom_vjp(_Custom):
 
     _operation = custom_calls.CustomVjpCall
     _definition = "f.defvjp(fwd, bwd)"
-    fwd: Callable[..., Any]
-    bwd: Callable[..., Any]
+    fwd: Function
+    bwd: Function
 
     def defvjp(
         self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
+        fwd: Function,
+        bwd: Function,
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
@@ -268,30 +276,3 @@ class custom_vjp(_Custom):
         """
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self._has_rule = symbolic_zeros, True
-
-
-def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
-    """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
-    leaves, own = jax.tree.flatten(given, is_leaf=lambda x: x is None)
-    tree = without_keys(tree)
-    try:
-        parts = own.flatten_up_to(jax.tree.unflatten(tree, range(tree.num_leaves)))
-        structures = list(map(jax.tree.structure, parts))
-        for leaf, structure in zip(leaves, structures, strict=True):
-            if leaf is not None and structure != jax.tree.structure(0):
-                raise ValueError(f"an array stands where the value has {structure}")
-    except ValueError as error:
-        problem = f"the rule returned a {what} of another structure"
-        shown = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
-        advice = f"Return a {what} like the value that it belongs to (None for zero)."
-        raise misfit(subject, problem, shown, advice) from None
-    pairs = zip([None if is_float0(leaf) else leaf for leaf in leaves], structures, strict=True)
-    return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
-
-
-def _several(subject: str, count: int, wanted: str, given: Any) -> Sequence[Any]:
-    """What a rule returned, which must be so many values."""
-    if isinstance(given, (tuple, list)) and len(given) == count:
-        return given
-    problem, shown = "the rule returned something else than it should", type(given).__name__
-    raise misfit(subject, problem, [f"it returned {shown}"], f"Return {wanted}.")

@@ -1,11 +1,8 @@
 """debug_nans and debug_infs: the operation and the line that make the first NaN or infinity."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +17,9 @@ from minixla.transforms.watching import Kind, NumberWatch, WatchTrace, numbers, 
 
 
 class Maker(NamedTuple):
-    """An operation that gave what is looked for, of operands without it.
+    """An operation that gave what is looked for, of operands without it: NumPy arrays or tuples.
 
-    Values are NumPy arrays, Python tuples of them for tuples. Clauses say where in which programs
-    it is `within`, innermost first.
+    Clauses say where in which programs it is `within`, innermost first.
     """
 
     operation: Operation
@@ -32,27 +28,24 @@ class Maker(NamedTuple):
     source: Source | None
     within: tuple[str, ...] = ()
 
-    def called_at(self, source: Source | None, *around: str) -> Maker:
+    def called_at(self, source: Source | None, *around: str) -> "Maker":
         """The same in a program that an operation runs, of a line and within others."""
         *inner, last = self.within
         within = *inner, f"{last}, called at {source}", *around
         return self._replace(source=self.source or source, within=within)
 
 
-#: What stands for a maker where constants of the program hold what is looked for: it is meant.
+#: Stands for a maker where constants of the program hold what is looked for: it is meant.
 CONSTANT: Any = object()
 _ITERATION = "in iteration {} of the loop"
 
 
 def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
-    """The Maker in a program that an operation runs, or CONSTANT.
-
-    It is looked for in NumPy, and where nothing shows there, on the engine. None where there is no
-    program that can be looked into, or where its results, step by step, do not hold it.
-    """
+    """The Maker in a program that an operation runs, CONSTANT, or None where nothing shows."""
     programs = operation.computations
     if not programs or any(program.silent().has_side_effect for program in programs):
         return None  # a side effect must not come twice
+    # NumPy may have none where the engine has one.
     for apply in (lambda op, given: op.reference(*given), _on_the_engine):
         # What needs other processes, or tuples on the engine, is not computed there.
         with suppress(MinixlaError):
@@ -63,21 +56,16 @@ def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
 
 
 def _on_the_engine(operation: Operation, operands: Sequence[Any]) -> Any:
-    results = default_trace().process(operation, tuple(operands))
-    return tuple(map(np.asarray, results)) if type(results) is tuple else np.asarray(results)
+    return numbers(default_trace().process(operation, tuple(operands)))
 
 
 class _Search:
-    """Computes programs step by step with `apply` and follows the values that hold `kind`.
-
-    Methods return a Maker, CONSTANT, or None where nothing shows.
-    """
+    """Computes programs step by step with `apply` and follows the values that hold `kind`."""
 
     def __init__(self, kind: Kind, apply: Callable[[Operation, Sequence[Any]], Any]) -> None:
         self.kind, self.apply = kind, apply
 
     def inside(self, operation: Operation, operands: Sequence[Any]) -> Any:
-        """The maker in the programs that an operation runs."""
         look = _LOOKS.get(operation.name)
         if look is not None:
             return look(self, operation, operands)
@@ -85,9 +73,9 @@ class _Search:
         if type(program) is not Graph or len(program.inputs) != len(operands):
             return None
         sizes = [getattr(shape, "dimensions", None) for shape in program.input_shapes]
-        if sizes != [np.shape(each) for each in operands]:
-            return None  # a part of the operands, as on each of several devices
-        return self.program(program, operands, f"in {program.name}")[0]
+        # Else it gets a part of the operands, as on each of several devices.
+        is_whole = sizes == [np.shape(each) for each in operands]
+        return self.program(program, operands, f"in {program.name}")[0] if is_whole else None
 
     def program(self, program: Graph, operands: Sequence[Any], where: str) -> tuple[Any, list[Any]]:
         """The maker in a program, if an output shows what it made; and the outputs."""
@@ -102,9 +90,9 @@ class _Search:
             return None, outputs
         for step in self.makers(program, values):
             given = [values[id(value)] for value in step.operands]
+            results = [values[id(value)] for value in step.results]
             found = self.inside(step.op, given)
             if found is None:
-                results = [values[id(value)] for value in step.results]
                 return Maker(step.op, given, results, step.source, (where,)), outputs
             if found is not CONSTANT:
                 return found.called_at(step.source, where), outputs
@@ -126,13 +114,11 @@ class _Search:
         return found[::-1]
 
     def loop(self, op: Any, operands: Sequence[Any]) -> Any:
-        values, number = list(operands), 0
-        while self.program(op.condition, values, "")[1][0]:
+        values, found, number = list(operands), None, 0
+        while found is None and self.program(op.condition, values, "")[1][0]:
             found, values = self.program(op.body, values, _ITERATION.format(number))
-            if found is not None:
-                return found
             number += 1
-        return None
+        return found
 
     def branch(self, op: Any, operands: Sequence[Any]) -> Any:
         index, last = np.asarray(operands[0]), len(op.branches) - 1
@@ -160,8 +146,6 @@ _LOOKS = {"While": _Search.loop, "Conditional": _Search.branch, "Scan": _Search.
 class CheckTrace(WatchTrace):
     """Raises an error where a result is the first that holds a NaN."""
 
-    __slots__ = ()
-
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """A value of the parent."""
         with without_jax_checks():  # an array may hold NaNs that are meant
@@ -172,11 +156,10 @@ class CheckTrace(WatchTrace):
         with without_jax_checks():
             results = self.parent.process(operation, operands)
         kinds = _state.watch.kinds if _state.watch is not None else ()
-        if kinds:
-            values = numbers(results if type(results) is tuple else (results,))
-            for kind in kinds:
-                if kind.is_in(values) and not kind.is_in(given := numbers(operands)):
-                    self._check(kind, operation, given, values)
+        values = numbers(results if type(results) is tuple else (results,)) if kinds else ()
+        for kind in kinds:
+            if kind.is_in(values) and not kind.is_in(given := numbers(operands)):
+                self._check(kind, operation, given, values)
         return results
 
     def _check(self, kind: Kind, operation: Operation, operands: Any, results: Any) -> None:
@@ -185,27 +168,24 @@ class CheckTrace(WatchTrace):
             return
         source = _state.source or find_source(3)
         found = found.called_at(source) if found else Maker(operation, operands, results, source)
-        where = "the forward computation"
-        if isinstance(found.source, ReverseSource):
-            name = getattr(found.source.operation, "builder_name", "the line below")
+        where, line = "the forward computation", found.source
+        if is_reverse := isinstance(line, ReverseSource):
+            name = getattr(line.operation, "builder_name", "the line below")
             where = f"the reverse derivative of {name}"
         problem = f"it makes {kind.noun} of operands that have none, in {where}"
-        lines = watching.shown(kind, found.operation, found.operands, found.results)
-        advice = kind.advice(isinstance(found.source, ReverseSource))
-        name, lines = found.operation.builder_name, [*lines, *found.within]
-        raise explain(kind.error, name, problem, lines, advice, found.source)
+        shown = watching.shown(kind, found.operation, found.operands, found.results)
+        name, lines = found.operation.builder_name, [*shown, *found.within]
+        raise explain(kind.error, name, problem, lines, kind.advice(is_reverse), line)
 
 
 @contextmanager
 def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     default_trace()  # loads the evaluator
-    is_checked = any(isinstance(each, CheckTrace) for each in watching.enclosing(_state.trace))
-    trace = _state.trace if is_checked else CheckTrace(_state.trace)
     watch = _state.watch or NumberWatch()
-    others = [each for each in watch.kinds if each is not kind]
-    watch = replace(watch, kinds=(*others, kind) if enabled else tuple(others))
+    others = tuple([each for each in watch.kinds if each is not kind])
+    watch = watch._replace(kinds=(*others, kind) if enabled else others)
     try:
-        with watching.looking_for(trace, watch), kind.jax_check(enabled):
+        with watching.looking_for(CheckTrace(_state.trace), watch), kind.jax_check(enabled):
             yield
     except FloatingPointError as error:
         if isinstance(error, MinixlaError):

@@ -1,20 +1,17 @@
 """debug_print and debug_callback: a Python function called with values while a program runs."""
 
-import itertools
 import string
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
-import jax
+import jax.core
 import numpy as np
-from jax.core import Tracer as JaxTracer
 
 from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.linear import spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TokenShape, TupleShape, TupleValue, shape_of_data
 from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
@@ -22,26 +19,25 @@ from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.named_axes import batch_axis
 from minixla.transforms.watching import enclosing
+from minixla_ops.programs.runs_programs import merged, parted
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
 #: Where a batch is in each operand of a call, if it has one; and which operand holds the number of
 #: each member, or None. Where that is another's, the member's values stand in for values that it
 #: does not have.
 Batch = tuple[tuple[int | None, ...], int | None]
+# In a text for elsewhere, a target that nobody else knows.
+_TARGET = '"minixla.debug_callback"'
 
 
 class DebugCallback(Operation):
     """Calls a Python function with the operands' values, for what else it does. No results.
 
-    It has no derivative, nor is it in the way of others'. Over a batch the function is called for
-    each member; of nested batches the innermost counts slowest, as in JAX.
-
-    A batch of branches or loops is computed for members too that take another branch or are done.
-    The function is not called for these: operands after the first `arguments` hold numbers of
-    members, of the innermost batch first, which tell.
-
-    `callback` takes NumPy arrays, as many as `arguments` says; `ordered` calls come in order with
-    those from other programs, too. The call stands for `batches`, innermost first.
+    Over a batch the function is called for each member; of nested `batches`, which are listed
+    innermost first, the innermost counts slowest, as in JAX. A batch of branches or loops is
+    computed for members too that take another branch or are done. The function is not called for
+    these: operands after the first `arguments`, those of `callback`, hold numbers of members, of
+    the innermost batch first, which tell. `ordered` calls come in order with other programs' too.
     """
 
     has_side_effect = True
@@ -57,7 +53,7 @@ class DebugCallback(Operation):
         return ()
 
     def run(self, *args):
-        if any(isinstance(each, JaxTracer) for each in (jax.numpy.zeros(()), *args)):
+        if any(isinstance(each, jax.core.Tracer) for each in (jax.numpy.zeros(()), *args)):
             return stage_for_jax(self)(*args)
         return self.reference(*[np.asarray(current_trace().lift(each)) for each in args])
 
@@ -69,13 +65,11 @@ class DebugCallback(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, True)
-        # In a text for elsewhere, a target that nobody else knows.
-        given = {"call_target_name": '"minixla.debug_callback"', "has_side_effect": True}
+        given = {"call_target_name": _TARGET, "has_side_effect": True}
         return emit.operation("stablehlo.custom_call", operands, shapes, results, **given)
 
     def hlo_attributes(self, shapes):
-        target = '"minixla.debug_callback"'
-        return {"custom_call_target": target, "custom_call_has_side_effect": True}
+        return {"custom_call_target": _TARGET, "custom_call_has_side_effect": True}
 
     def batch(self, operands, dimensions):
         # One call for all members; where they do not differ, one call.
@@ -95,7 +89,7 @@ def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[S
     """The values of each member, but for those that only stand in."""
     count, whole = len(batches), list(args)
     for done, (dimensions, _) in enumerate(reversed(batches)):
-        pairs = itertools.zip_longest(whole, dimensions)
+        pairs = zip_longest(whole, dimensions)
         whole = [x[None] if at is None else np.moveaxis(x, at + done, 0) for x, at in pairs]
     sizes = np.broadcast_shapes(*[x.shape[:count] for x in whole])
     whole = [np.broadcast_to(x, sizes + x.shape[count:]) for x in whole]
@@ -117,24 +111,19 @@ def _numbers() -> list[Any]:
 
 
 def _opened(value: Any) -> Any:
-    """A tuple value as a Python tuple of its members; others, and tokens, as they are."""
-    if not isinstance(value, (Tracer, TupleValue)):
-        return value
-    shape = shape_of(value)
-    if isinstance(shape, TokenShape):
-        return "token"
-    if not isinstance(shape, TupleShape):
-        return value
-    return tuple([_opened(get_tuple_element(value, i)) for i in range(len(shape.elements))])
+    """A tuple value as a Python tuple of its members; a token as its name."""
+    shape = shape_of(value) if isinstance(value, (Tracer, TupleValue)) else None
+    if isinstance(shape, TupleShape):
+        return tuple([_opened(get_tuple_element(value, i)) for i in range(len(shape.elements))])
+    return "token" if isinstance(shape, TokenShape) else value
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -> None:
     leaves, tree = jax.tree.flatten(jax.tree.map(_opened, (args, kwargs)))
     is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
-    held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
-    values = itertools.compress(leaves, is_value)
-    callback = _OfArrays(function, tree, tuple(is_value), held)
-    DebugCallback(callback, bool(ordered), sum(is_value))(*values, *_numbers())
+    values, held = parted(is_value, leaves)
+    callback = _OfArrays(function, tree, tuple(is_value), tuple(held))
+    DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,21 +136,18 @@ class _OfArrays:
     held: tuple[Any, ...]
 
     def __call__(self, *values: Any) -> None:
-        args, kwargs = jax.tree.unflatten(self.tree, spread(self.is_value, values, self.held))
+        args, kwargs = jax.tree.unflatten(self.tree, merged(self.is_value, values, self.held))
         self.function(*args, **kwargs)
 
+    def _key(self) -> tuple[Any, ...]:
+        held = [each if type(each) is str else id(each) for each in self.held]
+        return self.function, self.tree, self.is_value, tuple(held)
+
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _OfArrays) or self._key != other._key:
-            return False
-        pairs = zip(self.held, other.held, strict=True)
-        return all(x is y or (type(x) is type(y) is str and x == y) for x, y in pairs)
+        return isinstance(other, _OfArrays) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[Any, ...]:
-        return self.function, self.tree, self.is_value
+        return hash(self._key())
 
 
 @dataclass(frozen=True)
@@ -174,7 +160,7 @@ class _Print:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         with np.printoptions(**dict(self.options)):
             # One call, so that lines of several threads stay whole.
-            sys.stdout.write(self.fmt.format(*args, **kwargs) + "\n")
+            print(self.fmt.format(*args, **kwargs) + "\n", end="")
 
     def __hash__(self) -> int:
         return hash(self.fmt)
@@ -185,9 +171,6 @@ class _Checker(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
-
-    def convert_field(self, value: Any, conversion: Any) -> Any:
-        return value
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
         unused = [i for i in range(len(args)) if i not in used_args]
@@ -200,9 +183,8 @@ def _check_format(fmt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
     try:
         _Checker().vformat(fmt, args, kwargs)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        problem = str(error)
-        if isinstance(error, (IndexError, KeyError)):
-            problem = f"there is no argument for a field: {error}"
+        is_lacking = isinstance(error, (IndexError, KeyError))
+        problem = f"there is no argument for a field: {error}" if is_lacking else str(error)
         advice = "Write the format as for str.format, and give the values as arguments: "
         advice += "debug_print('x = {}', x), not an f-string, which would show the tracer."
         shown, fault = [f"format {fmt!r}", problem], "the format does not fit the arguments"

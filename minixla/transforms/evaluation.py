@@ -1,11 +1,9 @@
 """reference: a function evaluated in NumPy. make_graph: the graph of a function."""
 
-from functools import partial
 from typing import Any
 
-import jax
+import jax.core
 import numpy as np
-from jax.core import Tracer as JaxTracer
 
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
 from minixla.core.shapes import Shape, TupleValue, shape_of_data
@@ -44,7 +42,7 @@ def reference(fun: Function, precision: str | None = None) -> Function:
             with under(watched(trace)):
                 leaves, tree = random_keys.flatten((args, kwargs))
                 given = jax.tree.unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
-                return jax.tree.map(partial(_lower, trace), fun(*given[0], **given[1]))
+                return jax.tree.map(lambda x: _lower(trace, x), fun(*given[0], **given[1]))
         finally:
             trace.alive = False
 
@@ -54,7 +52,7 @@ def reference(fun: Function, precision: str | None = None) -> Function:
 def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
     if isinstance(leaf, ReferenceTracer):
         leaf = leaf.data
-    if isinstance(leaf, (Tracer, JaxTracer)):
+    if isinstance(leaf, (Tracer, jax.core.Tracer)):
         problem = "an argument is a traced value, and only numbers can be evaluated"
         advice = "Make mx.reference the outermost: mx.reference(mx.grad(f)), not "
         advice += "mx.grad(mx.reference(f)); inside jit, grad or vmap leave it out."

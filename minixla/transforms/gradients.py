@@ -1,6 +1,6 @@
 """grad, value_and_grad, vjp and jvp: derivatives of functions of pytrees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import compress
 from typing import Any
@@ -9,16 +9,15 @@ from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
-from minixla.core.linear import spread, zeros_like
+from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
-from minixla.engine.float0 import float0_zeros, is_float0
+from minixla.engine.float0 import float0_zeros, is_float0, places, structure_places
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, leaving, misfit
-from minixla.transforms.places import Places, difference, lifted_leaves, places, structure_places
+from minixla.transforms.places import Places, difference, lifted_leaves
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
@@ -44,23 +43,17 @@ class Outcome:
             out, aux = out
 
             def leave(leaf: Any) -> Any:
-                value = self.value_of(leaf)
-                if not isinstance(value, Tracer):
-                    return value  # what is no tracer passes as it is
-                return leaving([value], subject, lambda: ["auxiliary data"])[0]
+                found = [self.value_of(leaf)] if isinstance(leaf, Tracer) else []
+                return leaving(found, subject, lambda: ["auxiliary data"])[0] if found else leaf
 
             self.aux = tree_map(leave, aux)
         self.outputs, self.tree = flatten(out)
         values = list(map(self.value_of, self.outputs))
         self.values = leaving(values, subject, lambda: places("the result", out, True))
 
-    def is_own(self, output: Any) -> bool:
-        """Whether the trace knows a derivative of an output."""
-        return isinstance(output, WrappingTracer) and output._trace is self.trace
-
     def value_of(self, output: Any) -> Any:
-        """An output without its derivative."""
-        return output.value if self.is_own(output) else output
+        """An output without the derivative that the trace knows of it."""
+        return output.value if self.trace.is_own(output) else output
 
     def result(self, leaves: Sequence[Any] | None = None) -> Any:
         """The function's result, or others in its structure."""
@@ -68,18 +61,13 @@ class Outcome:
 
 
 def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
-    """What a function gives, and the way back from cotangents of the result to the arguments'.
-
-    These are float0 zeros for leaves that have none.
-    """
+    """What a function gives; and its pullback, which gives leaves without a derivative float0."""
     trace, leaves = ReverseTrace(_state.trace), given.lifted()
-    flags = list(map(has_tangent, leaves))
-    inputs = [trace.add_input(x) if flag else x for x, flag in zip(leaves, flags, strict=True)]
+    inputs = [trace.add_input(x) if has_tangent(x) else x for x in leaves]
     out = Outcome(subject, trace, lambda: given.call(*inputs), has_aux)
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
-        found = trace.pull(out.outputs, cotangents, list(compress(inputs, flags)))
-        return list(map(derivative_of, leaves, spread(flags, found)))
+        return list(map(derivative_of, leaves, trace.pull(out.outputs, cotangents, inputs)))
 
     return out, pull
 
@@ -128,10 +116,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
 def checked_tangents(
     subject: str, given: Any, tree: Any, primals: Sequence[Any], where: Places
 ) -> list[Any]:
-    """The leaves of tangents or cotangents as values, None for float0 zeros.
-
-    They belong to `primals`, the leaves of a pytree of the structure `tree` at the places `where`.
-    """
+    """The leaves of (co)tangents of `primals`, leaves of a pytree; None for float0 zeros."""
     what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
     leaves, own = tree_flatten(given)
     known, wanted = tree_flatten(tree_unflatten(without_keys(tree), range(tree.num_leaves)))
@@ -143,27 +128,23 @@ def checked_tangents(
         advice = f"Give a {what} with one array for each array of the {other}."
         raise misfit(subject, problem, shown, advice)
     what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
-    return [
-        _checked_tangent(subject, what, leaf, primal, lambda i=index: where()[i])
-        for index, (leaf, primal) in enumerate(zip(leaves, primals, strict=True))
-    ]
-
-
-def _checked_tangent(subject: str, what: str, tangent: Any, primal: Any, where: Function) -> Any:
-    shape = shape_of(primal)
-    wanted = shape if has_tangent(primal) else "float0, since integers have no derivative"
-    if is_float0(tangent):
-        found: Any = f"float0{list(tangent.shape)}"
-        if wanted is not shape:
-            return None
-    else:
-        tangent = lifted_leaves(subject, [tangent], lambda: [f"the {what} of {where()}"])[0]
-        found = shape_of(tangent)
-        if found is wanted:
-            return tangent
-    problem = f"the {what} of {where()} does not fit it"
-    shown = [f"{where()}: {shape}", f"{what}: {found}"]
-    raise misfit(subject, problem, shown, f"It must be {wanted}.")
+    found = []
+    for index, (tangent, primal) in enumerate(zip(leaves, primals, strict=True)):
+        shape = shape_of(primal)
+        wanted = shape if has_tangent(primal) else "float0, since integers have no derivative"
+        if is_float0(tangent):
+            value, own, is_fit = None, f"float0{list(tangent.shape)}", wanted is not shape
+        else:
+            (value,) = lifted_leaves(
+                subject, [tangent], lambda i=index: [f"the {what} of {where()[i]}"]
+            )
+            own, is_fit = shape_of(value), shape_of(value) is wanted
+        if not is_fit:
+            problem = f"the {what} of {where()[index]} does not fit it"
+            shown = [f"{where()[index]}: {shape}", f"{what}: {own}"]
+            raise misfit(subject, problem, shown, f"It must be {wanted}.")
+        found.append(value)
+    return found
 
 
 def value_and_grad(
@@ -194,8 +175,7 @@ def value_and_grad(
     @in_place_of(fun, "value_and_grad")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("grad", fun, args, kwargs, argnums)
-        for index, shape in enumerate(given.shapes()):
-            _check_input(shape, holomorphic, allow_int, lambda i=index: given.where()[i])
+        _check_inputs(given, holomorphic, allow_int)
         out, pull = recorded("grad", given, has_aux)
         value = _scalar_output(out, holomorphic)
         gradient = given.alike(pull([_state.trace.lift(ones_like(value))]))
@@ -221,20 +201,21 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
     return out.values[0]
 
 
-def _check_input(shape: Any, holomorphic: bool, allow_int: bool, where: Callable[[], str]) -> None:
-    kind = shape.element_type if isinstance(shape, Shape) else None
-    if kind is None:
-        problem = f"{where()} is not an array"
-        advice = "Give its members as a Python tuple, or differentiate with mx.vjp."
-    elif holomorphic and not kind.is_complex:
-        problem = f"holomorphic=True, and {where()} is of type {kind}"
-        advice = "Give complex arguments."
-    elif not kind.is_inexact and not allow_int:
-        problem = f"{where()} of type {kind} has no gradient"
+def _check_inputs(given: Arguments, holomorphic: bool, allow_int: bool) -> None:
+    for index, shape in enumerate(given.shapes()):
+        kind = shape.element_type if isinstance(shape, Shape) else None
+        if kind is not None and (kind.is_complex if holomorphic else kind.is_inexact or allow_int):
+            continue
+        place = given.where()[index]
+        problem = f"{place} of type {kind} has no gradient"
         advice = "Give floats (1.0, not 1), choose other argnums, or set allow_int=True for zeros."
-    else:
-        return
-    raise explain(DerivativeError, "grad", problem, [f"it is {shape}"], advice)
+        if kind is None:
+            problem = f"{place} is not an array"
+            advice = "Give its members as a Python tuple, or differentiate with mx.vjp."
+        elif holomorphic:
+            problem = f"holomorphic=True, and {place} is of type {kind}"
+            advice = "Give complex arguments."
+        raise explain(DerivativeError, "grad", problem, [f"it is {shape}"], advice)
 
 
 def grad(
@@ -287,6 +268,6 @@ def jvp(
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
     out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)
     pairs = zip(out.outputs, out.values, strict=True)
-    moving = [derivative_of(x, each.known if out.is_own(each) else None) for each, x in pairs]
+    moving = [derivative_of(x, each.known if trace.is_own(each) else None) for each, x in pairs]
     pair = out.result(), out.result(moving)
     return (*pair, out.aux) if has_aux else pair

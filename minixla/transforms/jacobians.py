@@ -1,8 +1,7 @@
 """linearize, jacfwd, jacrev and hessian: derivatives as functions and as arrays."""
 
 from collections.abc import Sequence
-from functools import partial
-from itertools import compress
+from itertools import accumulate, compress
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from minixla.core.linear import spread
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
+from minixla.engine.float0 import places
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of
-from minixla.transforms.places import Places, places
 from minixla.transforms.vmap import vmap
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -47,11 +46,11 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     ]
     try:
         out = gradients.Outcome("linearize", trace, lambda: given.call(*inputs), has_aux)
-        moving = [each.known for each in out.outputs if out.is_own(each)]
+        moving = [each.known for each in out.outputs if trace.is_own(each)]
         graph = recorder.graph(moving, "linearized").silent().pruned()
     finally:
         recorder.alive = False
-    captured, flags = recorder.captured, list(map(out.is_own, out.outputs))
+    captured, flags = recorder.captured, list(map(trace.is_own, out.outputs))
 
     @api_boundary
     def linear(*tangents: Any) -> Any:
@@ -88,11 +87,11 @@ def jacfwd(
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
         leaves = given.lifted()
-        _check_kinds("jacfwd", leaves, given.where, holomorphic)
+        _check_kinds("jacfwd", leaves, holomorphic, where=given.where)
 
         def push(*tangents: Any) -> Any:
             outcome = gradients.jvp(given.call, tuple(leaves), tangents, has_aux)
-            _check_results("jacfwd", outcome[0], holomorphic)
+            _check_kinds("jacfwd", outcome[0], holomorphic)
             return outcome[1:]
 
         out = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(*_basis(leaves))
@@ -117,9 +116,9 @@ def jacrev(
     @in_place_of(fun, "jacrev")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
-        _check_kinds("jacrev", given.shapes(), given.where, holomorphic, allow_int)
+        _check_kinds("jacrev", given.shapes(), holomorphic, allow_int, given.where)
         out, pull = gradients.recorded("jacrev", given, has_aux)
-        _check_results("jacrev", out.result(), holomorphic)
+        _check_kinds("jacrev", out.result(), holomorphic)
         rows = vmap(lambda *cotangents: pull(cotangents))(*_basis(out.values))
         # Rows by argument; wanted by result, then argument.
         parts = [_split(row, out.values, 0) for row in rows]
@@ -136,22 +135,19 @@ def hessian(
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-def _check_results(subject: str, results: Any, holomorphic: bool) -> None:
-    where = partial(places, "the result", results)
-    _check_kinds(subject, tree_leaves(results), where, holomorphic)
-
-
 def _check_kinds(
-    subject: str, values: Sequence[Any], where: Places, holomorphic: bool, allow_int: bool = False
+    subject: str, values: Any, holomorphic: bool, allow_int: bool = False, where: Any = None
 ) -> None:
-    for index, shape in enumerate(map(shape_of, values)):
+    """Raises DerivativeError for what has no Jacobian; values stand in the result by default."""
+    for index, shape in enumerate(map(shape_of, tree_leaves(values))):
         kind = shape.element_type if isinstance(shape, Shape) else None
         if kind is not None and (
             (kind.is_complex if holomorphic else kind.is_float)
             or (allow_int and not kind.is_inexact)
         ):
             continue
-        problem = f"{where()[index]} has no Jacobian with holomorphic={holomorphic}"
+        place = (where() if where else places("the result", values))[index]
+        problem = f"{place} has no Jacobian with holomorphic={holomorphic}"
         advice = "Arguments and results must be real floats, or complex with holomorphic=True."
         raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
@@ -159,20 +155,17 @@ def _check_kinds(
 def _basis(leaves: Sequence[Any]) -> list[Any]:
     """For each array, its part of the standard basis of all: [total, *dimensions]."""
     shapes = list(map(array_shape, leaves))
-    total, start, bases = sum([shape.size for shape in shapes]), 0, []
-    for shape in shapes:
-        eye = np.eye(total, shape.size, -start).astype(shape.dtype)
-        bases.append(eye.reshape((total, *shape.dimensions)).view(DeclaredArray))
-        start += shape.size
-    return bases
+    ends = list(accumulate([shape.size for shape in shapes], initial=0))
+    pairs = zip(np.split(np.eye(ends[-1]), ends[1:], 1), shapes, strict=False)
+    bases = [eye.astype(x.dtype).reshape((ends[-1], *x.dimensions)) for eye, x in pairs]
+    return [each.view(DeclaredArray) for each in bases]
 
 
 def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     """An array cut along `axis` into one for each leaf, its dimensions in the axis's place."""
     at, parts, start = axis % len(value.shape), [], 0
     for shape in map(array_shape, leaves):
-        index = (slice(None),) * at + (slice(start, start + shape.size),)
-        sizes = (*value.shape[:at], *shape.dimensions, *value.shape[at + 1 :])
-        parts.append(value[index].reshape(sizes))
+        part = value[(slice(None),) * at + (slice(start, start + shape.size),)]
+        parts.append(part.reshape((*value.shape[:at], *shape.dimensions, *value.shape[at + 1 :])))
         start += shape.size
     return parts

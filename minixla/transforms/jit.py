@@ -9,13 +9,12 @@ from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.shapes import TupleValue
 from minixla.core.state import restore_state
-from minixla.core.tracebacks import hide_frames, hiding_frames
+from minixla.core.tracebacks import api_boundary, hide_frames
 from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
-from minixla.transforms.arguments import Arguments, Function, checked_function, named_after
 from minixla.transforms.evaluation import closed
-from minixla.transforms.layouts import Layouts
+from minixla.transforms.layouts import laid_out
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
@@ -23,7 +22,7 @@ from minixla_ops.programs.call import call
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 
 
-def jit(fun: Function | None = None, /, **options: Any) -> Any:
+def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
     Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
@@ -40,10 +39,8 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
     """
     if fun is None:
         return functools.partial(jit, **options)
-    checked_function(fun, "jit")
-    evaluator = default_trace()
-    compiled = _Compiled(fun, options)
-    nested = _Nested(fun, options)
+    arguments.checked_function(fun, "jit")
+    evaluator, compiled, nested = default_trace(), _Compiled(fun, options), _Nested(fun, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         trace = _state.trace
@@ -66,10 +63,10 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
             hide_frames(error)
             raise
 
-    wrapper: Any = named_after(jitted, fun)
+    wrapper: Any = arguments.named_after(jitted, fun)
     for method in _JAX_METHODS:
-        setattr(wrapper, method, hiding_frames(compiled.method(method)))
-    wrapper.graph = hiding_frames(nested.graph)
+        setattr(wrapper, method, api_boundary(compiled.method(method)))
+    wrapper.graph = api_boundary(nested.graph)
     setattr(wrapper, arguments.METHODS, (*_JAX_METHODS, "graph"))
     return wrapper
 
@@ -77,11 +74,9 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
 class _Compiled:
     """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
 
-    __slots__ = ("_made_of", "_staged", "call")
-
-    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
+    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
-        self._staged = named_after(stage_for_jax(fun), fun)
+        self._staged = arguments.named_after(stage_for_jax(fun), fun)
         self.call: Any = jax.jit(self._staged, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -97,7 +92,7 @@ class _Compiled:
         forget_traces(self._staged)
         self.call.clear_cache()
 
-    def method(self, name: str) -> Function:
+    def method(self, name: str) -> arguments.Function:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -111,39 +106,28 @@ class _Compiled:
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
-    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
-        self._fun = fun
+    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
+        self._options = options
         marked = options.get("static_argnums"), options.get("static_argnames")
         self._static = arguments.StaticArguments(fun, *marked)
-        self._layouts = Layouts(options)
         self._cache = arguments.Cache()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given, static = self._taken_apart("jit", args, kwargs)
-        leaves, apply = given.leaves, self._layouts.around(given.apply)
+        given, static = self._static.split("jit", args, kwargs)
+        leaves, apply = given.leaves, laid_out(given.apply, self._options)
         signature = given.signature([shape_of(leaf, "jit") for leaf in leaves])
-        found = stage_once(self._cache, "jit", static, apply, signature, given.name)
+        found = stage_once(self._cache, given, static, signature, apply)
         return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Checks that all arguments are arrays, or numbers that fit an element type."""
-        given, _ = self._taken_apart("jit", args, kwargs)
+        given, _ = self._static.split("jit", args, kwargs)
         names = given.where()
-        if _state.trace is default_trace():
-            for leaf, place in zip(given.leaves, names, strict=True):
-                if isinstance(leaf, TupleValue):
-                    raise not_a_value(leaf, "jit", place)
+        for leaf, place in zip(given.leaves, names, strict=True):
+            if isinstance(leaf, TupleValue) and _state.trace is default_trace():
+                raise not_a_value(leaf, "jit", place)
         check_leaves("jit", given.leaves, names)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
-        given, _ = self._taken_apart("make_graph", args, kwargs)
-        return closed(given, self._layouts.around(given.apply)).graph
-
-    def _taken_apart(self, subject: str, args: Any, kwargs: Any) -> tuple[Arguments, list[Any]]:
-        """The arguments that are not static, and the static ones."""
-        by_name, named = self._static.split_names(kwargs)
-        numbers = self._static.numbers(args)
-        dynamic = [n for n in range(len(args)) if n not in numbers] if numbers else None
-        static = [*((number, args[number]) for number in numbers), *sorted(by_name.items())]
-        return Arguments(subject, self._fun, args, named, dynamic, by_name), static
+        given, _ = self._static.split("make_graph", args, kwargs)
+        return closed(given, laid_out(given.apply, self._options)).graph

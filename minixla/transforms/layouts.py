@@ -1,19 +1,16 @@
 """Layouts of arrays over devices inside a program: what a nested jit's options say of them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
-from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import Attribute, attribute
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
-from minixla.reference_evaluator.trace import ReferenceTrace
-from minixla.transforms.arguments import flatten_prefix, misfit
+from minixla.transforms.arguments import Function, flatten_prefix, misfit
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -33,10 +30,7 @@ class ShardingConstraint(Operation):
         return operand
 
     def run(self, operand):
-        trace = current_trace().evaluator
-        if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, (operand,))
-        value = trace.lift(operand, self.builder_name)
+        value = current_trace().lift(operand, self.builder_name)
         return jax.lax.with_sharding_constraint(value, self.sharding)
 
     def reference(self, operand):
@@ -75,7 +69,6 @@ def _entries(sharding: NamedSharding, rank: int) -> list[Any]:
 
 
 def _shardy(sharding: Any, shape: AnyShape) -> str:
-    """A layout in the notation of the sdy dialect."""
     if isinstance(sharding, SingleDeviceSharding):
         (device,) = sharding.device_set
         return f"<mesh<[], device_ids=[{device.id}]>, []>"
@@ -84,46 +77,32 @@ def _shardy(sharding: Any, shape: AnyShape) -> str:
     is_abstract = isinstance(mesh, jax.sharding.AbstractMesh)
     numbers = [] if is_abstract else [device.id for device in mesh.devices.flat]
     order = "" if numbers == list(range(len(numbers))) else f", device_ids={numbers}"
-    dimensions = ", ".join(map(_shardy_dimension, _entries(sharding, array_shape(shape).rank)))
+    parts = []
+    for entry in _entries(sharding, array_shape(shape).rank):
+        names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+        is_open = entry is PartitionSpec.UNCONSTRAINED
+        parts.append("?" if is_open else ", ".join([f'"{name}"' for name in names]))
+    dimensions = ", ".join([f"{{{part}}}" for part in parts])
     return f"<mesh<[{axes}]{order}>, [{dimensions}]>"
 
 
-def _shardy_dimension(entry: Any) -> str:
-    if entry is PartitionSpec.UNCONSTRAINED:
-        return "{?}"
-    names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
-    return "{" + ", ".join([f'"{name}"' for name in names]) + "}"
+def laid_out(fun: Function, options: dict[str, Any]) -> Function:
+    """A function of (args, kwargs) in a program, these and results laid out by jit's options."""
+    device, backend = options.get("device"), options.get("backend")
+    if device is None and backend is not None:
+        device = jax.local_devices(backend=backend)[0]
+    place = None if device is None else SingleDeviceSharding(device)
+    given, wanted = options.get("in_shardings", place), options.get("out_shardings", place)
 
+    def between(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs and given is not None:
+            problem = "in_shardings and arguments by name do not go together"
+            shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {given}"]
+            raise misfit("jit", problem, shown, "Give the arguments by position.")
+        args = _constrained("in_shardings", args, given)
+        return _constrained("out_shardings", fun(args, kwargs), wanted)
 
-class Layouts:
-    """The layouts that options of jit ask for, where the function is part of a program."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        device, backend = options.get("device"), options.get("backend")
-        if device is None and backend is not None:
-            device = jax.local_devices(backend=backend)[0]
-        place = None if device is None else SingleDeviceSharding(device)
-        self._arguments = options.get("in_shardings", place)
-        self._results = options.get("out_shardings", place)
-
-    def around(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of arguments by position and by name, these and its results laid out."""
-        if self._arguments is None and self._results is None:
-            return fun
-
-        def laid_out(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if kwargs and self._arguments is not None:
-                problem = "in_shardings and arguments by name do not go together"
-                shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {self._arguments}"]
-                raise misfit("jit", problem, shown, "Give the arguments by position.")
-            args = _constrained("in_shardings", args, self._arguments)
-            return _constrained("out_shardings", fun(args, kwargs), self._results)
-
-        return laid_out
-
-
-def _is_said(sharding: Any) -> bool:
-    return sharding is None or isinstance(sharding, PartitionSpec)
+    return fun if given is None and wanted is None else between
 
 
 def _constrained(name: str, values: Any, shardings: Any) -> Any:
@@ -131,17 +110,18 @@ def _constrained(name: str, values: Any, shardings: Any) -> Any:
     if shardings is None:
         return values
     leaves, tree = flatten(values)
-    whole = tree_unflatten(tree, range(len(leaves)))
-    found = flatten_prefix("jit", name, whole, shardings, "a sharding", _is_said)
+    whole = jax.tree.unflatten(tree, range(len(leaves)))
+    found = flatten_prefix(
+        "jit", name, whole, shardings, "a sharding", lambda x: x is None or type(x) is PartitionSpec
+    )
     for index, (value, sharding) in enumerate(zip(leaves, found, strict=True)):
         if sharding is not None:
             placed = ShardingConstraint(_known(name, sharding))(value)
             leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
-    return tree_unflatten(tree, leaves)
+    return jax.tree.unflatten(tree, leaves)
 
 
 def _known(name: str, sharding: Any) -> Any:
-    """A sharding with its mesh."""
     if isinstance(sharding, PartitionSpec):
         mesh = jax.sharding.get_abstract_mesh()
         if not mesh.empty:

@@ -4,10 +4,9 @@ import gc
 import sys
 import traceback
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from types import CellType, CodeType, FrameType, FunctionType, GeneratorType
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
 from minixla.core.errors import LeakedTracerError, explain
@@ -24,37 +23,19 @@ _MOST_LEAKS, _MOST_HOLDERS, _MOST_STEPS = 5, 3, 1000
 class RecordTrace(WatchTrace):
     """Remembers the lines that make values."""
 
-    __slots__ = ("lines",)
-
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
-        # By identity: arrays cannot be hashed.
+        #: The operation and the line that made a value; by identity: arrays cannot be hashed.
         self.lines: dict[int, tuple[Any, str, Source | None]] = {}
-
-    def over(self, parent: Trace) -> WatchTrace:
-        """A trace that remembers for this one."""
-        found = RecordTrace(parent)
-        found.lines = self.lines
-        return found
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The parent's results."""
         results = self.parent.process(operation, operands)
         source = _state.source or find_source(2)
         for each in results if type(results) is tuple else (results,):
-            try:
-                reference = weakref.ref(each)
-            except TypeError:  # a NumPy scalar
-                continue
-            self.lines[id(each)] = reference, operation.builder_name, source
+            with suppress(TypeError):  # a NumPy scalar
+                self.lines[id(each)] = weakref.ref(each), operation.builder_name, source
         return results
-
-    def line_of(self, value: Any) -> str:
-        """The operation and the line that made a value, as far as they are known."""
-        reference, name, source = self.lines.get(id(value), (lambda: None, "", None))
-        if reference() is not value:
-            return "an argument of the transformed function"
-        return f"made by {name} at {source}"
 
 
 @contextmanager
@@ -74,40 +55,34 @@ def checking_leaks() -> Iterator[None]:
     """
     default_trace()  # loads the evaluator
     trace = RecordTrace(_state.trace)
-    with looking_for(trace, replace(_state.watch or NumberWatch(), token=object())):
+    with looking_for(trace, (_state.watch or NumberWatch())._replace(token=object())):
         yield
     _raise_leaks(trace)
 
 
 def _raise_leaks(trace: RecordTrace) -> None:
-    """Raises an error where tracers made under a trace have outlived their own."""
     gc.collect()
     # Not isinstance, which asks objects that stand for others.
     tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer)]
     leaks = [x for x in tracers if not x._trace.alive and trace in enclosing(x._trace)]
     held = [(each, _holders(each, tracers, leaks)) for each in leaks]
     # What only a pullback or the like holds is no leak.
-    described = [_described(each, holders, trace) for each, holders in held if holders]
-    if not described:
+    held, lines = [(each, holders) for each, holders in held if holders], []
+    for tracer, holders in held[:_MOST_LEAKS]:
+        kind = type(tracer._trace).transformation
+        lines.append(f"{tracer!r} of {kind if isinstance(kind, str) else 'a transformation'}")
+        lines += [f"  {_origin(tracer, trace)}", *[f"  held by {each}" for each in holders]]
+    if not held:
         return
-    count = len(described)
-    lines = [line for each in described[:_MOST_LEAKS] for line in each]
+    count = len(held)
     lines += [f"and {count - _MOST_LEAKS} more"] if count > _MOST_LEAKS else []
     many = f"{count} tracers outlive their transformations"
     problem = many if count > 1 else "a tracer outlives its transformation"
-    advice = "Return the value from the transformed function instead of storing it where it lives "
-    advice += "longer than the call."
+    advice = "Return the value from the transformed function; do not keep it beyond the call."
     raise explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
 
 
-def _described(tracer: Tracer, holders: Sequence[str], trace: RecordTrace) -> list[str]:
-    kind = type(tracer._trace).transformation
-    named = f"{tracer!r} of {kind if isinstance(kind, str) else 'a transformation'}"
-    return [named, f"  {_origin(tracer, trace)}", *[f"  held by {each}" for each in holders]]
-
-
 def _origin(tracer: Any, trace: RecordTrace) -> str:
-    """Where a tracer was made, as far as it is known."""
     node = getattr(tracer, "node", None)
     if node is not None and node.source is not None:
         name = getattr(node.operation, "builder_name", "an operation")
@@ -119,7 +94,9 @@ def _origin(tracer: Any, trace: RecordTrace) -> str:
         if step is None:
             return f"argument {tracer._value.index} of the traced function"
         return f"made by {step.op.builder_name} at {step.source}"
-    return trace.line_of(tracer)
+    reference, name, source = trace.lines.get(id(tracer), (lambda: None, "", None))
+    is_known = reference() is tracer
+    return f"made by {name} at {source}" if is_known else "an argument of the transformed function"
 
 
 def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
@@ -143,10 +120,7 @@ def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
 
 
 def _ends(holder: Any, value: Any, path: str) -> Iterator[str | tuple[Any, str]]:
-    """What a holder of a value is: descriptions, or containers in which the search goes on.
-
-    `path` leads from the value to the tracer, `[0]['a']`; with a container goes the way from there.
-    """
+    """What a holder is: descriptions, or containers with the path from there, `[0]['a']`."""
     if isinstance(holder, dict):
         yield from _of_dictionary(holder, str(_key(holder, value)), path)
     elif isinstance(holder, (list, tuple)):
@@ -156,19 +130,16 @@ def _ends(holder: Any, value: Any, path: str) -> Iterator[str | tuple[Any, str]]
     elif isinstance(holder, CellType):
         yield from _of_closures(holder, path)
     elif isinstance(holder, FrameType):
-        if _is_users(holder.f_code):
+        if is_user_file(holder.f_code.co_filename):
             yield f"a frame of {holder.f_code.co_qualname} that a traceback keeps"
     elif isinstance(holder, (FunctionType, GeneratorType)):
-        if _is_users(holder.__code__ if isinstance(holder, FunctionType) else holder.gi_code):
+        code = holder.__code__ if isinstance(holder, FunctionType) else holder.gi_code
+        if is_user_file(code.co_filename):
             yield f"the {type(holder).__name__} {holder.__qualname__}"
     elif isinstance(holder, type):
         yield f"{_key(holder.__dict__, value)}{path}, of the class {holder.__qualname__}"
     else:
         yield from _of_object(holder, _key(getattr(holder, "__dict__", {}), value), path)
-
-
-def _is_users(code: CodeType) -> bool:
-    return is_user_file(code.co_filename)
 
 
 def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Iterator[str | tuple[Any, str]]:
@@ -200,9 +171,9 @@ def _of_closures(cell: CellType, path: str) -> Iterator[str]:
         for function in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
             if not isinstance(function, FunctionType) or function.__closure__ is not closure:
                 continue
-            if _is_users(function.__code__):
-                names = zip(function.__code__.co_freevars, closure, strict=True)
-                name = _key(dict(names), cell)
+            code = function.__code__
+            if is_user_file(code.co_filename):
+                name = _key(dict(zip(code.co_freevars, closure, strict=True)), cell)
                 yield f"{name}{path}, a variable of the function {function.__qualname__}"
 
 

@@ -1,5 +1,6 @@
 """Collectives over named axes: psum and its family, in functions that we or JAX map."""
 
+import copy
 import itertools
 import math
 from collections.abc import Sequence
@@ -28,22 +29,16 @@ UNNAMED = object()
 
 
 class Axis:
-    """What a transformation that maps an axis of `size` members does for collectives over it.
-
-    `index()` is the number of the member, an s32 scalar; `described` has the attributes of
-    operations that tell of the axis.
-    """
+    """An axis of `size` members for collectives over it; `index()` is the member's s32 number."""
 
     def __init__(self, name: Any, size: int, index: Any, partitions: Groups = ()) -> None:
         self.size, self.index = size, index
-        self.described = {"axis_name": name, "partitions": partitions, "is_checked": False}
+        #: The attributes of operations that tell of the axis.
+        self.shared = dict(axis_name=name, groups=(), partitions=partitions, is_checked=False)
 
-    def apply(
-        self, operation: type[AxisOperation], operand: Any, groups: Groups = (), **own: Any
-    ) -> Any:
+    def apply(self, operation: type[AxisOperation], operand: Any, **own: Any) -> Any:
         """An operation of `axis_operations` on the members' values."""
-        size = len(groups[0]) if groups else self.size
-        return self._applied(operation(**self.described, size=size, groups=groups, **own), operand)
+        return self._applied(operation(**self.shared, size=self.size, **own), operand)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         # Whoever maps the axis turns it into what it does there.
@@ -62,23 +57,20 @@ def batch_axis(trace: BatchTrace) -> Axis:
 
 
 def _jax_axis(name: Any, size: int) -> Axis:
-    """An axis that JAX maps: of jax.shard_map, jax.pmap or jax.vmap."""
     index = jax.lax.axis_index(name)
     found = Axis(name, size, lambda: index, partitions_along(name) or ())
-    found.described["is_checked"] = bool(jax.typeof(index).mat.varying)
+    found.shared["is_checked"] = bool(jax.typeof(index).mat.varying)
     return found
-
-
-def _partition() -> Any:
-    """The number of the partition, in the program that is traced."""
-    return ops.convert_element_type(ops.partition_id(), "s32")
 
 
 class DeviceAxis(Axis):
     """An axis whose members are the partitions of one program."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(None, size, _partition, (tuple(range(size)),))
+        def index() -> Any:
+            return ops.convert_element_type(ops.partition_id(), "s32")
+
+        super().__init__(None, size, index, (tuple(range(size)),))
         self._channels = itertools.count(1)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
@@ -97,13 +89,8 @@ def mapped_axis(name: Any, axis: Axis | None) -> Any:
         _state.axes = previous
 
 
-def _axes(
-    subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False
-) -> list[tuple[Axis, Groups, int]]:
-    """The axes of a name or a tuple of names, with groups and how many take part together.
-
-    Where there are groups, or only one is wanted, there is one.
-    """
+def _axes(subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False) -> list[Axis]:
+    """The axes of a name or names; one, for `is_one` or groups, within which it then is."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     shown, found = [f"axis_name = {axis_name!r}"], []
     for name in names:
@@ -119,14 +106,16 @@ def _axes(
         problem = f"it works on one axis, not on {len(found)}"
         raise misfit(subject, problem, shown, "Call it once for each axis.")
     if groups is None:
-        return [(axis, (), axis.size) for axis in found]
+        return found
     size, given = found[0].size, tuple([tuple(map(int, group)) for group in groups])
     members = sorted([number for group in given for number in group])
     if members != list(range(size)) or len({len(group) for group in given}) != 1:
         problem = "axis_index_groups do not divide the axis into groups of one size"
         shown = [f"axis_index_groups = {groups}", f"the axis has {size} members"]
         raise misfit(subject, problem, shown, "Name each member once, in groups of equal size.")
-    return [(found[0], given, len(given[0]))]
+    within = copy.copy(found[0])
+    within.size, within.shared = len(given[0]), {**within.shared, "groups": given}
+    return [within]
 
 
 def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
@@ -141,8 +130,8 @@ def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, 
     at = _dimension(subject, what, axis, shape.rank)
     given = shape.dimensions[at]
     if given != size and not (tiled and size and given % size == 0):
-        problem = f"dimension {at} of size {given} cannot be cut into a part for each of "
-        problem += f"{size} members"
+        parts = f"a part for each of {size} members"
+        problem = f"dimension {at} of size {given} cannot be cut into {parts}"
         wanted = "a multiple of the axis's" if tiled else "the axis's; larger parts need tiled=True"
         shown = [f"x {shape}", f"{what} = {at}, tiled = {tiled}"]
         raise misfit(subject, problem, shown, f"Its size must be {wanted}.")
@@ -150,9 +139,8 @@ def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, 
 
 
 def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, **own: Any) -> Any:
-    for axis, each, _ in _axes(subject, axis_name, groups):
-        applied = partial(axis.apply, operation, groups=each, **own)
-        x = jax.tree.map(applied, x)
+    for axis in _axes(subject, axis_name, groups):
+        x = jax.tree.map(partial(axis.apply, operation, **own), x)
     return x
 
 
@@ -168,7 +156,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
         TransformError: no axis of that name is mapped here; groups that do not divide it.
     """
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
-        return x * math.prod([size for _, _, size in _axes("psum", axis_name, axis_index_groups)])
+        return x * math.prod([axis.size for axis in _axes("psum", axis_name, axis_index_groups)])
     return _reduced("psum", AxisSum, jax.tree.map(_counted, x), axis_name, axis_index_groups)
 
 
@@ -208,7 +196,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Raises:
         TransformError: two pairs with one source or target, or a number outside the axis.
     """
-    ((axis, _, _),) = _axes("ppermute", axis_name, is_one=True)
+    (axis,) = _axes("ppermute", axis_name, is_one=True)
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
@@ -231,13 +219,13 @@ def all_gather(
         axis: the dimension along which the values come.
         tiled: whether they are joined along a dimension that is there, instead of a new one.
     """
-    ((mapped, groups, _),) = _axes("all_gather", axis_name, axis_index_groups, True)
+    (mapped,) = _axes("all_gather", axis_name, axis_index_groups, True)
 
     def gathered(leaf: Any) -> Any:
         rank = array_shape(leaf, "all_gather").rank
         at = _dimension("all_gather", "axis", axis, rank if tiled else rank + 1)
         part = leaf if tiled else mxnp.expand_dims(leaf, at)
-        return mapped.apply(axis_operations.AxisAllGather, part, groups, axis=at)
+        return mapped.apply(axis_operations.AxisAllGather, part, axis=at)
 
     return jax.tree.map(gathered, x)
 
@@ -259,12 +247,12 @@ def psum_scatter(
         axis_index_groups: see `psum`.
         tiled: whether a part keeps the dimension; else its size must be that of the axis.
     """
-    ((mapped, groups, size),) = _axes("psum_scatter", axis_name, axis_index_groups, True)
+    (mapped,) = _axes("psum_scatter", axis_name, axis_index_groups, True)
 
     def scattered(leaf: Any) -> Any:
         shape, wanted = array_shape(leaf, "psum_scatter"), ("scatter_dimension", scatter_dimension)
-        at = _cut_dimension("psum_scatter", *wanted, shape, size, tiled)
-        part = mapped.apply(axis_operations.AxisReduceScatter, leaf, groups, axis=at)
+        at = _cut_dimension("psum_scatter", *wanted, shape, mapped.size, tiled)
+        part = mapped.apply(axis_operations.AxisReduceScatter, leaf, axis=at)
         return part if tiled else mxnp.squeeze(part, at)
 
     return jax.tree.map(scattered, x)
@@ -289,18 +277,18 @@ def all_to_all(
         axis_index_groups: see `psum`.
         tiled: whether both dimensions stay; else the first goes and the second is new.
     """
-    ((mapped, groups, size),) = _axes("all_to_all", axis_name, axis_index_groups, True)
+    (mapped,) = _axes("all_to_all", axis_name, axis_index_groups, True)
 
     def exchanged(leaf: Any) -> Any:
         shape = array_shape(leaf, "all_to_all")
-        split = _cut_dimension("all_to_all", "split_axis", split_axis, shape, size, tiled)
+        split = _cut_dimension("all_to_all", "split_axis", split_axis, shape, mapped.size, tiled)
         concat = _dimension("all_to_all", "concat_axis", concat_axis, shape.rank)
         if not tiled:
             # The new dimension stands beside that which is cut until the latter is gone.
             split, concat = (split + 1, concat) if concat <= split else (split, concat + 1)
             leaf = mxnp.expand_dims(leaf, concat)
         operation = axis_operations.AxisAllToAll
-        whole = mapped.apply(operation, leaf, groups, split_axis=split, concat_axis=concat)
+        whole = mapped.apply(operation, leaf, split_axis=split, concat_axis=concat)
         return whole if tiled else mxnp.squeeze(whole, split)
 
     return jax.tree.map(exchanged, x)
@@ -313,7 +301,7 @@ def axis_index(axis_name: Any) -> Any:
         axis_name: a name, or a tuple of names, of which the last counts fastest.
     """
     index: Any = None
-    for axis, _, _ in _axes("axis_index", axis_name):
+    for axis in _axes("axis_index", axis_name):
         index = axis.index() if index is None else index * axis.size + axis.index()
     return index
 

@@ -7,7 +7,7 @@ from typing import Any
 from minixla.core.errors import MinixlaError
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, check_value, shape_of
-from minixla.engine.float0 import places, structure_places
+from minixla.engine.float0 import structure_places
 
 #: Gives the place of each leaf, in their order.
 Places = Callable[[], Sequence[str]]
@@ -26,22 +26,13 @@ def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
     parameters = parameters_of(fun)
     names = [each.name for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
     rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "argument")
-    first = len(names)
-    return [*names, *(f"{rest}[{i - first}]" for i in range(first, count))][:count]
+    return [*names, *(f"{rest}[{index}]" for index in range(count - len(names)))][:count]
 
 
 def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     """Which of `count` positional arguments are named, in order, counted from the front."""
     listed = argnums if isinstance(argnums, Iterable) else (argnums,)
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
-
-
-def argument_places(fun: Any, args: Any, numbers: Sequence[int], kwargs: Any) -> list[str]:
-    """The places of the leaves of arguments, those of `numbers` by position, then those by name."""
-    names = parameter_names(fun, len(args))
-    found = [each for n in numbers for each in places(f"argument {names[n]}", args[n])]
-    named = sorted((kwargs or {}).items())
-    return found + [each for name, value in named for each in places(f"argument {name}", value)]
 
 
 def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
@@ -75,10 +66,7 @@ def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[An
 
 
 def difference(name: str, one: str, first: Any, other: str, second: Any) -> list[str]:
-    """Lines of a message that show where two structures of what the user calls `name` differ.
-
-    `one` and `other` say what has them, for instance `it takes`.
-    """
+    """Lines on where two structures differ; `one` and `other` have them, such as `it takes`."""
     here, there = structure_places(name, first), structure_places(name, second)
     lost = [f"{one} {each}, {other} none" for each in here if each not in there]
     added = [f"{other} {each}, {one} none" for each in there if each not in here]

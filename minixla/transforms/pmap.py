@@ -1,7 +1,5 @@
 """pmap: a function run on several devices at once, each with its members of mapped axes."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -20,8 +18,7 @@ from minixla.engine.devices import chosen_devices, own_count, own_share, run_map
 from minixla.engine.float0 import is_float0, of_values, places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.reference_evaluator.simulation import Simulation
-from minixla.reference_evaluator.trace import ReferenceTrace
-from minixla.transforms.arguments import Arguments, Cache, flatten_axes, in_place_of, misfit
+from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
@@ -34,25 +31,11 @@ from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 Axes = tuple[int | None, ...]
 
 
-class _Axes(Attribute):
-    def hlo(self, value: Axes) -> str:
-        """A string."""
-        return f'"{value}"'
-
-
-class _Devices(Attribute):
-    def hlo(self, value: tuple[Any, ...]) -> int:
-        """Their number."""
-        return len(value)
-
-
 class MappedCall(RunsPrograms):
     """A computation run on each of several devices, as partitions of one program.
 
-    Where devices belong to several processes, each runs it with the members of its own devices.
-
-    In `in_axes` None gives the whole to every device, in `out_axes` it takes the result of the
-    first one; the memory of `donated` operands may be used again.
+    Each process runs it with the members of its own devices. In `in_axes` None gives the whole to
+    every device, in `out_axes` it takes the first one's; `donated` operands' memory is used again.
     """
 
     name = "Pmap"
@@ -60,11 +43,11 @@ class MappedCall(RunsPrograms):
     hlo_name = "call"
     spans_devices = True
     operands = ("operands...",)
-    computation: Graph = attribute(Instance(Graph), hlo="to_apply")
-    devices: tuple[Any, ...] = attribute(_Devices(), hlo="num_partitions")
-    in_axes: Axes = attribute(_Axes())
-    out_axes: Axes = attribute(_Axes())
-    donated: tuple[int, ...] = attribute(Attribute(), default=(), hlo=None)
+    computation: Graph = attribute(Instance(Graph))
+    devices: tuple[Any, ...] = attribute(Attribute())
+    in_axes: Axes = attribute(Attribute())
+    out_axes: Axes = attribute(Attribute())
+    donated: tuple[int, ...] = attribute(Attribute(), default=())
 
     def shape(self, *operands):
         shapes = self.array_shapes(self.computation.output_shapes)
@@ -73,10 +56,8 @@ class MappedCall(RunsPrograms):
         return tuple([s if axis is None else s.with_dimension(axis, size) for s, axis in pairs])
 
     def run(self, *operands):
-        trace = current_trace().evaluator
-        if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, operands)
-        values = [trace.lift(operand, self.builder_name) for operand in operands]
+        lift = current_trace().lift
+        values = [lift(operand, self.builder_name) for operand in operands]
         axes = self.in_axes, self.out_axes
         return tuple(run_mapped(self.computation, values, *axes, self.devices, self.donated))
 
@@ -84,8 +65,7 @@ class MappedCall(RunsPrograms):
         own, size = own_count(self.devices), len(self.devices)
         if own < size:
             problem = "the reference has no members of other processes"
-            advice = "Run it in one process, or map over devices of one: "
-            advice += "devices=jax.local_devices()."
+            advice = "Run it in one process, or map over those of one: devices=jax.local_devices()."
             raise misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
 
         def member(number: int) -> Callable[[], list[Any]]:
@@ -93,15 +73,19 @@ class MappedCall(RunsPrograms):
             pieces = [x if axis is None else np.take(x, number, axis) for x, axis in pairs]
             return lambda: reference_graph(self.computation, pieces)
 
-        found = Simulation([[member(number) for number in range(size)]], [()] * size, {}).run()
+        found = Simulation(list(map(member, range(size))), size, [()] * size, {}).run()
         pairs = zip(zip(*found, strict=True), self.out_axes, strict=True)
         return tuple([each[0] if axis is None else np.stack(each, axis) for each, axis in pairs])
+
+    def hlo_attributes(self, shapes):
+        axes = {name: f'"{self.values[name]}"' for name in ("in_axes", "out_axes")}
+        return {"num_partitions": len(self.devices), **axes, "to_apply": self.computation}
 
     def stablehlo(self, emit, operands, shapes, results):
         problem = "it cannot run inside a loop, a branch or another computation on one device"
         raise misfit("pmap", problem, advice="Put the loop or branch inside the mapped function.")
 
-    def of_derived(self, computation: Graph, in_axes: Any, out_axes: Any) -> MappedCall:
+    def of_derived(self, computation: Graph, in_axes: Any, out_axes: Any) -> "MappedCall":
         """The call of a program that is made of the computation."""
         return MappedCall(computation, self.devices, tuple(in_axes), tuple(out_axes))
 
@@ -235,7 +219,7 @@ def pmap(
         members = [x if axis is None else x.without_dimension(axis) for x, axis in pairs]
         values, of_members = [(n, args[n]) for n in static], given.signature(members)
         with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
-            staged = stage_once(cache, "pmap", values, given.apply, of_members, given.name)
+            staged = stage_once(cache, given, values, of_members, given.apply)
         read, donated = staged.read, numbers_among(donate_argnums, len(args))
         owners = [n for n in range(len(args)) if n not in static for _ in tree_leaves(args[n])]
         again = tuple([len(read) + i for i, owner in enumerate(owners) if owner in donated])
@@ -250,7 +234,7 @@ def _out_axes(staged: Staged, out_axes: Any) -> Axes:
     """The axis of each result, counted from the front."""
     shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
     tree = tree_unflatten(staged.result_tree, range(len(shapes)))
-    axes = flatten_axes("pmap", "out_axes", of_values(tree), out_axes)
+    axes = flatten_prefix("pmap", "out_axes", of_values(tree), out_axes)
     pairs = zip(shapes, axes, strict=True)
     shown = "{} on each device".format
     return tuple([out_axis("pmap", x, at, lambda: "a result", shown(x)) for x, at in pairs])

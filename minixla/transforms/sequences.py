@@ -8,18 +8,18 @@ from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 import minixla.numpy as mxnp
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, explain
+from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.nesting import nested
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
-from minixla.engine.float0 import flatten, with_axis
+from minixla.engine.float0 import flatten, places, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Function, checked_function, misfit
 from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
-from minixla.transforms.places import difference, lifted_leaves, places, structure_places
+from minixla.transforms.places import difference, lifted_leaves
 from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.scan import scan_all
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -60,7 +60,8 @@ def scan(
     count = _length("scan", xs, elements, xs_tree, length)
     size = steps_at_a_time("scan", unroll) or count
     if size > 1 and count:
-        return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
+        several, xs = partial(_several, f, reverse), tree_unflatten(xs_tree, elements)
+        return _in_blocks(several, init, xs, count, size, reverse)
     leaves, carry_tree = flatten(init)
     where = carry_places(f, 0, init)
     leaves, (_, tree) = lifted_leaves("scan", leaves, where), flatten((init, xs))
@@ -88,13 +89,11 @@ def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: i
             advice = "Arrays of xs are scanned along their first axes; let f read other values."
             raise explain(ShapeError, subject, problem, [f"it is {shape}"], advice)
     sizes = {shape.dimensions[0] for shape in shapes if isinstance(shape, Shape)}
-    if length is not None:
-        sizes.add(int(length))
+    sizes.update([] if length is None else [int(length)])
     if len(sizes) == 1:
         return sizes.pop()
     if not sizes:
-        problem = "the number of steps is unknown"
-        shown = ["xs has no arrays", "length = None"]
+        problem, shown = "the number of steps is unknown", ["xs has no arrays", "length = None"]
         raise misfit("scan", problem, shown, "Give length, or arrays to scan along.")
     problem = "the arrays of xs differ in length"
     shown = [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
@@ -102,29 +101,25 @@ def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: i
     raise explain(ShapeError, subject, problem, [*shown, f"length = {length}"], advice)
 
 
-def _check_pair(carry_tree: Any, returned: Any) -> None:
-    children = returned.children()
-    if len(children) != 2 or returned.node_data() is None:
-        raise _wrong_pair("f does not return the next carry and a result", returned, carry_tree)
-    if children[0] != carry_tree:
+def _check_pair(carry: Any, returned: Any) -> None:
+    """Raises TransformError where a step's result of a structure is no pair with such a carry."""
+    children, (kind, _) = returned.children(), returned.node_data() or (object, None)
+    problem, more = "", []
+    if len(children) != 2 or not issubclass(kind, (tuple, list)):
+        problem = "f does not return the next carry and a result"
+    elif children[0] != carry:
         problem = "f returns a carry of another structure than it takes"
-        more = difference("the carry", "it takes", carry_tree, "it returns", children[0])
-        raise _wrong_pair(problem, returned, carry_tree, more)
-
-
-def _wrong_pair(problem: str, returned: Any, carry: Any, more: Sequence[str] = ()) -> MinixlaError:
-    known = f"the carry is {carry} of {carry.num_leaves} arrays"
-    given = [f"it returned {returned}", known, *more]
-    return misfit("scan", problem, given, "Return a pair (carry, result); the result may be None.")
+        more = difference("the carry", "it takes", carry, "it returns", children[0])
+    if problem:
+        known = f"the carry is {carry} of {carry.num_leaves} arrays"
+        advice = "Return a pair (carry, result); the result may be None."
+        raise misfit("scan", problem, [f"it returned {returned}", known, *more], advice)
 
 
 def _in_blocks(
     several: Function, init: Any, xs: Any, count: int, size: int, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """A scan that takes `size` of `count` steps at a time, and those that are left at the end.
-
-    `several` does them, from the carry, the entries of arrays and their number.
-    """
+    """A scan by `several(carry, rows, number)`, `size` of `count` steps at a time and the rest."""
     whole, rest = divmod(count, size)
     # In reverse the steps that do not fill a block are the first ones of xs, done last.
     cut = rest if reverse else whole * size
@@ -139,18 +134,14 @@ def _in_blocks(
     return carry, _combined(mxnp.concatenate, [more, ys] if reverse else [ys, more])
 
 
-def _scan_unrolled(f: Function, init: Any, xs: Any, count: int, reverse: bool, size: int) -> Any:
-    def several(carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
-        results: list[Any] = [None] * number
-        for index in reversed(range(number)) if reverse else range(number):
-            pair = f(carry, tree_map(lambda row, i=index: row[i], rows))
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                problem = "f does not return the next carry and a result"
-                raise _wrong_pair(problem, tree_structure(pair), tree_structure(carry))
-            carry, results[index] = pair
-        return carry, _combined(mxnp.stack, results)
-
-    return _in_blocks(several, init, xs, count, size, reverse)
+def _several(f: Function, reverse: bool, carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
+    results: list[Any] = [None] * number
+    for index in reversed(range(number)) if reverse else range(number):
+        pair = f(carry, tree_map(lambda row, i=index: row[i], rows))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            _check_pair(tree_structure(carry), tree_structure(pair))
+        carry, results[index] = pair
+    return carry, _combined(mxnp.stack, results)
 
 
 def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
@@ -208,8 +199,13 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
     checked_function(fn, "associative_scan")
     leaves, tree = tree_flatten(elems)
     leaves = lifted_leaves("associative_scan", leaves, lambda: places("elems", elems))
-    axes = [_axis(leaf, axis) for leaf in leaves]
-    sizes = {array_shape(leaf).dimensions[at] for leaf, at in zip(leaves, axes, strict=True)}
+    shapes: list[Any] = [shape_of(leaf) for leaf in leaves]
+    for shape in shapes:
+        if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
+            problem, advice = f"an array has no axis {axis}", "Give an axis that all arrays have."
+            raise explain(ShapeError, "associative_scan", problem, [f"array {shape}"], advice)
+    axes = [axis % shape.rank for shape in shapes]
+    sizes = {shape.dimensions[axis] for shape in shapes}
     if len(sizes) > 1:
         problem = "the arrays differ in size along the axis"
         advice = "All arrays must have one size along the axis."
@@ -237,17 +233,8 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
 
 
 def _described(structure: Any, leaves: Sequence[Any]) -> str:
-    """The shapes of arrays, each with its place in the elements."""
     named = zip(structure_places("elems", structure), leaves, strict=True)
     return ", ".join([f"{place} {shape_of(leaf)}" for place, leaf in named])
-
-
-def _axis(leaf: Any, axis: int) -> int:
-    shape = shape_of(leaf)
-    if isinstance(shape, Shape) and -shape.rank <= axis < shape.rank:
-        return axis % shape.rank
-    problem, advice = f"an array has no axis {axis}", "Give an axis that all arrays have."
-    raise explain(ShapeError, "associative_scan", problem, [f"array {shape}"], advice)
 
 
 def _prefixes(combine: Function, leaves: list[Any], axes: list[int], size: int) -> list[Any]:

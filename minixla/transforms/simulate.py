@@ -1,6 +1,8 @@
 """simulate: the programs of many processes together, in NumPy."""
 
 from collections.abc import Callable, MutableSequence, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import jax
@@ -62,21 +64,19 @@ def simulate(
     # JAX's 64-bit mode belongs to a thread: those of the processes take it over.
     wide = canonical_element_type(F64) is F64
 
-    def closed(program: Program, given: Sequence[Any]) -> Callable[[], Any]:
-        checked_function(program, "simulate")
+    def run(program: Program, given: Sequence[Any]) -> Any:
+        with jax.enable_x64(wide):
+            return reference(program)(*given)
 
-        def run() -> Any:
-            with jax.enable_x64(wide):
-                return reference(program)(*given)
-
-        return run
-
-    closed_programs = [list(map(closed, *pair)) for pair in zip(programs, grid, strict=True)]
-    queues = _infeeds(infeed, rows, columns)
-    simulation = Simulation(closed_programs, queues, {} if host is None else host)
+    pairs = zip(chain.from_iterable(programs), chain.from_iterable(grid), strict=True)
+    closed = [partial(run, checked_function(each, "simulate"), given) for each, given in pairs]
+    queues: list[Sequence[Any]] = [tuple(infeed)] * (rows * columns)
+    if infeed and all(isinstance(row, list) for row in infeed):  # not items, but their nesting
+        queues = list(chain.from_iterable(_checked_grid("infeed", infeed, (rows, columns))))
+    simulation = Simulation(closed, columns, queues, {} if host is None else host)
     results = simulation.run()
     if outfeed is not None:
-        outfeed[:] = _nested(simulation.outfeeds, columns)
+        outfeed[:] = _nested([list(each.outfeed) for each in simulation.processes], columns)
     return _nested(results, columns)
 
 
@@ -91,21 +91,13 @@ def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) ->
         if sizes:
             problem = f"{name} has not the nesting of arguments"
             found += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
-        advice = "The outer list has an entry for each replica, each a list with one for each "
-        advice += "partition."
+        advice = "The outer list has an entry a replica, each a list with one for each partition."
         raise misfit("simulate", problem, [f"{name}: {found}"], advice)
     if name == "arguments" and not all(isinstance(each, Sequence) for row in grid for each in row):
         problem = "the arguments of a process are not a tuple"
         given = [f"{each!r}"[:200] for row in grid for each in row]
         raise misfit("simulate", problem, given, "Write (x,) for one argument.")
     return grid
-
-
-def _infeeds(infeed: Sequence[Any], rows: int, columns: int) -> list[Sequence[Any]]:
-    """The items of each process. Items are arrays or tuples, so that lists are nesting."""
-    if infeed and all(isinstance(row, list) for row in infeed):
-        return [items for row in _checked_grid("infeed", infeed, (rows, columns)) for items in row]
-    return [tuple(infeed)] * (rows * columns)
 
 
 def _nested(values: Sequence[Any], columns: int) -> list[list[Any]]:

@@ -4,95 +4,68 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_unflatten
+import jax.core
 
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.graph import Graph, Value, hoist_constants
-from minixla.core.tracing import Tracer, _state, trace_to_graph, weak_type_of
+from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
-from minixla.engine.float0 import flatten
-from minixla.transforms.arguments import Cache, Function, Signature, misfit
-from minixla.transforms.places import structure_places
+from minixla.engine.float0 import flatten, structure_places
+from minixla.transforms.arguments import Arguments, Cache, Function, Signature, misfit
 
 
 class Staged(NamedTuple):
-    """A function traced for certain arguments.
+    """A function traced for certain arguments."""
 
-    The graph takes what is `read` from outside, arrays and tracers, and the leaves of the
-    arguments; `weak` says of each leaf of the result whether it is weakly typed.
-    """
-
-    graph: Graph
-    read: list[Any]
+    graph: Graph  # takes what is read and the leaves of the arguments
+    read: list[Any]  # arrays and tracers from outside
     result_tree: Any
-    weak: list[bool]
+    weak: list[bool]  # of each leaf of the result
 
     def results(self, leaves: Sequence[Any]) -> Any:
         """The function's result for the outputs of the graph."""
         if any(self.weak):
             pairs = zip(leaves, self.weak, strict=True)
             leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
-        return tree_unflatten(self.result_tree, leaves)
+        return jax.tree.unflatten(self.result_tree, leaves)
 
 
 def traced(
     fun: Function, signature: Signature, name: str | None = None, open_inputs: bool = False
 ) -> Staged:
-    """`fun` traced for positional arguments, all of it; its graph has its name by default.
-
-    With `open_inputs` it may declare more inputs, by `parameter`.
-    """
-    trees: list[Any] = []
-    weak_results: list[bool] = []
-
-    def flat(*tracers: Any) -> list[Any]:
-        for tracer in compress(tracers, signature.weak):
-            tracer._mark_weak()
-        leaves, result_tree = flatten(fun(*tree_unflatten(signature.tree, tracers)))
-        trees.append(result_tree)
-        weak_results.extend(map(weak_type_of, leaves))
-        return leaves
-
-    graph, read = trace_to_graph(
-        flat,
-        signature.shapes,
-        name or getattr(fun, "__name__", "main"),
-        open_inputs=open_inputs,
-        where=lambda: structure_places("the result", trees[0]),
-    )
-    return Staged(graph, list(read), trees[0], weak_results)
+    """`fun` traced, all of it; with `open_inputs` it may declare more inputs, by `parameter`."""
+    trace, label = GraphTrace(_state.trace), name or getattr(fun, "__name__", "main")
+    trace.open_inputs = open_inputs
+    tracers = [trace.add_input(shape) for shape in signature.shapes]
+    for tracer in compress(tracers, signature.weak):
+        tracer._mark_weak()
+    with tracing(trace):
+        leaves, tree = flatten(fun(*jax.tree.unflatten(signature.tree, tracers)))
+        graph = trace.graph(leaves, label, lambda: structure_places("the result", tree))
+        return Staged(graph, [*trace.captured], tree, list(map(weak_type_of, leaves)))
 
 
 def stage(fun: Function, signature: Signature, name: str | None = None) -> Staged:
-    """What `traced` gives, of which the program is what its results need.
-
-    Arrays that live in JAX, and large ones, enter as operands: the program holds none.
-    """
+    """`fun` traced, as far as results need it; JAX's arrays and large ones enter as operands."""
     found = traced(fun, signature, name)
     graph, constants = hoist_constants(found.graph.pruned())
     read = [*(literal.data for literal in constants), *found.read]
     return Staged(graph, read, found.result_tree, found.weak)
 
 
-def stage_once(
-    cache: Cache, subject: str, static: Any, fun: Function, signature: Signature, name: str
-) -> Staged:
-    """`stage`; what it gave before (in `cache`), where all is the same that a trace depends on.
-
-    `static` has names or positions of static arguments, and their values.
-    """
+def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: Any) -> Staged:
+    """`stage`, or what it gave before for the same; `static`: names or positions with values."""
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
-    static_keys = tuple([_static_key(subject, *pair) for pair in static])
-    tree, shapes, weak = signature
+    static_keys = tuple([_static_key(given.subject, *pair) for pair in static])
+    tree, shapes, weak = at
     key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)
     found = cache.get(key)
     if found is None:
-        found = stage(fun, signature, name)
+        found = stage(fun, at, given.name)
         # A graph that reads tracers of this very call must not serve another.
-        if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
+        if not any(isinstance(each, (Tracer, jax.core.Tracer)) for each in found.read):
             cache[key] = found
     return found
 

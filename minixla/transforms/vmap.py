@@ -9,11 +9,11 @@ from minixla.core.batching import BatchTrace
 from minixla.core.registry import role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
-from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis
+from minixla.engine.float0 import is_float0, member_of, places, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
-from minixla.transforms.arguments import Arguments, flatten_axes, in_place_of, leaving, misfit
+from minixla.transforms.arguments import Arguments, flatten_prefix, in_place_of, leaving, misfit
 from minixla.transforms.named_axes import batch_axis, mapped_axis
-from minixla.transforms.places import leaf_shapes, places
+from minixla.transforms.places import leaf_shapes
 
 
 def vmap(
@@ -53,7 +53,7 @@ def vmap(
         finally:
             trace.alive = False
         outputs, out_tree = flatten(out)
-        wanted = flatten_axes("vmap", "out_axes", out, out_axes)
+        wanted = flatten_prefix("vmap", "out_axes", out, out_axes)
         ranks = key_ranks(out_tree) or [0] * len(outputs)
         results = [
             _unbatch(trace, *each, lambda i=index: places("the result", out, True)[i])
@@ -67,12 +67,9 @@ def vmap(
 def mapped_shapes(
     subject: str, given: Arguments, in_axes: Any, size: int | None, only_mapped: bool = False
 ) -> tuple[list[Any], list[int | None], int]:
-    """The shapes of a call's leaves, their mapped axes, and the size of these, which may be given.
-
-    With `only_mapped` the others may be anything; they have no shapes then.
-    """
+    """Leaves' shapes (with `only_mapped` others may be anything), their mapped axes, their size."""
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    listed = flatten_axes(subject, "in_axes", given.given, axes)
+    listed = flatten_prefix(subject, "in_axes", given.given, axes)
     listed += [0] * (len(given.leaves) - len(listed))
     leaves, sizes = given.leaves, {}
     if only_mapped:
@@ -104,11 +101,7 @@ def mapped_shapes(
 def out_axis(
     subject: str, shape: Any, axis: Any, where: Callable[[], str], value: Any, hidden: int = 0
 ) -> int | None:
-    """Where the mapped axis is in a result, counted from the front.
-
-    `shape` is that of one member, `axis` what the user wants, `hidden` how many last dimensions are
-    none for the user. Messages show `value`, and the place that `where` gives.
-    """
+    """Where the mapped axis is, from the front, of which `hidden` last dimensions are no user's."""
     if not isinstance(shape, Shape):
         advice = "Take the members out of a tuple with get_tuple_element."
         raise misfit(subject, f"{where()} is not an array", [f"{where()} is {value!s}"], advice)

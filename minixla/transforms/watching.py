@@ -1,16 +1,13 @@
 """Traces that watch what others evaluate, and what debug_nans and debug_infs look for."""
 
-from __future__ import annotations
-
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import jax
+import jax.core
 import numpy as np
-from jax.core import Tracer as JaxTracer
 
 from minixla.core.element_types import element_type
 from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
@@ -22,25 +19,23 @@ from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
 from minixla.reference_evaluator.trace import ReferenceTracer
 
+# More operands are not shown.
+_MOST_SHOWN = 6
+
 
 class WatchTrace(Trace):
     """Base class of traces that let their parent do all, and look at it."""
-
-    __slots__ = ()
 
     @property
     def transformation(self) -> str:  # type: ignore[override]  # the parent's
         """What the parent is called."""
         return self.parent.transformation
 
-    @property
-    def evaluator(self) -> Trace:
-        """The trace that does the work."""
-        return self.parent.evaluator
-
-    def over(self, parent: Trace) -> WatchTrace:
-        """A trace that watches another in the same way."""
-        return type(self)(parent)
+    def over(self, parent: Trace) -> "WatchTrace":
+        """A trace that watches another in the same way, with the same memory."""
+        found = copy.copy(self)
+        found.parent = parent
+        return found
 
 
 def enclosing(trace: Trace | None) -> Iterator[Trace]:
@@ -79,11 +74,9 @@ class Kind(NamedTuple):
         """What to do."""
         advice = "Give it operands for which its value is finite."
         if is_reverse:
-            advice = (
-                "The derivative is not finite there, whether or not the result is used. Choose the "
-                "operand before the operation, sqrt(where(x > 0, x, 1)): a where around the result "
-                "only multiplies the derivative by 0."
-            )
+            advice = "The derivative is not finite there, whether or not it is used. Choose the "
+            advice += "operand before the operation, sqrt(where(x > 0, x, 1)): a where around the "
+            advice += "result only multiplies the derivative by 0."
         return f"{advice} Where it is meant, switch the check off with mx.{self.subject}(False)."
 
 
@@ -98,8 +91,7 @@ def without_jax_checks() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class NumberWatch:
+class NumberWatch(NamedTuple):
     """What is looked for; see `ThreadState.watch`. A `token` makes functions be traced anew."""
 
     kinds: tuple[Kind, ...] = ()
@@ -143,27 +135,24 @@ class NumberWatch:
     @contextmanager
     def _resting(self) -> Iterator[None]:
         """Steps of a rule do not count, only what it gives: it may choose among them."""
-        _state.watch = replace(self, kinds=())
+        _state.watch = self._replace(kinds=())
         try:
             with without_jax_checks():
                 yield
         finally:
             _state.watch = self
 
-    def _check_rule(
-        self, way: str, operation: Operation, before: Any, after: Any, read: Callable[[], Any]
-    ) -> None:
+    def _check_rule(self, way: str, op: Operation, before: Any, after: Any, read: Any) -> None:
         """Raises an error where a rule makes what is looked for of values that do not hold it."""
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
             results, given = numbers(after), numbers(before)
-            if not kind.is_in(results) or kind.is_in([*given, *numbers(read())]):
-                continue
-            problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
-            lines = [f"{what} {each}" for each in map(_summary, given) if each]
-            lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
-            advice = kind.advice(way == "reverse")
-            raise explain(kind.error, operation.builder_name, problem, lines, advice)
+            if kind.is_in(results) and not kind.is_in([*given, *numbers(read())]):
+                problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
+                lines = [f"{what} {each}" for each in map(_summary, given) if each]
+                lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
+                advice = kind.advice(way == "reverse")
+                raise explain(kind.error, op.builder_name, problem, lines, advice)
 
 
 @contextmanager
@@ -193,22 +182,17 @@ def numbers(value: Any) -> Any:
         return tuple(map(numbers, members))
     if isinstance(value, ReferenceTracer):
         return value.data if isinstance(value.data, np.ndarray) else None
-    if isinstance(value, (Tracer, JaxTracer)) or shape_of_data(value) is None:
+    if isinstance(value, (Tracer, jax.core.Tracer)) or shape_of_data(value) is None:
         return None
     if isinstance(value, jax.Array) and not value.is_fully_addressable:
         return tuple([np.asarray(shard.data) for shard in value.addressable_shards])
     return np.asarray(value)
 
 
-# More operands are not shown.
-_MOST_SHOWN = 6
-
-
 def shown(kind: Kind, operation: Operation, operands: Any, results: Any) -> list[str]:
     """Lines that show operands and results, and the elements where it is first."""
-    names = operation.operand_labels(len(operands))
-    pairs = [(n, x) for n, x in zip(names, operands, strict=True) if isinstance(x, np.ndarray)]
-    pairs = pairs[:_MOST_SHOWN]
+    named = zip(operation.operand_labels(len(operands)), operands, strict=True)
+    pairs = [(name, x) for name, x in named if isinstance(x, np.ndarray)][:_MOST_SHOWN]
     lines = [f"{name} {_summary(x)}" for name, x in pairs]
     bad = next((x for x in results if isinstance(x, np.ndarray) and kind.is_in(x)), None)
     if bad is None:

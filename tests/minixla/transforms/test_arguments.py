@@ -11,7 +11,7 @@ import minixla as mx
 from minixla.core.errors import TransformError
 from minixla.transforms.arguments import (
     Arguments,
-    flatten_axes,
+    flatten_prefix,
     named_after,
     positions,
 )
@@ -77,7 +77,7 @@ AXES = [
 
 @pytest.mark.parametrize(("axes", "expected"), AXES, ids=str)
 def test_axes(axes, expected):
-    assert flatten_axes("vmap", "in_axes", TREE, axes) == expected
+    assert flatten_prefix("vmap", "in_axes", TREE, axes) == expected
 
 
 WRONG = [
@@ -95,7 +95,7 @@ WRONG = [
 @pytest.mark.parametrize("axes", WRONG, ids=str)
 def test_wrong_axes(axes):
     with pytest.raises(TransformError) as caught:
-        flatten_axes("vmap", "in_axes", TREE, axes)
+        flatten_prefix("vmap", "in_axes", TREE, axes)
     for phrase in ("vmap: in_axes does not fit the structure", f"in_axes = {axes!r}", "PyTreeDef"):
         assert phrase in str(caught.value)
 
@@ -104,7 +104,7 @@ def test_deep_axes():
     tree, axes = 1.0, 2
     for _ in range(300):
         tree, axes = [tree, None], [axes, None]
-    assert flatten_axes("vmap", "in_axes", tree, axes) == [2]
+    assert flatten_prefix("vmap", "in_axes", tree, axes) == [2]
 
 
 NOT_FUNCTIONS = [3, None, "text", [len]]

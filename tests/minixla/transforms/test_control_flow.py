@@ -464,6 +464,11 @@ ERRORS = {
         mx.TransformError,
         ["f does not return the next carry and a result", "PyTreeDef((*, *, *))"],
     ),
+    "scan, no pair but a dictionary": (
+        lambda x: mx.scan(lambda c, y: {"carry": c, "result": y}, x, x),
+        mx.TransformError,
+        ["f does not return the next carry and a result", "Return a pair"],
+    ),
     "map, batch_size": (
         lambda x: mx.map(identity, x, batch_size=0),
         mx.AttributeValueError,

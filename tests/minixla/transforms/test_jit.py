@@ -356,6 +356,7 @@ def test_as_a_decorator():
         return x * n
 
     assert (plain.__name__, plain.__doc__) == ("plain", "Documented.")
+    assert (plain.lower.__name__, plain.graph.__name__) == ("lower", "graph")
     assert list(inspect.signature(with_options).parameters) == ["x", "n"]
     assert with_options(2.0, 3) == 6
     assert plain.__wrapped__(5) == 5

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.engine.float0 import places
 from minixla.transforms.arguments import Arguments
-from minixla.transforms.places import difference, parameter_names, places
+from minixla.transforms.places import difference, parameter_names
 
 X = np.ones(3, np.float32)
 FLOAT0 = np.zeros((), jax.dtypes.float0)
