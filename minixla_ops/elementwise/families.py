@@ -1,6 +1,5 @@
 """What all element-wise operations share: equal operand shapes, one element at a time."""
 
-import keyword
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -8,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
@@ -210,24 +208,18 @@ class Binary(Elementwise):
         ]
 
 
-def row(
-    family: type[Elementwise], name: str, meaning: str, build: Any = builder, **declarations: Any
-) -> Callable[..., Any]:
-    """A member of a family of the same module that is declarations alone: gives its builder.
+def row(family: type[Elementwise], name: str, meaning: str, **declarations: Any) -> None:
+    """Registers a member of a family of the same module that is declarations alone.
 
     `meaning` is the documentation of its class; functions among the declarations are static.
     """
     space = {"__doc__": meaning, "__module__": family.__module__, **declarations}
     space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}
-    return build(register(type(name, (family,), space)))
+    register(type(name, (family,), space))
 
 
-def named_row(
-    family: Any, name: str, numpy: Any, meaning: str, build: Any = builder, **declarations: Any
-) -> Callable[..., Any]:
+def named_row(family: Any, name: str, numpy: Any, meaning: str, **declarations: Any) -> None:
     """A `row` for the XLA operation with StableHLO's `name`."""
     xla_name = name.title().replace("_", "")
     declarations |= {"stablehlo_name": name, "numpy": numpy}
-    if keyword.iskeyword(name):
-        declarations["builder_name"] = f"{name}_"
-    return row(family, xla_name, f"{meaning} XLA: {xla_name}.", build, **declarations)
+    row(family, xla_name, f"{meaning} XLA: {xla_name}.", **declarations)

@@ -44,32 +44,32 @@ class FloatUnary(Expandable, Unary):
 
 def _row(
     name: str, stablehlo_name: str, numpy: Any, derivative: Callable[[Any, Any], Any], meaning: str
-) -> Any:
+) -> None:
     named = {"stablehlo_name": stablehlo_name, "numpy": numpy, "derivative": derivative}
-    return row(FloatUnary, name, f"{meaning} XLA: {name}.", **named)
+    row(FloatUnary, name, f"{meaning} XLA: {name}.", **named)
 
 
 # Name, StableHLO's name, NumPy's function, derivative from operand x and result y, meaning.
-exp = _row("Exp", "exponential", np.exp, lambda x, y: y, "Exponential, e**x.")
-expm1 = _row(
+_row("Exp", "exponential", np.exp, lambda x, y: y, "Exponential, e**x.")
+_row(
     "Expm1",
     "exponential_minus_one",
     special.expm1,
     lambda x, y: y + 1,
     "e**x - 1, accurate near 0.",
 )
-log = _row(
+_row(
     "Log", "log", np.log, lambda x, y: 1 / x, "Natural logarithm; -inf at 0, NaN of negative reals."
 )
-log1p = _row(
+_row(
     "Log1p", "log_plus_one", special.log1p, lambda x, y: 1 / (1 + x), "log(1 + x), accurate near 0."
 )
-sqrt = _row(
+_row(
     "Sqrt", "sqrt", np.sqrt, lambda x, y: 0.5 / y, "Square root; a complex one has real part >= 0."
 )
-rsqrt = _row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x), "1 / sqrt(x).")
-tan = _row("Tan", "tan", np.tan, lambda x, y: 1 + y * y, "Tangent.")
-tanh = _row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y), "Hyperbolic tangent.")
+_row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x), "1 / sqrt(x).")
+_row("Tan", "tan", np.tan, lambda x, y: 1 + y * y, "Tangent.")
+_row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y), "Hyperbolic tangent.")
 
 
 @register
@@ -189,7 +189,7 @@ class Cosh(FloatUnary):
 def _cosh(x: Any, factor: Any = 1) -> Any:
     """The product factor * cosh(x), which overflows only where it must."""
     half = x * 0.5
-    growing, falling = exp(half), exp(-half)
+    growing, falling = ops.exp(half), ops.exp(-half)
     return factor * growing * (0.5 * growing) + factor * falling * (0.5 * falling)
 
 
@@ -199,7 +199,7 @@ def _sinh(x: Any, factor: Any = 1) -> Any:
     It neither cancels near 0 nor overflows early. Nor does its derivative, to which each factor
     adds half, in an order in which XLA does not double them before they are halved.
     """
-    growing, falling, growing_too, falling_too = (expm1(x * c) for c in (0.5, -0.5, 0.5, -0.5))
+    growing, falling, growing_too, falling_too = (ops.expm1(x * c) for c in (0.5, -0.5, 0.5, -0.5))
     return factor * growing * (0.5 * growing_too + 1) - factor * falling * (0.5 * falling_too + 1)
 
 
@@ -217,7 +217,6 @@ class _Special(Expandable):
     element_types = FLOATS
     in_double = True
     least_bits = 16  # MLIR has no erfc of these
-    spec_names = ()
 
     def stablehlo(self, emit, operands, shapes, results):
         (shape, *_) = self.array_shapes(shapes)
@@ -234,32 +233,24 @@ class _SpecialUnary(_Special, Unary):
         return in_f32(self.slope, operand, result)
 
 
-def _chlo(name: str, numpy: Any, slope: Callable[[Any, Any], Any], meaning: str) -> Any:
-    return row(_SpecialUnary, name, meaning, numpy=numpy, slope=slope)
+def _chlo(name: str, numpy: Any, slope: Callable[[Any, Any], Any], meaning: str) -> None:
+    row(_SpecialUnary, name, meaning, numpy=numpy, slope=slope)
 
 
 # Name, NumPy's function, derivative from operand x and result y, meaning.
-sinh = _chlo("Sinh", np.sinh, lambda x, y: ops.cosh(x), "Hyperbolic sine.")
-asin = _chlo("Asin", np.arcsin, lambda x, y: ops.rsqrt((1 - x) * (1 + x)), "Inverse sine.")
-acos = _chlo("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)), "Inverse cosine.")
-atan = _chlo("Atan", np.arctan, lambda x, y: 1 / (1 + x * x), "Inverse tangent.")
-asinh = _chlo("Asinh", np.arcsinh, lambda x, y: ops.rsqrt(1 + x * x), "Inverse hyperbolic sine.")
-acosh = _chlo(
-    "Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)), "Inverse hyperbolic cosine."
-)
-atanh = _chlo(
-    "Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "Inverse hyperbolic tangent."
-)
-erfc = _chlo(
+_chlo("Sinh", np.sinh, lambda x, y: ops.cosh(x), "Hyperbolic sine.")
+_chlo("Asin", np.arcsin, lambda x, y: ops.rsqrt((1 - x) * (1 + x)), "Inverse sine.")
+_chlo("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)), "Inverse cosine.")
+_chlo("Atan", np.arctan, lambda x, y: 1 / (1 + x * x), "Inverse tangent.")
+_chlo("Asinh", np.arcsinh, lambda x, y: ops.rsqrt(1 + x * x), "Inverse hyperbolic sine.")
+_chlo("Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)), "Inverse hyperbolic cosine.")
+_chlo("Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "Inverse hyperbolic tangent.")
+_chlo(
     "Erfc", special.erfc, lambda x, y: -_BELL * ops.exp(-x * x), "1 - erf(x), accurate where small."
 )
-erf_inv = _chlo(
-    "ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf."
-)
-lgamma = _chlo(
-    "Lgamma", special.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x))."
-)
-digamma = _chlo(
+_chlo("ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf.")
+_chlo("Lgamma", special.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x)).")
+_chlo(
     "Digamma",
     special.digamma,
     lambda x, y: ops.polygamma(full_like(x, 1), x),
@@ -383,6 +374,7 @@ class NextAfter(_Special, Binary):
         return np.asarray(np.nextafter(lhs, rhs))
 
 
+# They do not broadcast.
 next_after, polygamma, zeta = map(builder, (NextAfter, Polygamma, Zeta))
 
 #: By chlo's name.

@@ -171,7 +171,6 @@ class Not(Unary):
     """Logical not of pred, every bit inverted of integers. XLA: Not."""
 
     stablehlo_name = "not"
-    builder_name = "not_"
     element_types = families.INTEGERS_AND_PRED
     zero_derivative = "integers have no derivative"
     numpy = np.invert
@@ -245,14 +244,10 @@ class _Rounding(Unary):
 
 
 _row = partial(families.named_row, _Rounding)
-ceil = _row("ceil", np.ceil, "The smallest integral value not below x.")
-floor = _row("floor", np.floor, "The largest integral value not above x.")
-round_nearest_even = _row(
-    "round_nearest_even", np.rint, "The nearest integral value, ties to the even one: 1.5 -> 2."
-)
-
-
-round_nearest_afz = _row(
+_row("ceil", np.ceil, "The smallest integral value not below x.")
+_row("floor", np.floor, "The largest integral value not above x.")
+_row("round_nearest_even", np.rint, "The nearest integral value, ties to the even one: 1.5 -> 2.")
+_row(
     "round_nearest_afz",
     _half_away_from_zero,
     "The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.",
@@ -262,4 +257,4 @@ round_nearest_afz = _row(
 
 def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
-    return round_nearest_afz(operand)
+    return ops.round_nearest_afz(operand)
