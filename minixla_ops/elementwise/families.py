@@ -1,7 +1,6 @@
 """What all element-wise operations share: equal operand shapes, one element at a time."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,13 +8,12 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.casting import cast, emit_converted, widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -118,12 +116,18 @@ class Expandable(Elementwise):
         function = self.expansion(shape) or (self if is_narrow else None)
         if function is None:
             return super().stablehlo(emit, operands, shapes, results)
-        graph = _expanded(function, tuple(shapes), is_narrow)
-        if graph.output_shapes[0] is not results[0]:
-            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {results[0]}"
+
+        def wide(each: Any) -> Any:
+            return each.with_element_type(F32) if is_narrow else each
+
+        given, wanted = tuple(map(wide, shapes)), wide(results[0])
+        graph = kept_program(function, given)
+        if graph.output_shapes[0] is not wanted:
+            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {wanted}"
             advice = "Let them agree, or refuse operands of other element types (element_types)."
             raise explain(TransformError, self.builder_name, problem, advice=advice)
-        return emit.expand(graph, operands)
+        names = emit.expand(graph, emit_converted(emit, operands, shapes, given))
+        return emit_converted(emit, names, [wanted], results)
 
     def expansion(self, shape: Shape) -> Callable[..., Any] | None:
         """The function in terms of others that stands for it in StableHLO; None where it need not.
@@ -131,14 +135,6 @@ class Expandable(Elementwise):
         `shape` is the first operand's. An accuracy request is not passed on to the others.
         """
         return self.of_complex if shape.element_type.is_complex else None
-
-
-@lru_cache(maxsize=1024)
-def _expanded(function: Callable[..., Any], shapes: tuple[Shape, ...], is_narrow: bool) -> Graph:
-    def whole(*operands: Any) -> Any:
-        return in_f32(function, *operands) if is_narrow else function(*operands)
-
-    return kept_program(whole, shapes, "expansion")
 
 
 def in_f32(function: Callable[..., Any], *operands: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,17 +10,15 @@ import minixla_ops as ops
 from minixla.core.attributes import attribute
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
-from minixla.core.graph import Graph
 from minixla.core.operation import REGISTRY, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.elementwise.families import FLOATS, INEXACT, Binary, Expandable, Unary, in_f32, row
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.casting import cast, emit_converted
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 
 
@@ -289,34 +286,26 @@ class _Sum(_Special, Binary):
     def stablehlo(self, emit, operands, shapes, results):
         (shape,) = self.array_shapes(results)
         wide = shape.with_element_type(F32) if shape.element_type.bits < 32 else shape
-        split, joined = _reflection(shape, wide, self.offset)
-        order, sign, scale, *arguments = emit.expand(split, operands)
+        names = emit_converted(emit, operands, shapes, [wide, wide])
+        order, sign, scale, *arguments = emit.expand(kept_program(self._split, (wide, wide)), names)
         sums = [
             emit.operation(f"chlo.{self.builder_name}", [order, x], [wide, wide], [wide])[0]
             for x in arguments
         ]
-        return emit.expand(joined, [sign, scale, *sums])
+        found = emit.expand(kept_program(_joined, (wide,) * 5), [sign, scale, *sums])
+        return emit_converted(emit, found, [wide], results)
 
     def reference(self, order, x):
-        scalar, kind = Shape(F64), element_type(x.dtype)
-        split, joined = _reflection(scalar, scalar, self.offset)
-        wide = [cast(each, F64) for each in (order, x)]
+        split = kept_program(self._split, (Shape(F64),) * 2)
+        joined = kept_program(_joined, (Shape(F64),) * 5)
+        kind, wide = element_type(x.dtype), [cast(each, F64) for each in (order, x)]
         with np.errstate(all="ignore"):
             order, sign, scale, *arguments = apply_elementwise(split, wide)
             sums = [self.numpy(order, x) for x in arguments]
             return cast(apply_elementwise(joined, [sign, scale, *sums])[0], kind)
 
-    def derivatives(self, lhs, rhs, result):
-        return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
-
-
-@lru_cache(maxsize=1024)
-def _reflection(shape: Shape, wide: Shape, offset: int) -> tuple[Graph, Graph]:
-    """The programs before and after three sums in type `wide` that make one in that of `shape`."""
-
-    def split(order: Any, x: Any) -> tuple[Any, ...]:
-        order, x = convert(order, wide.element_type), convert(x, wide.element_type)
-        exponent, one = order + offset, ones_like(x)
+    def _split(self, order: Any, x: Any) -> tuple[Any, ...]:
+        exponent, one = order + self.offset, ones_like(x)
         is_far = (x == math.inf) & (exponent > 1)
         x = ops.select(is_far, one, x)
         is_whole = (exponent == ops.floor(exponent)) & (exponent > 1)
@@ -328,14 +317,12 @@ def _reflection(shape: Shape, wide: Shape, offset: int) -> tuple[Graph, Graph]:
         first = ops.select(is_reflected, 1 - fraction, x)
         return order, sign, ops.select(is_far, 0 * one, one), first, fraction, 1 + size
 
-    def joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
-        total = ops.select(sign == 0, first, first + sign * (fractional - above))
-        return convert(scale * total, shape.element_type)
+    def derivatives(self, lhs, rhs, result):
+        return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
 
-    return (
-        kept_program(split, [shape, shape], "reflection"),
-        kept_program(joined, [wide] * 5, "reflection"),
-    )
+
+def _joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
+    return scale * ops.select(sign == 0, first, first + sign * (fractional - above))
 
 
 @register

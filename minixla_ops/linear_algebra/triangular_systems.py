@@ -1,18 +1,15 @@
 """Cholesky and TriangularSolve."""
 
 import math
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Enumeration, attribute
-from minixla.core.element_types import F32, ElementType, element_type
-from minixla.core.graph import Graph
+from minixla.core.element_types import F32, element_type
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.lapack_calls import lapack_call, matrix_call
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
@@ -57,38 +54,32 @@ class MatrixOperation(Operation):
         gpu_call = self.cusolver() if emit.platform == "cuda" else None
         if not result.size or not (is_on_cpu or gpu_call):
             names = super().stablehlo(emit, names, wides, found)
-            return emit.expand(_finished(self, result.element_type, tuple(found)), names)
-        if self.has_info:
-            found.append(Shape("s32", result.dimensions[:-2]))
-        if gpu_call:
-            target, config = gpu_call
-            names = matrix_call(emit, target, names, wides, found, config)
         else:
-            options = self.lapack_options()
-            names = lapack_call(emit, self.lapack_name, names, wides, found, **options)
-        return emit.expand(_finished(self, result.element_type, tuple(found)), names)
+            if self.has_info:
+                found.append(Shape("s32", result.dimensions[:-2]))
+            if gpu_call:
+                target, config = gpu_call
+                names = matrix_call(emit, target, names, wides, found, config)
+            else:
+                options = self.lapack_options()
+                names = lapack_call(emit, self.lapack_name, names, wides, found, **options)
+        names = emit.expand(kept_program(self.finish, tuple(found)), names)
+        return emit_converted(emit, names, found[:1], results)
 
-    def finish(self, result: Any) -> Any:
-        """The result, of what StableHLO's operation gives."""
-        return result
+    def finish(self, result: Any, failed: Any = None) -> Any:
+        """The result, of what StableHLO's operation or LAPACK's gives.
+
+        It is NaN for matrices of which LAPACK says that they have none.
+        """
+        if failed is None:
+            return result
+        sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
+        is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
+        return ops.select(is_found, result, full_like(result, math.nan))
 
     def cusolver(self) -> tuple[str, str] | None:
         """The target and attributes of JAX's call of cuSOLVER, where XLA:GPU has loops alone."""
         return None
-
-
-@lru_cache(maxsize=1024)
-def _finished(operation: MatrixOperation, kind: ElementType, found: tuple[Shape, ...]) -> Graph:
-    """The program that makes the result of what StableHLO's operation or LAPACK's gives."""
-
-    def function(result: Any, failed: Any = None) -> Any:
-        if failed is not None:  # NaN for matrices of which LAPACK says that they have no result
-            sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
-            is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
-            result = ops.select(is_found, result, full_like(result, math.nan))
-        return convert(operation.finish(result), kind)
-
-    return kept_program(function, found, operation.builder_name)
 
 
 def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
@@ -160,8 +151,8 @@ class Cholesky(MatrixOperation):
             return cast(_cholesky(wide), kind)
         return cast(_cholesky(wide.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj(), kind)
 
-    def finish(self, result):
-        return _triangle(result, self.lower)
+    def finish(self, result, failed=None):
+        return _triangle(super().finish(result, failed), self.lower)
 
     def lapack_options(self):
         return {"uplo": "L" if self.lower else "U"}

@@ -5,7 +5,6 @@ reorder them. `random.rng_bit_generator` is a function of a state, and what to p
 """
 
 import threading
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,7 +112,8 @@ class _Samples(Operation):
         how = f"#stablehlo<rng_distribution {self.distribution.upper()}>"
         given = "stablehlo.rng", [*operands, listed], *types
         samples = emit.operation(*given, rng_distribution=how)
-        return emit.expand(_rounding(self, drawn), [*samples, *operands])
+        rounding = kept_program(self.rounded, (shape.with_element_type(drawn), scalar, scalar))
+        return emit.expand(rounding, [*samples, *operands])
 
     def rounded(self, samples: Any, first: Any, second: Any) -> Any:
         """Samples drawn in another type as those of the result's."""
@@ -134,13 +134,6 @@ class _Samples(Operation):
             for each in operands
         )
         return self.scaled(self(zero, one, output_shape=whole), first, second), 0
-
-
-@lru_cache(maxsize=256)
-def _rounding(operation: _Samples, drawn: ElementType) -> Any:
-    """The program that rounds samples to their element type; none where they have it."""
-    shapes = [operation.output_shape.with_element_type(drawn), Shape(drawn), Shape(drawn)]
-    return kept_program(operation.rounded, shapes, "rng")
 
 
 @register
