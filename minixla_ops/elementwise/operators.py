@@ -27,9 +27,13 @@ from minixla_ops.vocabulary.shorthand import ones_like, splat
 Adjustment = Callable[[ElementType], ElementType]
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
+
+
 def convert(value: Any, kind: ElementType) -> Any:
     """`value` as an array of element type `kind`; constants are converted at once."""
-    if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
+    if _is_number(value):
         return _filled(value, Shape(kind))
     if operand_shape(value).element_type is kind:
         return value
@@ -98,7 +102,11 @@ def promote(
     weak = tuple([weak_type_of(operand) for operand in operands])
     wide = canonical_element_type(S64) is S64
     common, stays_weak = _common_shape(subject, shapes, weak, adjust, wide)
-    fitted = [_fitted(*pair, common) for pair in zip(operands, shapes, strict=True)]
+    kind, sizes = common.element_type, common.dimensions
+    fitted = [
+        _filled(each, common) if _is_number(each) else broadcast_to(convert(each, kind), sizes)
+        for each in operands
+    ]
     return list(common_sizes(*fitted)), stays_weak
 
 
@@ -115,17 +123,6 @@ def _common_shape(
     kind, stays_weak = result_type(types)
     sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
     return Shape(kind if adjust is None else adjust(kind), sizes), stays_weak
-
-
-def _fitted(operand: Any, shape: Shape, common: Shape) -> Any:
-    """An operand of shape `shape`, converted and broadcast to `common`."""
-    if isinstance(operand, (int, float, complex)) and not isinstance(operand, np.generic):
-        return _filled(operand, common)
-    if shape.element_type is not common.element_type:
-        operand = convert(operand, common.element_type)
-    if shape.dimensions != common.dimensions:
-        operand = broadcast_to(operand, common.dimensions)
-    return operand
 
 
 def operand_shape(value: Any, subject: str = "operator") -> Shape:

@@ -56,24 +56,15 @@ class Abs(Unary):
     def result_shape(self, operand):
         return operand.with_element_type(operand.element_type.real)
 
+    def derivative(self, operand, result):
+        if _is_complex(operand):
+            return conjugate(operand) / _without_zero(result)
+        one = ones_like(operand)
+        return ops.select(ops.ge(operand, zeros_like(operand)), one, -one)
+
     def jvp(self, primals, tangents, results):
-        if _is_complex(primals[0]):
-            return ops.real(tangents[0] * _reversed_direction(primals[0], results))
-        return _with_sign_of(primals[0], tangents[0])
-
-    def vjp(self, cotangents, operands, results, active):
-        if _is_complex(operands[0]):
-            return (cotangents * _reversed_direction(operands[0], results),)
-        return (_with_sign_of(operands[0], cotangents),)
-
-
-def _with_sign_of(operand: Any, value: Any) -> Any:
-    return ops.select(ops.ge(operand, zeros_like(operand)), value, -value)
-
-
-def _reversed_direction(operand: Any, modulus: Any) -> Any:
-    """conj(z) / |z|, and 0 where z is."""
-    return conjugate(operand) / _without_zero(modulus)
+        moved = super().jvp(primals, tangents, results)
+        return ops.real(moved) if _is_complex(primals[0]) else moved
 
 
 def _without_zero(value: Any) -> Any:

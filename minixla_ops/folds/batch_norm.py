@@ -58,15 +58,10 @@ class Features:
         return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
-def _total(array: np.ndarray) -> np.ndarray:
-    """The sums along all dimensions but the last, of features, in NumPy; rounded once."""
-    return array.sum(tuple(range(array.ndim - 1)), dtype=np.float64).astype(array.dtype)
-
-
-def _mean(array: np.ndarray) -> np.ndarray:
-    """The mean of each feature's elements, as `_total` has their sum."""
+def _total(array: np.ndarray, count: int = 1) -> np.ndarray:
+    """The sums of features, in the last dimension, over `count`, in NumPy; rounded once."""
     total = array.sum(tuple(range(array.ndim - 1)), dtype=np.float64)
-    return np.divide(total, prod(array.shape[:-1])).astype(array.dtype)
+    return np.divide(total, count).astype(array.dtype)
 
 
 class Epsilon(Float):
@@ -174,8 +169,8 @@ class BatchNormTraining(BatchNorm):
     operands = "operand", "scale", "offset"
 
     def formula(self, x, gamma, beta):
-        mean = _mean(x)
-        variance = _mean((x - mean) ** 2)
+        mean = _total(x, count := prod(x.shape[:-1]))
+        variance = _total((x - mean) ** 2, count)
         return gamma * ((x - mean) / np.sqrt(variance + self.epsilon)) + beta, mean, variance
 
     def program(self, along, x, gamma, beta):
@@ -279,9 +274,9 @@ class BatchNormGrad(BatchNorm):
     whole = frozenset({0, 4})
 
     def formula(self, x, gamma, mu, sigma2, gradient):
-        shifted = sigma2 + self.epsilon
-        c = _mean(gradient * (x - mu) / shifted)
-        d = _mean(gradient)
+        shifted, count = sigma2 + self.epsilon, prod(x.shape[:-1])
+        c = _total(gradient * (x - mu) / shifted, count)
+        d = _total(gradient, count)
         grad_operand = gamma / np.sqrt(shifted) * (gradient - d - c * (x - mu))
         grad_scale = _total(gradient * ((x - mu) / np.sqrt(shifted)))
         return grad_operand, grad_scale, _total(gradient)

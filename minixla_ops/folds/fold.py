@@ -16,14 +16,7 @@ from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid,
 from minixla_ops.programs import computations
 from minixla_ops.vocabulary import GIVEN, shorthand
 from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import (
-    array_shape,
-    as_results,
-    as_tuple,
-    splat,
-    written,
-    zeros,
-)
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
 
 
 class Fold(Operation):
@@ -86,16 +79,14 @@ class Fold(Operation):
         if monoid is None:
             # Linear in the tangents of pairs, whose own values do not matter then.
             pairs = zip(operands, linear, strict=True)
-            filled = [zeros(each) if flag else each for each, flag in pairs]
+            filled = [shorthand.zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
             raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
-        of_operand = of_initial = None
-        if linear[0]:
-            of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))
-        if linear[1]:
-            of_initial = computations.sum_over(cotangents, range(array_shape(cotangents).rank))
-        return of_operand, of_initial
+        return (
+            self.sum_transpose(cotangents, array_shape(operands[0])) if linear[0] else None,
+            computations.total(cotangents) if linear[1] else None,
+        )
 
     def vjp(self, cotangents, operands, results, active):
         monoid = computations.monoid_of(self.computation)
@@ -275,7 +266,7 @@ class Reduce(Fold):
             return super().stablehlo(emit, operands, shapes, results)
         text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
         text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
-        return written(emit, text, shapes, results[0])
+        return shorthand.written(emit, text, shapes, results[0])
 
     def folded(self, operands, initials):
         order, sizes = self._order(array_shape(operands[0]).dimensions)
@@ -303,13 +294,11 @@ class Reduce(Fold):
 
     def extreme_vjp(self, cotangent, operands, result, active):
         winners, alone, count = self._winners(operands, result)
-        share = cotangent / count
-        of_operand = of_initial = None
-        if active[0]:
-            of_operand = self.sum_transpose(share, array_shape(operands[0])) * winners
-        if active[1] and alone is not None:
-            of_initial = computations.sum_over(share * alone, range(array_shape(share).rank))
-        return of_operand, of_initial
+        share, shape = cotangent / count, array_shape(operands[0])
+        return (
+            self.sum_transpose(share, shape) * winners if active[0] else None,
+            computations.total(share * alone) if active[1] and alone is not None else None,
+        )
 
     def _winners(self, operands: Sequence[Any], result: Any) -> tuple[Any, Any, Any]:
         """What an extreme's derivative is shared among: who attains it, else the start.

@@ -11,8 +11,8 @@ StableHLO's interpreter round intermediate sums to the element type: they are wi
 of the exact sum for up to ten thousand random elements.
 """
 
-import functools
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, repeat
 from typing import Any
@@ -105,13 +105,10 @@ def is_associative(computation: Graph) -> bool:
     generator = np.random.default_rng(0)
     types = [array_shape(shape).element_type for shape in computation.output_shapes]
     a, b, c = ([_random(kind, generator) for kind in types] for _ in range(3))
-
-    def combine(left: Sequence[Any], right: Sequence[Any]) -> list[np.ndarray]:
-        return apply_elementwise(computation, [*left, *right])
-
     with np.errstate(all="ignore"):
-        leftwards, rightwards = combine(combine(a, b), c), combine(a, combine(b, c))
-        return all(map(_close, leftwards, rightwards))
+        left = apply_elementwise(computation, [*apply_elementwise(computation, [*a, *b]), *c])
+        right = apply_elementwise(computation, [*a, *apply_elementwise(computation, [*b, *c])])
+        return all(map(_close, left, right))
 
 
 def _random(kind: ElementType, generator: np.random.Generator) -> np.ndarray:
@@ -142,37 +139,32 @@ def tangents_of_fold(
 
     `apply` gets the computation that folds them together and two lists that are as long.
     """
-    moving = [any(each is not None for each in pair) for pair in zip(*tangents, strict=True)]
+    pairs = zip(*tangents, strict=True)
+    moving = tuple([any(each is not None for each in pair) for pair in pairs])
     if not any(moving):
         return (None,) * len(moving)
-    pairs, carried = paired_computation(computation, moving)
+    together, carried = paired_computation(computation, moving)
     joined = []
     for values, moved in zip(primals, tangents, strict=True):
         columns = zip(moved, values, carried, strict=True)
         joined.append([*values, *(instantiate(t, value) for t, value, flag in columns if flag)])
-    return tuple(spread(carried, apply(pairs, *joined)[len(moving) :]))
+    return tuple(spread(carried, apply(together, *joined)[len(moving) :]))
 
 
+@remembered
 def paired_computation(
-    computation: Graph, moving: Sequence[bool]
+    computation: Graph, moving: tuple[bool, ...]
 ) -> tuple[Graph, tuple[bool, ...]]:
     """The computation that folds values together with tangents, and which of them have one.
 
     `moving` says which have one at the start.
     """
-    moving = tuple(moving)
     while True:
-        reached = jvp_graph(computation, (*moving, *moving)).known
-        wider = tuple(one or other for one, other in zip(moving, reached, strict=True))
+        derived = jvp_graph(computation, (*moving, *moving))
+        wider = tuple(map(operator.or_, moving, derived.known))
         if wider == moving:
             break
         moving = wider
-    return _make_paired(computation, moving), moving
-
-
-@remembered
-def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:
-    derived = jvp_graph(computation, (*moving, *moving))
     count, pairs = len(moving), sum(moving)
     shapes = computation.output_shapes
     tangents = list(compress(shapes, moving))
@@ -185,7 +177,8 @@ def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:
         return [*outcome[:count], *compress(given, moving)]
 
     name = f"jvp_{computation.name}"
-    return closed_graph(function, [*shapes, *tangents] * 2, "reduce", name).pruned()
+    graph = closed_graph(function, [*shapes, *tangents] * 2, "reduce", name).pruned()
+    return graph, moving
 
 
 def _wide_dtype(monoid: str, dtype: np.dtype) -> np.dtype:
@@ -309,35 +302,19 @@ def fold_windows(
     return _fold_rows(computation, arrays, rows, initials, sizes, present)
 
 
-#: Windows up to this size are folded slice by slice, larger ones through a view.
-_FEW = 32
-
-
 def fold_windows_by_monoid(
     monoid: str, array: np.ndarray, window: Window, initial: np.ndarray
 ) -> np.ndarray:
-    """The elements under each position of a window folded by a monoid, from a scalar.
-
-    Monoids are associative and commutative: the window is folded one dimension after the other.
-    """
-    wide = _wide_dtype(monoid, array.dtype)
+    """The elements under each position of a window folded by a monoid, from a scalar."""
+    wide, axes = _wide_dtype(monoid, array.dtype), tuple(range(-array.ndim, 0))
     start = initial.astype(wide)
     padded = padded_base(array.astype(wide, copy=False), identity_of(monoid, wide), window)
+
+    def over(elements: np.ndarray, ufunc: np.ufunc) -> np.ndarray:
+        return ufunc.reduce(window_view(elements, window), axis=axes, dtype=elements.dtype)
+
     with np.errstate(all="ignore"):
-        folded = MONOIDS[monoid].ufunc(start, _fold_axes(MONOIDS[monoid].ufunc, padded, window))
-        folded = _with_signs(
-            monoid, folded, lambda ufunc: _fold_axes(ufunc, np.signbit(padded), window), start
-        )
+        ufunc = MONOIDS[monoid].ufunc
+        folded = ufunc(start, over(padded, ufunc))
+        folded = _with_signs(monoid, folded, lambda f: over(np.signbit(padded), f), start)
         return folded.astype(array.dtype, copy=False)
-
-
-def _fold_axes(ufunc: np.ufunc, padded: np.ndarray, window: Window) -> np.ndarray:
-    """The elements of each window, folded one dimension after the other."""
-    for axis, size in enumerate(window.sizes):
-        view = window_view(np.moveaxis(padded, axis, -1), window.along(axis))
-        if size > _FEW:
-            folded = ufunc.reduce(view, axis=-1, dtype=padded.dtype)
-        else:
-            folded = functools.reduce(ufunc, [view[..., index] for index in range(size)])
-        padded = np.moveaxis(np.asarray(folded), -1, axis)
-    return padded

@@ -135,17 +135,12 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         return ops.select(starts, spread, zeros_like(result) if gathered is None else gathered)
 
     def extreme_vjp(self, cotangent, operands, result, active):
-        starts = self._starts(*operands)
-        of_operand = of_initial = None
-        if active[0]:
-            source = cotangent
-            if starts is not None:
-                source = ops.select(starts, zeros_like(cotangent), cotangent)
-            of_operand = self._scatter_to_selected(source, operands[0])
-        if active[1] and starts is not None:
-            chosen = ops.select(starts, cotangent, zeros_like(cotangent))
-            of_initial = computations.sum_over(chosen, range(array_shape(cotangent).rank))
-        return of_operand, of_initial
+        starts, zero = self._starts(*operands), zeros_like(cotangent)
+        inside = cotangent if starts is None else ops.select(starts, zero, cotangent)
+        of_operand = self._scatter_to_selected(inside, operands[0]) if active[0] else None
+        if starts is None or not active[1]:
+            return of_operand, None
+        return of_operand, computations.total(ops.select(starts, cotangent, zero))
 
     def _starts(self, operand: Any, initial: Any) -> Any:
         """Where the initial value beats all elements of the window; None: nowhere."""

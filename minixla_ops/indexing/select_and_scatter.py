@@ -20,7 +20,6 @@ from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
 #: runs many times faster, and for which XLA:GPU needs no memory besides; XLA:TPU accesses 1.6 times
@@ -132,12 +131,9 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
     def transpose(self, cotangents, operands, linear):
         if computations.monoid_of(self.scatter) != "add":
             raise self.not_linear(f"{self.scatter.name}: it is linear only where it sums")
-        of_source = of_initial = None
-        if linear[1]:
-            of_source = select_and_gather(cotangents, operands[0], self.select, self.window)
-        if linear[2]:
-            of_initial = computations.sum_over(cotangents, range(array_shape(cotangents).rank))
-        return None, of_source, of_initial
+        given = cotangents, operands[0], self.select, self.window
+        of_source = select_and_gather(*given) if linear[1] else None
+        return None, of_source, computations.total(cotangents) if linear[2] else None
 
     def vjp(self, cotangents, operands, results, active):
         if computations.monoid_of(self.scatter) == "add":

@@ -15,7 +15,7 @@ from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
-from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.computations import total
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_batch
 from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros_like
@@ -230,7 +230,7 @@ class Pad(Operation):
             return of_operand, None
         # Not two sums' difference, as elsewhere: it cancels, and is NaN where both are infinite.
         padding = ops.select(_is_padding(whole, config), cotangents, zeros_like(cotangents))
-        return of_operand, sum_over(padding, range(whole.rank))
+        return of_operand, total(padding)
 
     def batch(self, operands, dimensions):
         (operand, padding_value), (at, value_at) = operands, dimensions
