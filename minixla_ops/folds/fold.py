@@ -15,7 +15,7 @@ from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid, tangents_of_fold
 from minixla_ops.programs import computations
 from minixla_ops.vocabulary import GIVEN, shorthand
-from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch
+from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch, shifted
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
 
 
@@ -275,9 +275,8 @@ class Reduce(Fold):
         return fold(self.computation, [ops.reshape(each, sizes) for each in operands], initials)
 
     def over_batch(self, at):
-        shifted = tuple([each + (each >= at) for each in self.dimensions_to_reduce])
-        before = sum([each < at for each in shifted])
-        return self.replace(dimensions_to_reduce=shifted), at - before
+        reduced = shifted(self.dimensions_to_reduce, at)
+        return self.replace(dimensions_to_reduce=reduced), at - sum([each < at for each in reduced])
 
     def sum_transpose(self, cotangent, operand):
         return ops.broadcast_in_dim(cotangent, operand.dimensions, self._kept(operand.rank))

@@ -6,7 +6,6 @@ import numpy as np
 
 from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
-from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
 from minixla.core.registry import fill_role
 from minixla.core.shapes import Shape
@@ -91,5 +90,4 @@ class Iota(Operation):
         return np.broadcast_to(counted.reshape(-1, *[1] * (len(sizes) - 1 - at)), sizes)
 
 
-iota = builder(Iota, output_shape="shape")
 fill_role("constant", Constant)

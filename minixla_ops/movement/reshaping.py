@@ -13,7 +13,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension, shifted
 from minixla_ops.vocabulary.shorthand import array_shape, listed, written
 
 _RUN = Field(Integers(), name="dimensions")
@@ -141,12 +141,7 @@ class Transpose(Operation):
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return ops.transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
-
-
-def _shifted(dimensions: Sequence[int], at: int) -> tuple[int, ...]:
-    """Numbers of dimensions where there is one more, `at`."""
-    return tuple([each + (each >= at) for each in dimensions])
+        return ops.transpose(operands[0], (at, *shifted(self.permutation, at))), 0
 
 
 @register
@@ -187,7 +182,7 @@ class Rev(Operation):
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return ops.rev(operands[0], _shifted(self.dimensions, at)), at
+        return ops.rev(operands[0], shifted(self.dimensions, at)), at
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:

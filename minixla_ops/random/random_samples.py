@@ -11,7 +11,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Literal, ShapeAttribute, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import Operation, register
@@ -223,6 +222,3 @@ class RngNormal(_Samples):
 
     def scaled(self, sample, first, second):
         return first + second * sample
-
-
-rng_normal, rng_uniform = (builder(each, output_shape="shape") for each in (RngNormal, RngUniform))

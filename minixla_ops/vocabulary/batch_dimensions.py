@@ -1,6 +1,6 @@
 """The vocabulary of batching rules: moving, adding and aligning batch dimensions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import minixla_ops as ops
@@ -57,8 +57,13 @@ def split_dimension(value: Any, dimension: int, count: int) -> Any:
 def add_batch(value: Any, size: int, position: int) -> Any:
     """`value` repeated `size` times along a new dimension at `position`."""
     sizes = array_shape(value).dimensions
-    kept = [index + (index >= position) for index in range(len(sizes))]
+    kept = shifted(range(len(sizes)), position)
     return ops.broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
+
+
+def shifted(dimensions: Iterable[int], at: int) -> tuple[int, ...]:
+    """Numbers of dimensions where there is one more, `at`."""
+    return tuple([each + (each >= at) for each in dimensions])
 
 
 def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:
