@@ -1,6 +1,7 @@
 """DynamicReshape: Reshape to sizes known only at run time."""
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +19,7 @@ from minixla_ops.vocabulary.shorthand import array_shape, operand_list
 
 
 class _Flags(SequenceOf):
-    def of_result(self, shape: Shape) -> Sequence[bool]:
-        """Which dimensions are dynamic."""
-        return shape.dynamic
+    of_result = operator.attrgetter("dynamic")
 
 
 @register

@@ -66,12 +66,10 @@ class Elementwise(Operation):
                 labels = self.operand_labels(len(operands))
                 is_same_type = first.element_type is other.element_type
                 what = "dimensions" if is_same_type else "their element types"
-                self.refuse(
-                    "C1",
-                    f"operands {labels[0]} and {labels[index]} differ in {what}",
-                    "XLA's element-wise operations neither convert nor broadcast: use "
-                    "convert_element_type or broadcast_in_dim first, or mx.numpy, which does both.",
-                )
+                problem = f"operands {labels[0]} and {labels[index]} differ in {what}"
+                advice = "XLA's element-wise operations neither convert nor broadcast: use"
+                advice += " convert_element_type or broadcast_in_dim first, or mx.numpy, for both."
+                self.refuse("C1", problem, advice)
         if first.element_type not in self.element_types:
             allowed = [name for name, each in ELEMENT_TYPES.items() if each in self.element_types]
             advice = f"It takes {', '.join(allowed)}; convert with convert_element_type."

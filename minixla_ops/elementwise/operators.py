@@ -112,13 +112,9 @@ def promote(
 
 @lru_cache(maxsize=4096)
 def _common_shape(
-    subject: str,
-    shapes: tuple[Shape, ...],
-    weak: tuple[bool, ...],
-    adjust: Adjustment | None,
-    wide: bool,  # whether 64-bit mode is on, which the common type depends on
+    subject: str, shapes: tuple[Shape, ...], weak: tuple[bool, ...], adjust: Any, wide: bool
 ) -> tuple[Shape, bool]:
-    """The shape that operands are brought to, and whether it is weakly typed."""
+    """The shape that operands are brought to, and whether it is weak; `wide`: in 64-bit mode."""
     types = zip([shape.element_type for shape in shapes], weak, strict=True)
     kind, stays_weak = result_type(types)
     sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
@@ -344,22 +340,9 @@ def _method(
     return method
 
 
-_TWO_SIDED = {
-    "add": add,
-    "sub": subtract,
-    "mul": multiply,
-    "matmul": matmul,
-    "truediv": divide,
-    "floordiv": floor_divide,
-    "mod": remainder,
-    "divmod": divmod,
-    "pow": power,
-    "lshift": left_shift,
-    "rshift": right_shift,
-    "and": bitwise_and,
-    "or": bitwise_or,
-    "xor": bitwise_xor,
-}
+_TWO_SIDED = dict(add=add, sub=subtract, mul=multiply, matmul=matmul, truediv=divide, pow=power)
+_TWO_SIDED |= dict(floordiv=floor_divide, mod=remainder, divmod=divmod, lshift=left_shift)
+_TWO_SIDED |= {"rshift": right_shift, "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor}
 # Python finds the reflected form of a comparison by itself.
 _COMPARISONS = dict(eq=equal, ne=not_equal, lt=less, le=less_equal, gt=greater, ge=greater_equal)
 _ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwise_not}

@@ -85,21 +85,19 @@ class Sign(Unary):
     numpy = special.sign
 
     def jvp(self, primals, tangents, results):
-        if not _is_complex(primals[0]):
-            return None
-        radial = results * ops.real(conjugate(results) * tangents[0])
-        return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
+        return _turned(tangents[0], primals[0], results)
 
     def vjp(self, cotangents, operands, results, active):
-        if not _is_complex(operands[0]):
-            return (None,)
-        radial = ops.real(cotangents * results) * conjugate(results)
-        return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
+        return (_turned(cotangents, operands[0], conjugate(results)),)
 
 
-def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
-    """1 / |z|, and 0 where z is."""
-    return ops.abs(sign_of_operand) / _without_zero(ops.abs(operand))
+def _turned(change: Any, operand: Any, direction: Any) -> Any:
+    """What is left of a change at right angles to a direction, over |z|; None of real numbers."""
+    if not _is_complex(operand):
+        return None
+    radial = direction * ops.real(conjugate(direction) * change)
+    # 1 / |z|, and 0 where z is.
+    return (change - radial) * (ops.abs(direction) / _without_zero(ops.abs(operand)))
 
 
 class _Part(Unary):

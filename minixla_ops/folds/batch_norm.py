@@ -15,10 +15,11 @@ from minixla.core.attributes import Float, Integer, attribute
 from minixla.core.element_types import F32
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed
-from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.computations import pulled_program, sum_over
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
@@ -181,29 +182,16 @@ class BatchNormTraining(BatchNorm):
         return centered * along.spread(factor) + along.spread(beta), mean, variance
 
     def vjp(self, cotangents, operands, results, active):
-        (operand, scale, _), (_, *moments) = operands, results
         of_output, *of_moments = cotangents
         found: list[Any] = [None, None, None]
         if of_output is not None:
             gradient = BatchNormGrad(self.epsilon, self.feature_index)
-            found[:] = gradient(operand, scale, *moments, of_output)
-        if active[0]:
-            through_moments = self._cotangent_of_moments(operand, moments[0], *of_moments)
-            found[0] = add_cotangents(found[0], through_moments)
+            found[:] = gradient(operands[0], operands[1], *results[1:], of_output)
+        if active[0] and any(each is not None for each in of_moments):
+            program = composed_program(self, tuple(map(shape_of, operands)))
+            given = program, operands, [None, *of_moments], (True, False, False)
+            found[0] = add_cotangents(found[0], pulled_program(*given)[0])
         return [each if flag else None for each, flag in zip(found, active, strict=True)]
-
-    def _cotangent_of_moments(self, operand: Any, mean: Any, of_mean: Any, of_variance: Any) -> Any:
-        """The cotangent of the operand for those of its mean and variance, None for zero."""
-        along = Features(operand, self.feature_index)
-        total = None
-        if of_mean is not None:
-            (vector,) = along.wide(of_mean)
-            total = along.spread(vector / along.count)
-        if of_variance is not None:
-            x, center, vector = along.wide(operand, mean, of_variance)
-            centered = x - along.spread(center)
-            total = add_cotangents(total, centered * along.spread(2 * vector / along.count))
-        return None if total is None else along.narrow(total)[0]
 
 
 @register

@@ -1,7 +1,7 @@
 """Reduce, and what it shares with ReduceWindow: a computation folds N operands from N values."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
@@ -14,9 +14,17 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid, tangents_of_fold
 from minixla_ops.programs import computations
+from minixla_ops.programs.computations import Computation
 from minixla_ops.vocabulary import GIVEN, shorthand
 from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch, shifted
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
+from minixla_ops.vocabulary.shorthand import (
+    Places,
+    Values,
+    array_shape,
+    as_results,
+    as_tuple,
+    splat,
+)
 
 
 class Fold(Operation):
@@ -68,7 +76,7 @@ class Fold(Operation):
         if monoid in ("max", "min"):
             return self.extreme_jvp(primals, tangents, results)
 
-        def apply(pairs: Graph, operands: Sequence[Any], initials: Sequence[Any]) -> Any:
+        def apply(pairs: Graph, operands: Values, initials: Values) -> Any:
             return self(*operands, *initials, computation=pairs)
 
         moved = tangents_of_fold(self.computation, halves(primals), halves(tangents), apply)
@@ -96,9 +104,7 @@ class Fold(Operation):
             return self.extreme_vjp(cotangents, operands, results, active)
         return self._program_vjp(cotangents, operands, active)
 
-    def _program_vjp(
-        self, cotangents: Any, operands: Sequence[Any], active: Sequence[bool]
-    ) -> Sequence[Any]:
+    def _program_vjp(self, cotangents: Any, operands: Values, active: Sequence[bool]) -> Values:
         program = self.program(tuple(map(shape_of, operands)))
         return computations.pulled_program(program, operands, as_tuple(cotangents), active)
 
@@ -120,7 +126,7 @@ class Fold(Operation):
         return operation(*moved, *initials), (out,) * count if count > 1 else out
 
     def _batch_initials(
-        self, arrays: Sequence[Any], initials: Sequence[Any], dimensions: Sequence[int | None]
+        self, arrays: Values, initials: Values, dimensions: Places
     ) -> tuple[Any, Any]:
         of_arrays, of_initials = halves(dimensions)
         size, computation = batch_size([*arrays, *initials], dimensions), self.computation
@@ -143,14 +149,14 @@ class Fold(Operation):
         return computations.apply_computation(computation, [*starts, total])[0], at
 
 
-def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def halves(values: Values) -> tuple[Values, Values]:
     """What there is for the operands, and for the initial values."""
     count = len(values) // 2
     return values[:count], values[count:]
 
 
 def fold_arguments(
-    operation: type[Fold], operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
+    operation: type[Fold], operands: Any, init_values: Any, computation: Computation
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
     """What a builder was given: the operands' shapes, all operands, and the computation."""
     operands, init_values = as_sequence(operands), as_sequence(init_values)
@@ -168,7 +174,7 @@ def fold_arguments(
 _ONE_EACH = "Give one initial value for each operand, at least one."
 
 
-def as_sequence(values: Any) -> Sequence[Any]:
+def as_sequence(values: Any) -> Values:
     """A list or tuple as it is, a single value in a list."""
     return values if isinstance(values, (list, tuple)) else [values]
 
@@ -178,7 +184,7 @@ _NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
+def initial_values(operands: Sequence[Shape], init_values: Values) -> list[Any]:
     """Initial values; Python numbers that the element types hold become scalars of them."""
     values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
@@ -299,7 +305,7 @@ class Reduce(Fold):
             computations.total(share * alone) if active[1] and alone is not None else None,
         )
 
-    def _winners(self, operands: Sequence[Any], result: Any) -> tuple[Any, Any, Any]:
+    def _winners(self, operands: Values, result: Any) -> tuple[Any, Any, Any]:
         """What an extreme's derivative is shared among: who attains it, else the start.
 
         1 at the elements that equal the result, 1 where only the initial value does (None:
@@ -313,16 +319,15 @@ class Reduce(Fold):
         if computations.is_identity(computations.monoid_of(self.computation) or "", initial):
             return winners, None, count
         is_initial = ops.eq(ops.broadcast_in_dim(initial, result_shape.dimensions, ()), result)
-        alone = ops.convert_element_type(
-            ops.and_(is_initial, ops.eq(count, zeros_like(count))), kind
-        )
+        is_alone = ops.and_(is_initial, ops.eq(count, zeros_like(count)))
+        alone = ops.convert_element_type(is_alone, kind)
         return winners, alone, count + alone
 
     @staticmethod
     def build(
         operands: Any,
         init_values: Any,
-        computation: Graph | Callable[..., Any],
+        computation: Computation,
         dimensions_to_reduce: Sequence[int],
     ) -> Any:
         _, values, graph = fold_arguments(Reduce, operands, init_values, computation)

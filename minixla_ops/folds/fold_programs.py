@@ -28,30 +28,37 @@ from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds.sliding_windows import Window, padded_base, window_view
 from minixla_ops.programs.computations import MONOIDS, apply_computation, identity_of, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.shorthand import array_shape, instantiate
+from minixla_ops.vocabulary.batch_dimensions import batch_member
+from minixla_ops.vocabulary.shorthand import Values, array_shape, instantiate
 
-Values = list[Any]
+Arrays = Sequence[np.ndarray]
 
 
-def fold(computation: Graph, operands: Sequence[Any], initials: Sequence[Any]) -> Values:
+def fold(computation: Graph, operands: Values, initials: Values) -> list[Any]:
     """Values folded over the first dimension, from scalars or values of the results' dimensions."""
     count = array_shape(operands[0]).dimensions[0]
-    if count > 2 and is_associative(computation):
-        operands, count = _fold_pairs(computation, list(operands)), 1
-    rows = [
-        [_cut(value, index, index + 1, drop=True) for value in operands] for index in range(count)
-    ]
-    sizes = array_shape(operands[0]).dimensions[1:]
-    return fold_in_order(computation, rows, initials, sizes)
+    in_pairs = count > 2 and is_associative(computation)
+    while in_pairs and count > 1:
+        even = count - count % 2
+        lower, upper = (
+            [ops.slice_in_dim(value, start, even, 0, 2) for value in operands] for start in (0, 1)
+        )
+        combined = apply_computation(computation, [*lower, *upper])
+        if count % 2:
+            last = [ops.slice_in_dim(value, even, count, 0) for value in operands]
+            combined = [ops.concat_in_dim(pair, 0) for pair in zip(combined, last, strict=True)]
+        operands, count = combined, (count + 1) // 2
+    rows = [[batch_member(value, 0, index) for value in operands] for index in range(count)]
+    return fold_in_order(computation, rows, initials, array_shape(operands[0]).dimensions[1:])
 
 
 def fold_in_order(
     computation: Graph,
-    rows: Iterable[Sequence[Any]],
-    initials: Sequence[Any],
+    rows: Iterable[Values],
+    initials: Values,
     sizes: Sequence[int],
-    present: Iterable[np.ndarray] | None = None,
-) -> Values:
+    present: Any = None,
+) -> list[Any]:
     """`fold` of rows of N values of dimensions `sizes`, one after the other.
 
     `present` says where each row takes part (default: everywhere); its sizes 1 are stretched.
@@ -70,28 +77,9 @@ def fold_in_order(
     return running
 
 
-def _fold_pairs(computation: Graph, values: Values) -> Values:
-    """Values folded over their first dimension to size 1, neighbours first."""
-    while (count := array_shape(values[0]).dimensions[0]) > 1:
-        even = count - count % 2
-        lower = [_cut(value, 0, even, 2) for value in values]
-        upper = [_cut(value, 1, even, 2) for value in values]
-        combined = apply_computation(computation, [*lower, *upper])
-        if count % 2:
-            last = [_cut(value, even, count) for value in values]
-            combined = [ops.concat_in_dim(pair, 0) for pair in zip(combined, last, strict=True)]
-        values = combined
-    return values
-
-
 def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Any:
     """A mask with dimensions of size 1 stretched to `sizes`, kept small in the program."""
     return ops.broadcast_in_dim(mask, sizes, range(mask.ndim))
-
-
-def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False) -> Any:
-    cut = ops.slice_in_dim(value, start, limit, 0, stride)
-    return ops.reshape(cut, array_shape(value).dimensions[1:]) if drop else cut
 
 
 _TRIALS = 64
@@ -129,11 +117,11 @@ def _close(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.allclose(first[finite], second[finite], rtol=1e-3, atol=1e-3))
 
 
-Halves = tuple[Sequence[Any], Sequence[Any]]
+Halves = tuple[Values, Values]
 
 
 def tangents_of_fold(
-    computation: Graph, primals: Halves, tangents: Halves, apply: Callable[..., Sequence[Any]]
+    computation: Graph, primals: Halves, tangents: Halves, apply: Callable[..., Values]
 ) -> tuple[Any, ...]:
     """The tangents of N values that are folded, which are folded together with them; None for zero.
 
@@ -169,7 +157,7 @@ def paired_computation(
     shapes = computation.output_shapes
     tangents = list(compress(shapes, moving))
 
-    def function(*arguments: Any) -> Values:
+    def function(*arguments: Any) -> list[Any]:
         running, elements = arguments[: count + pairs], arguments[count + pairs :]
         primals = [*running[:count], *elements[:count]]
         outcome = evaluate_graph(derived.graph, [*primals, *running[count:], *elements[count:]])
@@ -206,7 +194,12 @@ def fold_monoid(
     # ufuncs convert NumPy's own types piece by piece, those of ml_dtypes not at all.
     ordered = array if array.dtype.isbuiltin == 1 else array.astype(wide)
     if monoid == "add" and wide == array.dtype and wide.kind in "fc":
-        ordered, axes = _summed_last(array, axes)
+        # NumPy sums pairwise only where the summed elements lie side by side.
+        kept = [axis for axis in range(array.ndim) if axis not in axes]
+        sizes = [array.shape[axis] for axis in kept]
+        last = math.prod([array.shape[axis] for axis in axes])
+        ordered = np.ascontiguousarray(array.transpose(*kept, *axes)).reshape(*sizes, last)
+        axes = (len(kept),)
     with np.errstate(all="ignore"):
         folded = MONOIDS[monoid].ufunc.reduce(ordered, axis=axes, dtype=wide, initial=start)
         folded = _with_signs(
@@ -252,32 +245,17 @@ def _with_signs(
     return np.where(folded == 0, np.where(is_negative, -0.0, 0.0).astype(folded.dtype), folded)
 
 
-def _summed_last(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
-    # NumPy sums pairwise only where the summed elements lie side by side.
-    kept = [axis for axis in range(array.ndim) if axis not in axes]
-    ordered = np.ascontiguousarray(array.transpose(*kept, *axes))
-    sizes = ordered.shape[: len(kept)]
-    return ordered.reshape(*sizes, math.prod(ordered.shape[len(kept) :])), (len(kept),)
-
-
-def fold_computation(
-    computation: Graph, arrays: Sequence[np.ndarray], initials: Sequence[np.ndarray]
-) -> list[np.ndarray]:
+def fold_computation(computation: Graph, arrays: Arrays, initials: Arrays) -> list[np.ndarray]:
     """N arrays of equal dimensions folded over the first, in order, from N scalars."""
     count, *kept = arrays[0].shape
     rows = ([each[index] for each in arrays] for index in range(count))
-    return _fold_rows(computation, arrays, rows, initials, kept, repeat(np.ones((), np.bool_)))
+    return _fold_rows(computation, rows, initials, kept, repeat(np.ones((), np.bool_)))
 
 
 def _fold_rows(
-    computation: Graph,
-    arrays: Sequence[np.ndarray],
-    rows: Iterable[Sequence[np.ndarray]],
-    initials: Sequence[np.ndarray],
-    sizes: Sequence[int],
-    present: Iterable[np.ndarray],
+    computation: Graph, rows: Iterable[Arrays], initials: Arrays, sizes: Sequence[int], present: Any
 ) -> list[np.ndarray]:
-    """`fold_in_order` in NumPy; results have the element types of `arrays`."""
+    """`fold_in_order` in NumPy; results have the element types of `initials`."""
     running: list[Any] = [np.broadcast_to(initial, sizes) for initial in initials]
     with np.errstate(all="ignore"):
         for row, there in zip(rows, present, strict=False):
@@ -286,12 +264,12 @@ def _fold_rows(
                 pairs = zip(combined, running, strict=True)
                 is_whole = there.all()
                 running = combined if is_whole else [np.where(there, *pair) for pair in pairs]
-    pairs = zip(running, arrays, strict=True)
-    return [np.asarray(value).astype(array.dtype, copy=False) for value, array in pairs]
+    pairs = zip(running, initials, strict=True)
+    return [np.asarray(value).astype(start.dtype, copy=False) for value, start in pairs]
 
 
 def fold_windows(
-    computation: Graph, arrays: Sequence[np.ndarray], window: Window, initials: Sequence[np.ndarray]
+    computation: Graph, arrays: Arrays, window: Window, initials: Arrays
 ) -> list[np.ndarray]:
     """The elements of N arrays under each position of a window folded in order, from N scalars."""
     base = arrays[0].shape
@@ -299,7 +277,7 @@ def fold_windows(
     views = [window_view(each, window) for each in filled]
     rows = ([view[(..., *index)] for view in views] for index in np.ndindex(*window.sizes))
     sizes, present = window.positions(base), window.present(base)
-    return _fold_rows(computation, arrays, rows, initials, sizes, present)
+    return _fold_rows(computation, rows, initials, sizes, present)
 
 
 def fold_windows_by_monoid(

@@ -21,6 +21,7 @@ from minixla_ops.folds import fold_programs, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
 from minixla_ops.folds.fold_programs import fold_windows, spread_mask
 from minixla_ops.folds.sliding_windows import Window, dilated_size
+from minixla_ops.movement.slicing import pad_with_zeros
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import apply_computation
@@ -108,17 +109,16 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         for base, count, size, stride, (low, _), dilation, gap in columns:
             extent, spread = dilated_size(size, gap), dilated_size(count, stride)
             before = extent - 1 - low
-            config.append(
-                (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
-            )
-        zero, ones = splat(0, Shape(operand.element_type)), (1,) * operand.rank
-        steps, padding = window.base_dilations, ((0, 0),) * operand.rank
+            after = dilated_size(base, dilation) + extent - 1 - spread - before
+            config.append((before, after, stride - 1))
+        ones, padding = (1,) * operand.rank, ((0, 0),) * operand.rank
         if all(low >= 0 and high >= 0 and not between for low, high, between in config):
             # A padding of its own: XLA turns running sums into a tree, but not those of a Pad.
             padding = tuple([(low, high) for low, high, _ in config])
         else:
-            cotangent = ops.pad(cotangent, zero, config)
-        spread = Window(window.sizes, steps, padding, ones, window.window_dilations)
+            cotangent = pad_with_zeros(cotangent, config)
+        spread = Window(window.sizes, window.base_dilations, padding, ones, window.window_dilations)
+        zero = zeros(operand.with_dimensions(()))
         return ReduceWindow(self.computation, *spread)(cotangent, zero)
 
     def extreme_jvp(self, primals, tangents, result):
@@ -148,9 +148,8 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         assert monoid is not None
         if computations.is_identity(monoid, initial):
             return None
-        best = self(
-            operand, computations.neutral_element(monoid, array_shape(operand).element_type)
-        )
+        neutral = computations.neutral_element(monoid, array_shape(operand).element_type)
+        best = self(operand, neutral)
         spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
         return (ops.gt if monoid == "max" else ops.lt)(spread, best)
 
@@ -240,7 +239,7 @@ def _padded(operand: Any, window: Window) -> Any:
     if not any(map(any, config)):
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
-        return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), config)
+        return pad_with_zeros(operand, config)
     first = ops.slice(operand, [0] * len(config), [1] * len(config))
     return ops.pad(operand, ops.reshape(first, ()), config)
 
@@ -281,20 +280,19 @@ def scatter_to_selected(
     # A place gets the values of later positions through earlier elements of the window.
     for number, offset in reversed(list(enumerate(window.offsets()))):
         is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
-        hits = _place(is_chosen, splat(False, Shape("pred")), offset, window, base)
-        values = _place(source, zeros(base.with_dimensions(())), offset, window, base)
+        hits, values = (_place(each, offset, window, base) for each in (is_chosen, source))
         result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     return result
 
 
-def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
-    """Values of the window's positions where the element at `offset` is, `filling` elsewhere."""
+def _place(values: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
+    """Values of the window's positions where the element at `offset` is, zero elsewhere."""
     config, counts = [], array_shape(values).dimensions
     columns = zip(offset, window.strides, window.padding, counts, base.dimensions, strict=True)
     for at, stride, (low, _), count, size in columns:
         start = at - low
         config.append((start, size - start - dilated_size(count, stride), stride - 1))
-    return ops.pad(values, filling, config)
+    return pad_with_zeros(values, config)
 
 
 def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any, Any]:
@@ -318,9 +316,5 @@ def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any,
         for (low, _), size, span in zip(window.padding, base.dimensions, spans, strict=True)
     ]
 
-    def in_base(each: Any, filling: Any) -> Any:
-        return ops.pad(ops.reshape(each, spans), filling, config)
-
-    return in_base(hits, splat(False, Shape("pred"))), in_base(
-        values, zeros(base.with_dimensions(()))
-    )
+    hits, values = (pad_with_zeros(ops.reshape(each, spans), config) for each in (hits, values))
+    return hits, values

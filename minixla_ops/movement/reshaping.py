@@ -74,12 +74,9 @@ class Reshape(Operation):
             return operation(operand)
         kept = _kept_dimensions(shape, operation.dimensions)
         if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
-            operation.refuse(
-                "D1",
-                f"a dynamic dimension is split or merged, of operand {shape}",
-                "Keep dynamic dimensions whole, with the same sizes before or after them, or say "
-                "what their sizes are with dynamic_reshape.",
-            )
+            problem = f"a dynamic dimension is split or merged, of operand {shape}"
+            advice = "Keep dynamic dimensions whole, with the same sizes before or after them, or"
+            operation.refuse("D1", problem, f"{advice} say what they are with dynamic_reshape.")
         return on_bounds(operation, operand, kept)
 
 

@@ -78,12 +78,9 @@ class RngBitGenerator(Composed):
             or shape.element_type.kind not in ("signed", "unsigned", "float")
             or shape.element_type.bits not in (2, 4, 8, 16, 32, 64)
         ):
-            self.refuse_attribute(
-                "C2",
-                f"no random bits are made for {shape}",
-                "Give an array shape of integers or floats of 2, 4, 8, 16, 32 or 64 bits; take "
-                "pred from a comparison, complex numbers from two arrays.",
-            )
+            advice = "Give an array shape of integers or floats of 2, 4, 8, 16, 32 or 64 bits; take"
+            advice += " pred from a comparison, complex numbers from two arrays."
+            self.refuse_attribute("C2", f"no random bits are made for {shape}", advice)
         return initial_state, shape
 
     def composition(self, initial_state):

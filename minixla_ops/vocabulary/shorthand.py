@@ -15,6 +15,10 @@ from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 from minixla.core.tracing import shape_of
 
+#: Operands or results, and for each where its batch dimension is.
+Values = Sequence[Any]
+Places = Sequence[int | None]
+
 _SPLATS: dict[Any, np.ndarray] = {}
 _MOST_SPLATS = 4096
 
