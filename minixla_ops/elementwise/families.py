@@ -106,7 +106,7 @@ class Expandable(Elementwise):
     #: Types of fewer bits are computed in f32 in StableHLO.
     least_bits: ClassVar[int] = 0
     #: The operation on complex numbers in terms of others, where StableHLO's is not to be used.
-    of_complex: ClassVar[Callable[..., Any] | None] = None
+    of_complex: Any = None
 
     def stablehlo(self, emit, operands, shapes, results):
         shape: Any = shapes[0]

@@ -170,26 +170,18 @@ def promoting(
 
     def function(lhs: Any, rhs: Any) -> Any:
         # Equal shapes and Python numbers, most of all calls, need no promotion.
-        if isinstance(lhs, Tracer):
-            shape = lhs._shape
-            if type(shape) is Shape and not shape.is_dynamic:
-                kind = shape.element_type.kind
-                if isinstance(rhs, Tracer):
-                    if shape is rhs._shape and kind in taken:
-                        result = operation(lhs, rhs)
-                        return _marked(result) if lhs.weak_type and rhs.weak_type else result
-                elif kind in direct.get(rhs.__class__, ()):
-                    result = operation(lhs, _filled(rhs, shape))
-                    return _marked(result) if lhs.weak_type else result
-        elif isinstance(rhs, Tracer):
-            shape = rhs._shape
-            if (
-                type(shape) is Shape
-                and not shape.is_dynamic
-                and shape.element_type.kind in direct.get(lhs.__class__, ())
-            ):
-                result = operation(_filled(lhs, shape), rhs)
-                return _marked(result) if rhs.weak_type else result
+        tracer, other = (lhs, rhs) if isinstance(lhs, Tracer) else (rhs, lhs)
+        shape = tracer._shape if isinstance(tracer, Tracer) else None
+        if type(shape) is Shape and not shape.is_dynamic:
+            kind = shape.element_type.kind
+            if isinstance(other, Tracer):
+                if shape is other._shape and kind in taken:
+                    result = operation(lhs, rhs)
+                    return _marked(result) if lhs.weak_type and rhs.weak_type else result
+            elif kind in direct.get(other.__class__, ()):
+                number = _filled(other, shape)
+                result = operation(lhs, number) if tracer is lhs else operation(number, rhs)
+                return _marked(result) if tracer.weak_type else result
         return whole(lhs, rhs)
 
     def promoted(lhs: Any, rhs: Any) -> Any:

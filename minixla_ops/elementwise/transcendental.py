@@ -83,16 +83,6 @@ class Logistic(FloatUnary):
         return in_f32(lambda x: ops.logistic(x) * ops.logistic(-x), operand)
 
 
-def _cbrt_of_complex(x: Any) -> Any:
-    a, b = ops.real(x), ops.imag(x)
-    # An eighth of a large modulus cannot overflow.
-    size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
-    modulus = ops.select(size == math.inf, 2 * ops.cbrt(eighth), ops.cbrt(size))
-    angle = ops.atan2(b, a) / 3
-    imag = ops.select(angle == 0, b, modulus * ops.sin(angle))
-    return ops.complex(modulus * ops.cos(angle), imag)
-
-
 @register
 class Cbrt(FloatUnary):
     """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt.
@@ -102,21 +92,21 @@ class Cbrt(FloatUnary):
 
     stablehlo_name = "cbrt"
     numpy = special.cbrt
-    of_complex = staticmethod(_cbrt_of_complex)
+
+    @staticmethod
+    def of_complex(x: Any) -> Any:
+        a, b = ops.real(x), ops.imag(x)
+        # An eighth of a large modulus cannot overflow.
+        size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
+        modulus = ops.select(size == math.inf, 2 * ops.cbrt(eighth), ops.cbrt(size))
+        angle = ops.atan2(b, a) / 3
+        imag = ops.select(angle == 0, b, modulus * ops.sin(angle))
+        return ops.complex(modulus * ops.cos(angle), imag)
 
     def derivative(self, operand, result):
         # Not the inverse of a square, whose derivative is NaN at 0 and infinity.
         inverse = 1 / result
         return (1 / 3) * inverse * inverse
-
-
-def _sin_of_complex(x: Any) -> Any:
-    a, b = ops.real(x), ops.imag(x)
-    sine, cosine = ops.sin(a), ops.cos(a)
-    # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    rising, opening = _cosh(b, sine), _sinh(b, cosine)
-    is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
-    return ops.complex(ops.select(a == 0, a, rising), ops.select(is_open, b, opening))
 
 
 @register
@@ -130,21 +120,18 @@ class Sin(FloatUnary):
 
     stablehlo_name = "sine"
     numpy = np.sin
-    of_complex = staticmethod(_sin_of_complex)
+
+    @staticmethod
+    def of_complex(x: Any) -> Any:
+        a, b = ops.real(x), ops.imag(x)
+        sine, cosine = ops.sin(a), ops.cos(a)
+        # As C99 has it, where the products are 0 * inf or the angle has no sine.
+        rising, opening = _cosh(b, sine), _sinh(b, cosine)
+        is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
+        return ops.complex(ops.select(a == 0, a, rising), ops.select(is_open, b, opening))
 
     def derivative(self, operand, result):
         return ops.cos(operand, self.result_accuracy)
-
-
-def _cos_of_complex(x: Any) -> Any:
-    a, b = ops.real(x), ops.imag(x)
-    sine, cosine = ops.sin(a), ops.cos(a)
-    rising, falling = _cosh(b, cosine), _sinh(b, -sine)
-    # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
-    zero = ops.select(a == 0, ops.select(b < 0, a, -a), b)
-    is_zero = (falling != falling) & ((a == 0) | (b == 0))
-    return ops.complex(ops.select(is_open, ops.abs(b), rising), ops.select(is_zero, zero, falling))
 
 
 @register
@@ -156,7 +143,19 @@ class Cos(FloatUnary):
 
     stablehlo_name = "cosine"
     numpy = np.cos
-    of_complex = staticmethod(_cos_of_complex)
+
+    @staticmethod
+    def of_complex(x: Any) -> Any:
+        a, b = ops.real(x), ops.imag(x)
+        sine, cosine = ops.sin(a), ops.cos(a)
+        rising, falling = _cosh(b, cosine), _sinh(b, -sine)
+        # As C99 has it, where the products are 0 * inf or the angle has no sine.
+        is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
+        zero = ops.select(a == 0, ops.select(b < 0, a, -a), b)
+        is_zero = (falling != falling) & ((a == 0) | (b == 0))
+        return ops.complex(
+            ops.select(is_open, ops.abs(b), rising), ops.select(is_zero, zero, falling)
+        )
 
     def derivative(self, operand, result):
         return -ops.sin(operand, self.result_accuracy)
@@ -174,7 +173,7 @@ class Cosh(FloatUnary):
     numpy = np.cosh
     least_bits = 32
 
-    of_complex = staticmethod(lambda x: _cos_of_complex(ops.complex(-ops.imag(x), ops.real(x))))
+    of_complex = staticmethod(lambda x: Cos.of_complex(ops.complex(-ops.imag(x), ops.real(x))))
 
     def expansion(self, shape):
         return super().expansion(shape) or _cosh

@@ -16,9 +16,8 @@ from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid,
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation
 from minixla_ops.vocabulary import GIVEN, shorthand
-from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch, shifted
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, shifted
 from minixla_ops.vocabulary.shorthand import (
-    Places,
     Values,
     array_shape,
     as_results,
@@ -117,36 +116,27 @@ class Fold(Operation):
         return computations.program_of(self, self.computation, shapes, function)
 
     def batch(self, operands, dimensions):
-        count = len(operands) // 2
-        arrays, initials = halves(operands)
-        if any(dimension is not None for dimension in dimensions[count:]):
-            return self._batch_initials(arrays, initials, dimensions)
-        moved, at = align_batches(arrays, dimensions[:count])
-        operation, out = self.over_batch(at)
-        return operation(*moved, *initials), (out,) * count if count > 1 else out
-
-    def _batch_initials(
-        self, arrays: Values, initials: Values, dimensions: Places
-    ) -> tuple[Any, Any]:
-        of_arrays, of_initials = halves(dimensions)
-        size, computation = batch_size([*arrays, *initials], dimensions), self.computation
+        (arrays, initials), (of_arrays, of_initials) = halves(operands), halves(dimensions)
+        size = batch_size(operands, dimensions)
+        at = next((each for each in of_arrays if each is not None), 0)
         columns = zip(arrays, of_arrays, strict=True)
-        moved = [move_batch(array, dimension, 0, size) for array, dimension in columns]
-        operation, at = self.over_batch(0)
+        moved = [move_batch(array, dimension, at, size) for array, dimension in columns]
+        operation, out = self.over_batch(at)
+        places = as_results([out] * len(moved))
+        if all(dimension is None for dimension in of_initials):
+            return operation(*moved, *initials), places
         scalars = [array_shape(array).with_dimensions(()) for array in moved]
         sizes = as_tuple(operation.infer((*map(array_shape, moved), *scalars)))[0].dimensions
         starts = [
-            ops.broadcast_in_dim(initial, sizes, () if dimension is None else (at,))
+            ops.broadcast_in_dim(initial, sizes, () if dimension is None else (out,))
             for initial, dimension in zip(initials, of_initials, strict=True)
         ]
-        monoid = computations.monoid_of(computation)
+        monoid = computations.monoid_of(self.computation)
         if monoid is None:
-            folded = operation.folded(moved, starts)
-            return as_results(folded), as_results([at] * len(folded))
+            return as_results(operation.folded(moved, starts)), places
         # They join at the end, the identity takes their place.
-        neutral = computations.neutral_element(monoid, scalars[0].element_type)
-        total = operation(*moved, neutral)
-        return computations.apply_computation(computation, [*starts, total])[0], at
+        total = operation(*moved, computations.neutral_element(monoid, scalars[0].element_type))
+        return computations.apply_computation(self.computation, [*starts, total])[0], out
 
 
 def halves(values: Values) -> tuple[Values, Values]:
