@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Boolean, Dimension, attribute
 from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
-from minixla.core.operation import Operation, register
 from minixla.core.registry import fill_role
-from minixla.core.shapes import Shape
 from minixla.core.tracer import is_dynamic
-from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 #: The shape of a size.

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.dynamic_sizes.dimension_sizes import SIZE, refuse_ragged, static
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape, operand_list

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, element_type, register
 from minixla.core.builders import named_like
-from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.linear import add_cotangents
-from minixla.core.operation import register
 from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import families

@@ -6,10 +6,9 @@ import ml_dtypes
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Int32, TypeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import FLOATS, Expandable, Unary
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension

@@ -131,16 +131,14 @@ def operand_shape(value: Any, subject: str = "operator") -> Shape:
     return shape
 
 
-def weakly_typed(result: Any) -> Any:
-    """A result, which nobody else knows yet, as a weakly typed one."""
+def weakly_typed(result: Any, weak: bool = True) -> Any:
+    """A result, which nobody else knows yet, as a weakly typed one if it is `weak`."""
+    if not weak:
+        return result
     if isinstance(result, Tracer):
         result._mark_weak()
         return result
     return current_trace().weakly(result)
-
-
-def _marked(result: Any, weak: bool = True) -> Any:
-    return weakly_typed(result) if weak else result
 
 
 # Functions of two operands.
@@ -177,16 +175,16 @@ def promoting(
             if isinstance(other, Tracer):
                 if shape is other._shape and kind in taken:
                     result = operation(lhs, rhs)
-                    return _marked(result) if lhs.weak_type and rhs.weak_type else result
+                    return weakly_typed(result) if lhs.weak_type and rhs.weak_type else result
             elif kind in direct.get(other.__class__, ()):
                 number = _filled(other, shape)
                 result = operation(lhs, number) if tracer is lhs else operation(number, rhs)
-                return _marked(result) if tracer.weak_type else result
+                return weakly_typed(result) if tracer.weak_type else result
         return whole(lhs, rhs)
 
     def promoted(lhs: Any, rhs: Any) -> Any:
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
-        return _marked(operation(*operands), weak)
+        return weakly_typed(operation(*operands), weak)
 
     promoted.__name__ = name
     whole = one_program()(promoted)
@@ -211,7 +209,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
     shift = ops.shift_right_logical if unsigned else ops.shift_right_arithmetic
-    return _marked(shift(lhs, rhs), weak)
+    return weakly_typed(shift(lhs, rhs), weak)
 
 
 @one_program()
@@ -220,7 +218,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
     if kind.kind == "unsigned":
-        return _marked(ops.div(lhs, rhs), weak)
+        return weakly_typed(ops.div(lhs, rhs), weak)
     if kind.is_float and kind.bits < 32:
         lhs, rhs = convert(lhs, F32), convert(rhs, F32)
     rest = ops.rem(lhs, rhs)  # refuses complex numbers
@@ -234,7 +232,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
         nearest = ops.select(whole - below > 0.5, below + 1, below)
         zero = ops.sign(lhs) * ops.sign(rhs) * 0
         whole = convert(ops.select(nearest == 0, zero, nearest), kind)
-    return _marked(whole, weak)
+    return weakly_typed(whole, weak)
 
 
 @one_program()
@@ -251,7 +249,7 @@ def remainder(lhs: Any, rhs: Any) -> Any:
         # 0 with the sign of rhs, whose derivative is that of the rest.
         zero = ops.select(rhs < 0, -(lhs - (lhs + rest)), (lhs + rest) - lhs)
         result = ops.select(rest == 0, zero, result)
-    return _marked(result, weak)
+    return weakly_typed(result, weak)
 
 
 def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:
@@ -286,7 +284,7 @@ def _integer_power(base: Any, exponent: int) -> Any:
         exponent >>= 1
         base = multiply(base, base) if exponent else base
     if result is None:
-        return _marked(current_trace().lift(ones_like(base)), weak_type_of(base))
+        return weakly_typed(current_trace().lift(ones_like(base)), weak_type_of(base))
     return result
 
 
@@ -299,7 +297,7 @@ def matmul(lhs: Any, rhs: Any) -> Any:
 
 
 def _of_one(operation: Operation) -> Callable[[Any], Any]:
-    return lambda operand: _marked(operation(operand), weak_type_of(operand))
+    return lambda operand: weakly_typed(operation(operand), weak_type_of(operand))
 
 
 negative = _of_one(unary.Neg())

@@ -7,11 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import attribute
-from minixla.core.builders import builder
+from minixla.core import REGISTRY, Operation, Shape, attribute, builder, register
 from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
-from minixla.core.operation import REGISTRY, Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.elementwise.families import FLOATS, INEXACT, Binary, Expandable, Unary, in_f32, row

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.element_types import ELEMENT_TYPES, element_type
-from minixla.core.operation import register
+from minixla.core import ELEMENT_TYPES, element_type, register
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Unary

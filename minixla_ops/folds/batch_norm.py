@@ -11,11 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, register, shape_of
 from minixla.core.attributes import Float, Integer, attribute
 from minixla.core.element_types import F32
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed, composed_program

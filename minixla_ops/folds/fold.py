@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
+from minixla.core import AnyShape, Graph, Shape, shape_of
 from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.errors import ShapeError, explain
-from minixla.core.graph import Graph
 from minixla.core.linear import add_cotangents, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid, tangents_of_fold
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation

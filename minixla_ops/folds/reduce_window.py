@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Graph, Shape, register
 from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import S32
-from minixla.core.graph import Graph
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds import fold_programs, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
@@ -33,7 +31,7 @@ _MOST_ELEMENTS = 64
 
 
 @register
-class ReduceWindow(Fold, sliding_windows.Windowed):
+class ReduceWindow(sliding_windows.Windowed, Fold):
     """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow.
 
     result[o] = f(...f(init, base[o s + k_0 wd])..., base[o s + k_n wd]) over the window's elements
@@ -65,9 +63,6 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
     """
 
     stablehlo_name = "reduce_window"
-    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
-    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: sliding_windows.Pairs = attribute(sliding_windows.PaddingPairs(), hlo=None)
     base_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
 

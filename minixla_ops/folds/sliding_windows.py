@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Integer
-from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
+from minixla.core import Operation, Shape
+from minixla.core.attributes import Attribute, Integer, Integers, attribute
 from minixla_ops.movement.slicing import Pad
 from minixla_ops.vocabulary.shorthand import listed
 
@@ -154,6 +153,10 @@ _FIELD_NAMES = ["window_dimensions", "window_strides", *Window._fields[2:]]
 
 class Windowed(Operation):
     """Base class of operations that have a window's fields among their attributes."""
+
+    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
 
     @cached_property
     def window(self) -> Window:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Instance, Integers, attribute
+from minixla.core.attributes import Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
@@ -70,9 +70,6 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
     operands = "operand", "source", "init_value"
     linear_operands = (1, 2)
     select: Graph = attribute(Instance(Graph))
-    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
-    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: sliding_windows.Pairs = attribute(sliding_windows.PaddingPairs(), hlo=None)
     scatter: Graph = attribute(Instance(Graph))
 
     def shape(self, operand, source, init_value):
@@ -146,7 +143,7 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
             return super().batch(operands, dimensions)
         (operand, source), at = align_batches(operands[:2], dimensions[:2])
         window = self.window.inserted(at)
-        record = SelectAndScatter(self.select, *window[:3], self.scatter)
+        record = SelectAndScatter(*window[:3], self.select, self.scatter)
         return record(operand, source, operands[2]), at
 
 
@@ -184,4 +181,4 @@ def select_and_scatter(
     given = window_dimensions, window_strides, padding
     window = sliding_windows.resolve_window(shape.dimensions, *given)
     graphs = [computations.computation_of(each, scalars, name) for each in (select, scatter)]
-    return SelectAndScatter(graphs[0], *window[:3], graphs[1])(operand, source, initial)
+    return SelectAndScatter(*window[:3], *graphs)(operand, source, initial)

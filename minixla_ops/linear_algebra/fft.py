@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_type, register
 from minixla.core.attributes import Enumeration, Integers, attribute
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension

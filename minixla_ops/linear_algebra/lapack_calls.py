@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from itertools import chain, count, islice
 from typing import Any
 
-from minixla.core.element_types import ElementType
-from minixla.core.shapes import Shape
+from minixla.core import ElementType, Shape
 from minixla.core.stablehlo_text import layouts_text, quoted
 
 #: What the names of routines begin with, by element type.

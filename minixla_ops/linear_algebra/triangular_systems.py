@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, Enumeration, attribute
 from minixla.core.element_types import F32, element_type
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.lapack_calls import lapack_target, matrix_call
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.errors import ShapeError, explain
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla.core.tracing import current_trace, host_array, shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
 from minixla_ops.programs.computations import sum_over

@@ -4,12 +4,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from minixla.core import Operation, Shape, current_trace, register
 from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
-from minixla.core.operation import Operation, register
 from minixla.core.registry import fill_role
-from minixla.core.shapes import Shape
-from minixla.core.tracing import current_trace
 
 
 @register

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension, shifted
 from minixla_ops.vocabulary.shorthand import array_shape, listed, written

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, shape_of
 from minixla.core import attributes as kinds
 from minixla.core.attributes import Integers, attribute
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
 from minixla_ops.programs.computations import total
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_batch

@@ -10,10 +10,9 @@ from math import prod
 from typing import Any
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, TupleShape, register
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape, TupleShape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.batch_dimensions import batch_size

@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_type, register
 from minixla.core.attributes import Literal, ShapeAttribute, attribute
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import ALL, FLOATS
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN

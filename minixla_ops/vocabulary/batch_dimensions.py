@@ -4,10 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core.operation import Operation
+from minixla.core import AnyShape, Operation, shape_of
 from minixla.core.registry import fill_role
-from minixla.core.shapes import AnyShape
-from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.shorthand import Places, Values, array_shape, as_tuple, zeros
 
 # Up to so many members of a batch stand side by side, where they are computed one by one.

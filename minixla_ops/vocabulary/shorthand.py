@@ -6,14 +6,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from minixla.core import ElementType, shape_of
 from minixla.core.builders import operand_list as operand_list
-from minixla.core.element_types import ElementType
 from minixla.core.linear import add_cotangents as add_cotangents
 from minixla.core.linear import instantiate as instantiate
 from minixla.core.linear import zeros_like as zeros_like
 from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
-from minixla.core.tracing import shape_of
 
 #: Operands or results, and for each where its batch dimension is.
 Values = Sequence[Any]
