@@ -12,6 +12,7 @@ from minixla.core.linear import add_cotangents
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.casting import cast, emit_converted, widened
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -105,8 +106,8 @@ class Expandable(Elementwise):
 
     #: Types of fewer bits are computed in f32 in StableHLO.
     least_bits: ClassVar[int] = 0
-    #: The operation on complex numbers in terms of others, where StableHLO's is not to be used.
-    of_complex: Any = None
+    #: The operation on complex numbers in terms of others where StableHLO's is not used, or None.
+    of_complex = GIVEN
 
     def stablehlo(self, emit, operands, shapes, results):
         shape: Any = shapes[0]
