@@ -9,6 +9,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import REGISTRY, Operation, Shape, attribute, builder, register
 from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
+from minixla_ops.elementwise import numpy_gamma
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.elementwise.families import FLOATS, INEXACT, Binary, Expandable, Unary, in_f32, row
@@ -242,10 +243,10 @@ _chlo(
     "Erfc", special.erfc, lambda x, y: -_BELL * ops.exp(-x * x), "1 - erf(x), accurate where small."
 )
 _chlo("ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf.")
-_chlo("Lgamma", special.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x)).")
+_chlo("Lgamma", numpy_gamma.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x)).")
 _chlo(
     "Digamma",
-    special.digamma,
+    numpy_gamma.digamma,
     lambda x, y: ops.polygamma(full_like(x, 1), x),
     "The derivative of lgamma.",
 )
@@ -327,7 +328,7 @@ class Polygamma(_Sum):
 
     operands = "n", "x"
     offset = 1
-    numpy = special.polygamma
+    numpy = numpy_gamma.polygamma
 
     def second(self, order, x):
         return self(order + 1, x)
@@ -338,7 +339,7 @@ class Zeta(_Sum):
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
 
     operands = "x", "q"
-    numpy = special.zeta
+    numpy = numpy_gamma.zeta
 
     def second(self, order, x):
         return -order * self(order + 1, x)

@@ -10,7 +10,8 @@ from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid, tangents_of_fold
+from minixla_ops.folds.fold_programs import fold, tangents_of_fold
+from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation
 from minixla_ops.vocabulary import GIVEN, shorthand

@@ -14,7 +14,8 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
-from minixla_ops.folds.reduce_window import scatter_to_selected, select_and_gather
+from minixla_ops.folds.reduce_window import select_and_gather
+from minixla_ops.folds.selected_elements import scatter_to_selected
 from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed, composed_program
