@@ -8,7 +8,7 @@ import minixla_ops as ops
 from minixla.core import AnyShape, Graph, Shape, shape_of
 from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.errors import ShapeError, explain
-from minixla.core.linear import add_cotangents, zeros_like
+from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla_ops.folds.fold_programs import fold, tangents_of_fold
 from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
@@ -43,7 +43,8 @@ class Fold(Operation):
             the results' sizes.
         over_batch(at): the operation for operands with a batch there, and where results have it.
         sum_transpose(cotangent, operand): the operand's cotangent where the computation is a sum.
-        extreme_jvp, extreme_vjp: the rules where the computation is a maximum or minimum.
+        extreme_jvp(tangent, operand, result), extreme_vjp(cotangent, operand, result): the
+            operand's rules where the computation is a maximum or minimum.
     """
 
     operands = "operands...", "init_values..."
@@ -72,7 +73,14 @@ class Fold(Operation):
         if monoid == "add":
             return super().jvp(primals, tangents, results)
         if monoid in ("max", "min"):
-            return self.extreme_jvp(primals, tangents, results)
+            best, starts = self._split(primals, results)
+            of_operand, of_initial = tangents
+            found = None if of_operand is None else self.extreme_jvp(of_operand, primals[0], best)
+            if starts is None:
+                return found
+            if of_initial is not None:
+                of_initial = ops.broadcast_in_dim(of_initial, array_shape(best).dimensions, ())
+            return ops.select(starts, instantiate(of_initial, best), instantiate(found, best))
 
         def apply(pairs: Graph, operands: Values, initials: Values) -> Any:
             return self(*operands, *initials, computation=pairs)
@@ -99,8 +107,25 @@ class Fold(Operation):
         if monoid == "add":
             return self.transpose(cotangents, operands, active)
         if monoid in ("max", "min"):
-            return self.extreme_vjp(cotangents, operands, results, active)
+            best, starts = self._split(operands, results)
+            zero = zeros_like(cotangents)
+            inside = cotangents if starts is None else ops.select(starts, zero, cotangents)
+            of_operand = self.extreme_vjp(inside, operands[0], best) if active[0] else None
+            if starts is None or not active[1]:
+                return of_operand, None
+            return of_operand, computations.total(ops.select(starts, cotangents, zero))
         return self._program_vjp(cotangents, operands, active)
+
+    def _split(self, operands: Values, result: Any) -> tuple[Any, Any]:
+        """The extremes of elements alone, and where the start beats them; None: nowhere."""
+        operand, initial = operands
+        monoid = computations.monoid_of(self.computation) or ""
+        if computations.is_identity(monoid, initial):
+            return result, None
+        kind = array_shape(operand).element_type
+        best = self(operand, computations.neutral_element(monoid, kind))
+        spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
+        return best, (ops.gt if monoid == "max" else ops.lt)(spread, best)
 
     def _program_vjp(self, cotangents: Any, operands: Values, active: Sequence[bool]) -> Values:
         program = self.program(tuple(map(shape_of, operands)))
@@ -276,41 +301,23 @@ class Reduce(Fold):
     def sum_transpose(self, cotangent, operand):
         return ops.broadcast_in_dim(cotangent, operand.dimensions, self._kept(operand.rank))
 
-    def extreme_jvp(self, primals, tangents, result):
-        of_operand, of_initial = tangents
-        winners, alone, count = self._winners(primals, result)
-        total = None
-        if of_operand is not None:
-            total = computations.sum_over(of_operand * winners, self.dimensions_to_reduce)
-        if of_initial is not None and alone is not None:
-            total = add_cotangents(total, of_initial * alone)
-        return None if total is None else total / count
+    def extreme_jvp(self, tangent, operand, result):
+        winners, count = self._winners(operand, result)
+        return computations.sum_over(tangent * winners, self.dimensions_to_reduce) / count
 
-    def extreme_vjp(self, cotangent, operands, result, active):
-        winners, alone, count = self._winners(operands, result)
-        share, shape = cotangent / count, array_shape(operands[0])
-        return (
-            self.sum_transpose(share, shape) * winners if active[0] else None,
-            computations.total(share * alone) if active[1] and alone is not None else None,
-        )
+    def extreme_vjp(self, cotangent, operand, result):
+        winners, count = self._winners(operand, result)
+        return self.sum_transpose(cotangent / count, array_shape(operand)) * winners
 
-    def _winners(self, operands: Values, result: Any) -> tuple[Any, Any, Any]:
-        """What an extreme's derivative is shared among: who attains it, else the start.
+    def _winners(self, operand: Any, result: Any) -> tuple[Any, Any]:
+        """What an extreme's derivative is shared among: 1 at elements that equal it, 0 elsewhere.
 
-        1 at the elements that equal the result, 1 where only the initial value does (None:
-        nowhere), 0 elsewhere; and their number, 0 where the result is NaN, as is the derivative.
+        And their number, 0 where the result is NaN, as is the derivative.
         """
-        operand, initial = operands
-        shape, result_shape = array_shape(operand), array_shape(result)
-        kind = shape.element_type
-        winners = ops.convert_element_type(ops.eq(operand, self.sum_transpose(result, shape)), kind)
-        count = computations.sum_over(winners, self.dimensions_to_reduce)
-        if computations.is_identity(computations.monoid_of(self.computation) or "", initial):
-            return winners, None, count
-        is_initial = ops.eq(ops.broadcast_in_dim(initial, result_shape.dimensions, ()), result)
-        is_alone = ops.and_(is_initial, ops.eq(count, zeros_like(count)))
-        alone = ops.convert_element_type(is_alone, kind)
-        return winners, alone, count + alone
+        shape = array_shape(operand)
+        wins = ops.eq(operand, self.sum_transpose(result, shape))
+        winners = ops.convert_element_type(wins, shape.element_type)
+        return winners, computations.sum_over(winners, self.dimensions_to_reduce)
 
     @staticmethod
     def build(

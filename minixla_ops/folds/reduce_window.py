@@ -112,54 +112,24 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         zero = zeros(operand.with_dimensions(()))
         return ReduceWindow(self.computation, *spread)(cotangent, zero)
 
-    def extreme_jvp(self, primals, tangents, result):
-        of_operand, of_initial = tangents
-        gathered = None
-        if of_operand is not None:
-            gathered = select_and_gather(of_operand, primals[0], self._comparison(), self.window)
-        starts = self._starts(*primals)
-        if starts is None:
-            return gathered
-        spread = zeros_like(result)
-        if of_initial is not None:
-            spread = ops.broadcast_in_dim(of_initial, array_shape(result).dimensions, ())
-        return ops.select(starts, spread, zeros_like(result) if gathered is None else gathered)
+    def extreme_jvp(self, tangent, operand, result):
+        return select_and_gather(tangent, operand, self._comparison(), self.window)
 
-    def extreme_vjp(self, cotangent, operands, result, active):
-        starts, zero = self._starts(*operands), zeros_like(cotangent)
-        inside = cotangent if starts is None else ops.select(starts, zero, cotangent)
-        of_operand = self._scatter_to_selected(inside, operands[0]) if active[0] else None
-        if starts is None or not active[1]:
-            return of_operand, None
-        return of_operand, computations.total(ops.select(starts, cotangent, zero))
-
-    def _starts(self, operand: Any, initial: Any) -> Any:
-        """Where the initial value beats all elements of the window; None: nowhere."""
-        monoid = computations.monoid_of(self.computation)
-        assert monoid is not None
-        if computations.is_identity(monoid, initial):
-            return None
-        neutral = computations.neutral_element(monoid, array_shape(operand).element_type)
-        best = self(operand, neutral)
-        spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
-        return (ops.gt if monoid == "max" else ops.lt)(spread, best)
+    def extreme_vjp(self, cotangent, operand, result):
+        window, select = self.window, self._comparison()
+        if {*window.base_dilations, *window.window_dilations} <= {1}:
+            return ops.select_and_scatter(operand, select, *window[:3], cotangent, 0, ops.add)
+        # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
+        operands = _gather_operands(zeros_like(operand), operand)
+        gathering: Fold = _gathering(select, array_shape(operand), window)
+        active = [False, False, True, False, False, False]
+        return list(gathering.vjp((None, None, cotangent), operands, None, active))[2]
 
     def _comparison(self) -> Graph:
         """How the element is selected that is the maximum or minimum: the first of equal ones."""
         scalar = self.computation.output_shapes[0]
         comparison = ops.ge if computations.monoid_of(self.computation) == "max" else ops.le
         return computations.computation_of(comparison, (scalar, scalar), "reduce_window")
-
-    def _scatter_to_selected(self, source: Any, operand: Any) -> Any:
-        """Zeros like `operand` with `source` added where the extremes of windows are."""
-        window, select = self.window, self._comparison()
-        if {*window.base_dilations, *window.window_dilations} <= {1}:
-            return ops.select_and_scatter(operand, select, *window[:3], source, 0, ops.add)
-        # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
-        operands = _gather_operands(zeros_like(operand), operand)
-        gathering: Fold = _gathering(select, array_shape(operand), window)
-        active = [False, False, True, False, False, False]
-        return list(gathering.vjp((None, None, source), operands, None, active))[2]
 
     @staticmethod
     def build(

@@ -88,6 +88,5 @@ def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any,
         (-low, size + low - span, 0)
         for (low, _), size, span in zip(window.padding, base.dimensions, spans, strict=True)
     ]
-
     hits, values = (pad_with_zeros(ops.reshape(each, spans), config) for each in (hits, values))
     return hits, values
