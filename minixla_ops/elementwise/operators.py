@@ -22,7 +22,7 @@ from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise import binary, comparisons, unary
 from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import ones_like, splat
+from minixla_ops.vocabulary.shorthand import ones_like, repeated, splat
 
 Adjustment = Callable[[ElementType], ElementType]
 
@@ -277,15 +277,9 @@ def _integer_power(base: Any, exponent: int) -> Any:
             advice = "Make it a float: x ** -1.0, or 1 / x."
             raise explain(ShapeError, "power", problem, [f"lhs {operand_shape(base)}"], advice)
         return divide(1, _integer_power(base, -exponent))
-    result = None
-    while exponent:
-        if exponent & 1:
-            result = base if result is None else multiply(result, base)
-        exponent >>= 1
-        base = multiply(base, base) if exponent else base
-    if result is None:
+    if exponent == 0:
         return weakly_typed(current_trace().lift(ones_like(base)), weak_type_of(base))
-    return result
+    return repeated(base, exponent, multiply)
 
 
 def matmul(lhs: Any, rhs: Any) -> Any:

@@ -18,6 +18,7 @@ from minixla.core import Graph
 from minixla_ops.folds.sliding_windows import Window, padded_base, window_view
 from minixla_ops.programs.computations import MONOIDS, identity_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
+from minixla_ops.vocabulary.shorthand import repeated
 
 Arrays = Sequence[np.ndarray]
 
@@ -65,21 +66,13 @@ _FEW_COPIES = 1 << 16
 
 
 def _fold_copies(monoid: str, array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """`array` with one element, folded, in place of the same one many times along axes.
-
-    Copies are folded in pairs, pairs of pairs and so on, as a constant may have any size.
-    """
+    """`array` with one element, folded, in place of the same one many times along axes."""
     wide, ufunc = _wide_dtype(monoid, array.dtype), MONOIDS[monoid].ufunc
     along = [axis for axis in axes if not array.strides[axis]]
     count = math.prod([array.shape[axis] for axis in along])
     first = tuple([slice(0, 1) if axis in along else slice(None) for axis in range(array.ndim)])
-    power, folded = array[first].astype(wide), None
     with np.errstate(all="ignore"):
-        while count:
-            if count & 1:
-                folded = power if folded is None else ufunc(folded, power)
-            power, count = ufunc(power, power), count >> 1
-    return np.asarray(folded)
+        return np.asarray(repeated(array[first].astype(wide), count, ufunc))
 
 
 # Of zeros, +0 is the larger and -0 the smaller, which NumPy's functions do not heed: a maximum that

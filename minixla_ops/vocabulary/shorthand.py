@@ -1,6 +1,6 @@
 """The small vocabulary that derivative and batching rules are written in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -64,6 +64,17 @@ def listed(value: Any, depth: int = 1) -> Any:
     except TypeError:
         return value
     return members if depth == 1 else tuple([listed(each, depth - 1) for each in members])
+
+
+def repeated(value: Any, count: int, join: Callable[[Any, Any], Any]) -> Any:
+    """`count` copies of `value`, at least one, joined: pairs, pairs of pairs and so on."""
+    result = None
+    while count:
+        if count & 1:
+            result = value if result is None else join(result, value)
+        count >>= 1
+        value = join(value, value) if count else value
+    return result
 
 
 def zeros(shape: AnyShape) -> np.ndarray:
