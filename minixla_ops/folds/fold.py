@@ -63,9 +63,8 @@ class Fold(Operation):
             if initial is not scalar:
                 advice = f"It must be a scalar of its operand's element type: {scalar}."
                 self.refuse("C3", f"init_values[{index}] is {initial}", advice)
-        computations.check_computation(
-            self, "C4", "computation", self.computation, scalars * 2, scalars
-        )
+        wanted = scalars * 2, scalars
+        computations.check_computation(self, "C4", "computation", self.computation, *wanted)
         return operands
 
     def jvp(self, primals, tangents, results):

@@ -57,16 +57,9 @@ class MatrixOperation(Operation):
         names = emit.expand(kept_program(self.finish, tuple(found)), names)
         return emit_converted(emit, names, found[:1], results)
 
-    def finish(self, result: Any, failed: Any = None) -> Any:
-        """The result, of what StableHLO's operation or LAPACK's gives.
-
-        It is NaN for matrices of which LAPACK says that they have none.
-        """
-        if failed is None:
-            return result
-        sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
-        is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
-        return ops.select(is_found, result, full_like(result, math.nan))
+    def finish(self, result: Any) -> Any:
+        """The result, of what StableHLO's operation or the library's gives."""
+        return result
 
 
 def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
@@ -138,7 +131,11 @@ class Cholesky(MatrixOperation):
         return cast(_cholesky(wide.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj(), kind)
 
     def finish(self, result, failed=None):
-        return _triangle(super().finish(result, failed), self.lower)
+        if failed is not None:  # NaN for matrices of which the library says that they have none
+            sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
+            is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
+            result = ops.select(is_found, result, full_like(result, math.nan))
+        return _triangle(result, self.lower)
 
     def call(self, platform, kind):
         if platform == "cuda":  # as JAX; XLA:GPU has kernels by the row

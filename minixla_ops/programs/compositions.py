@@ -73,7 +73,7 @@ def _derivative(operation: Composed, shapes: Any, active: Any) -> tuple[Graph, t
     return without_lines(pruned), known
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def kept_program(
     function: Callable[..., Any], shapes: tuple[AnyShape, ...], name: str = "expansion"
 ) -> Graph:
