@@ -87,8 +87,8 @@ class SetDimensionSize(_OfDimension):
 
     The result's dimension is dynamic, its bound the size that it had. Where `val` is a Python or
     NumPy integer equal to the bound, it is static: a dynamic operand is filled up with zeros. A
-    size outside [0, bound] is an error in the reference and unspecified elsewhere. XLA:
-    SetDimensionSize, whose result is also static (`to_bound`), with unspecified elements.
+    size outside [0, bound] is an error in the reference and unspecified elsewhere. With `to_bound`
+    the operation makes it static, what it gains is unspecified. XLA: SetDimensionSize.
 
     Args:
         operand: an array.

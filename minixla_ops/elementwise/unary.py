@@ -57,7 +57,7 @@ class Abs(Unary):
 
     def derivative(self, operand, result):
         if _is_complex(operand):
-            return conjugate(operand) / _without_zero(result)
+            return conjugate(operand) / _without_zero(result)  # 0 where the operand is
         one = ones_like(operand)
         return ops.select(ops.ge(operand, zeros_like(operand)), one, -one)
 

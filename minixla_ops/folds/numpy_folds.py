@@ -129,16 +129,22 @@ def fold_windows(
 def fold_windows_by_monoid(
     monoid: str, array: np.ndarray, window: Window, initial: np.ndarray
 ) -> np.ndarray:
-    """The elements under each position of a window folded by a monoid, from a scalar."""
-    wide, axes = _wide_dtype(monoid, array.dtype), tuple(range(-array.ndim, 0))
+    """The elements under each position of a window folded by a monoid, from a scalar.
+
+    Monoids are associative and commutative: the window is folded one dimension after the other.
+    """
+    wide, ufunc = _wide_dtype(monoid, array.dtype), MONOIDS[monoid].ufunc
     start = initial.astype(wide)
     padded = padded_base(array.astype(wide, copy=False), identity_of(monoid, wide), window)
 
     def over(elements: np.ndarray, ufunc: np.ufunc) -> np.ndarray:
-        return ufunc.reduce(window_view(elements, window), axis=axes, dtype=elements.dtype)
+        for axis in range(array.ndim):
+            view = window_view(np.moveaxis(elements, axis, -1), window.along(axis))
+            folded = ufunc.reduce(view, axis=-1, dtype=elements.dtype)
+            elements = np.moveaxis(folded, -1, axis)
+        return elements
 
     with np.errstate(all="ignore"):
-        ufunc = MONOIDS[monoid].ufunc
         folded = ufunc(start, over(padded, ufunc))
         folded = _with_signs(monoid, folded, lambda f: over(np.signbit(padded), f), start)
         return folded.astype(array.dtype, copy=False)
