@@ -15,7 +15,7 @@ from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Unary
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape, ones_like, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like, zeros_like
 
 
 def conjugate(value: Any) -> Any:
@@ -58,8 +58,8 @@ class Abs(Unary):
     def derivative(self, operand, result):
         if _is_complex(operand):
             return conjugate(operand) / _without_zero(result)  # 0 where the operand is
-        one = ones_like(operand)
-        return ops.select(ops.ge(operand, zeros_like(operand)), one, -one)
+        signs = ones_like(operand), full_like(operand, -1)
+        return ops.select(ops.ge(operand, zeros_like(operand)), *signs)
 
     def jvp(self, primals, tangents, results):
         moved = super().jvp(primals, tangents, results)
