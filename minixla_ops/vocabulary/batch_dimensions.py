@@ -105,9 +105,7 @@ def batch_by_loop(operation: Operation, operands: Values, dimensions: Places) ->
     return (tuple(found), (0,) * len(found)) if type(results) is tuple else (found[0], 0)
 
 
-def _members_in_loop(
-    operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
-) -> tuple[Any, ...]:
+def _members_in_loop(operation: Operation, operands: Values, dimensions: Places) -> tuple[Any, ...]:
     """The results for all members, which a loop computes."""
     pairs = [*zip(operands, dimensions, strict=True)]
     moved = [move_dimension(x, at, 0) for x, at in pairs if at is not None]
