@@ -215,7 +215,7 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision_config: An
     """Sum of products over contracting dimensions, separately for each batch index."""
 
 def dynamic_reshape(operand: Any, dim_sizes: Sequence[Any], new_size_bounds: Sequence[int], dims_are_dynamic: Sequence[bool]) -> Any:
-    """The elements of `operand`, in row-major order, in dimensions whose sizes are values."""
+    """The elements of an array, in row-major order, in sizes that are values. XLA: DynamicReshape."""
 
 def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     """Cuts a box of static sizes out of an array, at start indices known at run time."""
@@ -263,10 +263,10 @@ def ge_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | Non
     """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder."""
 
 def get_dimension_size(operand: Any, dimension: int) -> Any:
-    """The size of a dimension, as an s32 scalar; of a dynamic one its size at run time."""
+    """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize."""
 
 def get_tuple_element(tuple_data: Any, index: int) -> Any:
-    """Member `index` of a tuple, be it one value or a Python tuple of values."""
+    """Member `index` of a tuple, one value or a Python tuple of values. XLA: GetTupleElement."""
 
 def gt(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs > rhs. XLA: Gt."""
@@ -467,7 +467,7 @@ def send_with_tokens(operand: Any, token: Any, handle: int) -> Any:
     """`send` after `token`; returns a token."""
 
 def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
-    """`operand` with a dimension that has `val` elements at run time: the first ones."""
+    """An array with a dimension of which `val` elements, the first, are there at run time."""
 
 def shift_left(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft."""
@@ -518,7 +518,7 @@ def triangular_solve(a: Any, b: Any, left_side: bool, lower: bool, unit_diagonal
     """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve."""
 
 def tuple(elements: Sequence[Any]) -> Any:
-    """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
+    """Several values of any shapes as one; Python tuples among them are of those. XLA: Tuple."""
 
 def while_(condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any) -> Any:
     """Runs `body` on the loop's values as long as `condition` holds of them."""

@@ -32,9 +32,10 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
 
     Args:
         cls: the operation.
-        renamed: the parameters of attributes that have another name, such as `shape`, which
-            every operation has.
+        renamed: the parameters of attributes that have another name; that of `output_shape` is
+            `shape`, which every operation has.
     """
+    renamed = {"output_shape": "shape", **renamed}
     if "build" in vars(cls):
         own = vars(cls)["build"].__func__
         # Messages name it by its code.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -129,7 +130,8 @@ class Operation(Record):
         if "spec_names" not in cls.__dict__:
             cls.spec_names = (cls.name,)
         if "builder_name" not in cls.__dict__:
-            cls.builder_name = "_".join(_words(name)).lower()
+            words = "_".join(_words(name)).lower()
+            cls.builder_name = f"{words}_" if keyword.iskeyword(words) else words
         if "hlo_name" not in cls.__dict__:
             cls.hlo_name = "-".join(_words(name)).lower()
         #: Whether no instruction of it runs a program, has a side effect or spans devices.

@@ -10,7 +10,7 @@ from minixla.interop import module as modules
 from minixla.interop.operations import TABLE, Translation, declared
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
-from minixla_ops.elementwise.transcendental import SPECIAL
+from minixla_ops.elementwise.special_functions import SPECIAL
 
 _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 

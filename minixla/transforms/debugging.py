@@ -9,6 +9,7 @@ from typing import Any
 import jax.core
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import AttributeValueError, explain
@@ -20,7 +21,6 @@ from minixla.transforms.arguments import checked_function
 from minixla.transforms.named_axes import batch_axis
 from minixla.transforms.watching import enclosing
 from minixla_ops.programs.runs_programs import merged, parted
-from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
 #: Where a batch is in each operand of a call, if it has one; and which operand holds the number of
 #: each member, or None. Where that is another's, the member's values stand in for values that it
@@ -114,7 +114,7 @@ def _opened(value: Any) -> Any:
     """A tuple value as a Python tuple of its members; a token as its name."""
     shape = shape_of(value) if isinstance(value, (Tracer, TupleValue)) else None
     if isinstance(shape, TupleShape):
-        return tuple([_opened(get_tuple_element(value, i)) for i in range(len(shape.elements))])
+        return tuple([_opened(ops.get_tuple_element(value, i)) for i in range(len(shape.elements))])
     return "token" if isinstance(shape, TokenShape) else value
 
 

@@ -52,7 +52,6 @@ class While(RunsPrograms):
     """
 
     stablehlo_name = "while"
-    builder_name = "while_"
     operands = ("init...",)
     dynamic_operands = EVERY_OPERAND
     condition: Graph = attribute(Instance(Graph))

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Boolean, Dimension, attribute
 from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
-from minixla.core.operation import Operation, register
 from minixla.core.registry import fill_role
-from minixla.core.shapes import Shape
 from minixla.core.tracer import is_dynamic
-from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 #: The shape of a size.
@@ -47,7 +45,13 @@ class _OfDimension(Operation):
 
 @register
 class GetDimensionSize(_OfDimension):
-    """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize."""
+    """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize.
+
+    Raises:
+        AttributeValueError: the operand has no such dimension (C1).
+        DerivativeError: the operand is a Shape, as in the transpose of an operation on tangents,
+            and dynamic there.
+    """
 
     stablehlo_name = "get_dimension_size"
     operands = ("operand",)
@@ -63,37 +67,41 @@ class GetDimensionSize(_OfDimension):
     def batch(self, operands, dimensions):
         return self(*operands, dimension=self.dimension + (self.dimension >= dimensions[0])), None
 
-
-def get_dimension_size(operand: Any, dimension: int) -> Any:
-    """The size of a dimension, as an s32 scalar; of a dynamic one its size at run time.
-
-    Raises:
-        AttributeValueError: the operand has no such dimension (C1).
-        DerivativeError: the operand is a Shape, as in the transpose of an operation on tangents,
-            and dynamic there.
-    """
-    operation = GetDimensionSize(dimension)
-    if not isinstance(operand, Shape):
-        return operation(operand)
-    operation.infer((operand,))
-    if not operand.dynamic[dimension]:
-        return np.int32(operand.dimensions[dimension])
-    problem = "the size of a dynamic tangent is not known"
-    advice = "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size"
-    advice = f"{advice}, or give the function a rule with mx.custom_vjp."
-    raise explain(DerivativeError, "transpose", problem, [f"tangent {operand}"], advice)
+    @staticmethod
+    def build(operand: Any, dimension: int) -> Any:
+        operation = GetDimensionSize(dimension)
+        if not isinstance(operand, Shape):
+            return operation(operand)
+        operation.infer((operand,))
+        if not operand.dynamic[dimension]:
+            return np.int32(operand.dimensions[dimension])
+        problem = "the size of a dynamic tangent is not known"
+        advice = "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size"
+        advice = f"{advice}, or give the function a rule with mx.custom_vjp."
+        raise explain(DerivativeError, "transpose", problem, [f"tangent {operand}"], advice)
 
 
 @register
 class SetDimensionSize(_OfDimension):
-    """The operand with a dimension that has `val` elements at run time. XLA: SetDimensionSize.
+    """An array with a dimension of which `val` elements, the first, are there at run time.
 
-    The dimension's size becomes its bound. Where it was dynamic and `val` is the bound, it is
-    static again (`to_bound`); the elements that it gains are unspecified, in the reference zeros.
-    A size outside [0, bound] is an error in the reference and unspecified elsewhere.
+    The result's dimension is dynamic, its bound the size that it had. Where `val` is a Python or
+    NumPy integer equal to the bound, it is static: a dynamic operand is filled up with zeros. A
+    size outside [0, bound] is an error in the reference and unspecified elsewhere. With `to_bound`
+    the operation makes it static, what it gains is unspecified. XLA: SetDimensionSize.
+
+    Args:
+        operand: an array.
+        val: an s32 scalar in [0, bound].
+        dimension: which.
 
     Checks:
+        (C1) dimension is one of the operand's.
         (C2) val is s32[].
+
+    Raises:
+        AttributeValueError: there is no such dimension (C1), or the integer is out of range.
+        ShapeError: `val` is no s32 scalar (C2).
     """
 
     stablehlo_name = "set_dimension_size"
@@ -131,6 +139,21 @@ class SetDimensionSize(_OfDimension):
         at = dimensions[0]
         return self(*operands, dimension=self.dimension + (self.dimension >= at)), at
 
+    @staticmethod
+    def build(operand: Any, val: Any, dimension: int) -> Any:
+        operation = SetDimensionSize(dimension)
+        shape: Any = shape_of(operand, operation.builder_name)
+        operation.infer((shape, SIZE))
+        bound = shape.dimensions[dimension]
+        if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
+            if not 0 <= val <= bound:
+                given = f"operand {shape}", f"dimension {dimension}"
+                raise operation._out_of_range(val, bound, *given)
+            if val == bound:
+                return static(operand, dimension)
+            val = np.int32(val)
+        return operation(static(operand, dimension), val)
+
 
 def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
     """Raises TransformError where a size is batched."""
@@ -139,34 +162,6 @@ def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> Non
         advice = "keep the static size, and mask with mx.numpy.where(index < size, x, 0)."
         advice = f"Members of a batch are equal in size: {advice}"
         raise explain(TransformError, operation.builder_name, problem, (), advice)
-
-
-def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
-    """`operand` with a dimension that has `val` elements at run time: the first ones.
-
-    The result's dimension is dynamic, with the same bound. Where `val` is a Python or NumPy
-    integer equal to the bound, it is static: a dynamic operand is filled up with zeros.
-
-    Args:
-        operand: an array.
-        val: an s32 scalar in [0, bound].
-        dimension: which.
-
-    Raises:
-        AttributeValueError: there is no such dimension (C1), or the integer is out of range.
-        ShapeError: `val` is no s32 scalar (C2).
-    """
-    operation = SetDimensionSize(dimension)
-    shape: Any = shape_of(operand, operation.builder_name)
-    operation.infer((shape, SIZE))
-    bound = shape.dimensions[dimension]
-    if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
-        if not 0 <= val <= bound:
-            raise operation._out_of_range(val, bound, f"operand {shape}", f"dimension {dimension}")
-        if val == bound:
-            return static(operand, dimension)
-        val = np.int32(val)
-    return operation(static(operand, dimension), val)
 
 
 def static(value: Any, dimension: int) -> Any:
@@ -178,7 +173,7 @@ def static(value: Any, dimension: int) -> Any:
     whole = SetDimensionSize(dimension, to_bound=True)(value, bound)
     # Elsewhere than in the reference it holds anything there.
     position = ops.iota(Shape(SIZE.element_type, shape.dimensions), dimension)
-    size = ops.broadcast_in_dim(get_dimension_size(value, dimension), shape.dimensions, ())
+    size = ops.broadcast_in_dim(ops.get_dimension_size(value, dimension), shape.dimensions, ())
     return ops.select(ops.lt(position, size), whole, zeros_like(whole))
 
 
@@ -189,8 +184,8 @@ def with_sizes(value: Any, like: Any) -> Any:
         if has and not wants:
             value = static(value, dimension)
         elif wants and not has:
-            size = get_dimension_size(like, dimension)
-            value = set_dimension_size(value, size, dimension)
+            size = ops.get_dimension_size(like, dimension)
+            value = ops.set_dimension_size(value, size, dimension)
     return value
 
 
@@ -206,10 +201,10 @@ def common_sizes(*values: Any) -> Sequence[Any]:
     for dimension in range(len(whole)):
         flags = [each.dimensions == whole and each.dynamic[dimension] for each in shapes]
         if any(flags):
-            size = get_dimension_size(found[flags.index(True)], dimension)
+            size = ops.get_dimension_size(found[flags.index(True)], dimension)
             for index, (shape, flag) in enumerate(zip(shapes, flags, strict=True)):
                 if shape.dimensions == whole and not flag:
-                    found[index] = set_dimension_size(found[index], size, dimension)
+                    found[index] = ops.set_dimension_size(found[index], size, dimension)
     return found
 
 
@@ -223,7 +218,7 @@ def on_bounds(operation: Operation, operand: Any, dimensions: Sequence[int | Non
     for index, (at, flag) in enumerate(zip(dimensions, shape.dynamic, strict=True)):
         size = shape.dimensions[index]
         if flag and at is not None and array_shape(result).dimensions[at] == size:
-            result = set_dimension_size(result, get_dimension_size(operand, index), at)
+            result = ops.set_dimension_size(result, ops.get_dimension_size(operand, index), at)
     return result
 
 
@@ -239,7 +234,7 @@ def dynamic_parts(
         starts = [start if at == dimension else np.int32(0) for at in range(len(sizes))]
         kept = (*sizes[:dimension], bound, *sizes[dimension + 1 :])
         found.append(ops.dynamic_slice(whole, starts, kept) if flag else None)
-        start = ops.add(start, get_dimension_size(part, dimension))
+        start = ops.add(start, ops.get_dimension_size(part, dimension))
     return found
 
 

@@ -1,35 +1,38 @@
 """DynamicReshape: Reshape to sizes known only at run time."""
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.dynamic_sizes.dimension_sizes import SIZE, refuse_ragged, static
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape, operand_list
 
 
 class _Flags(SequenceOf):
-    def of_result(self, shape: Shape) -> Sequence[bool]:
-        """Which dimensions are dynamic."""
-        return shape.dynamic
+    of_result = operator.attrgetter("dynamic")
 
 
 @register
 class DynamicReshape(Operation):
-    """Reshape to sizes known at run time, within bounds. XLA: DynamicReshape.
+    """The elements of an array, in row-major order, in sizes that are values. XLA: DynamicReshape.
 
-    The elements, in row-major order, fill dim_sizes[0] * dim_sizes[1] * ... positions. Other
-    numbers of elements, and sizes beyond their bounds, are an error in the reference and
-    unspecified elsewhere.
+    They fill dim_sizes[0] * dim_sizes[1] * ... positions. Other numbers of elements, and sizes
+    beyond their bounds, are an error in the reference and unspecified elsewhere.
+
+    Args:
+        operand: an array, of dynamic or static sizes.
+        dim_sizes: N s32 scalars; Python integers become such.
+        new_size_bounds: N upper bounds, whose product is that of the operand's sizes (bounds).
+        dims_are_dynamic: which of the N dimensions are dynamic; the others have their bound.
 
     Checks:
         (C1) one size, one bound and one flag for each dimension.
@@ -86,7 +89,7 @@ class DynamicReshape(Operation):
                 cotangents = static(cotangents, dimension)
             return ops.reshape(cotangents, operand.dimensions), *none
         sizes = [ops.get_dimension_size(operands[0], each) for each in range(operand.rank)]
-        return dynamic_reshape(cotangents, sizes, operand.dimensions, operand.dynamic), *none
+        return ops.dynamic_reshape(cotangents, sizes, operand.dimensions, operand.dynamic), *none
 
     def batch(self, operands, dimensions):
         refuse_ragged(self, dimensions[1:])
@@ -95,24 +98,13 @@ class DynamicReshape(Operation):
         bounds, flags = (size, *self.new_size_bounds), (False, *self.dims_are_dynamic)
         return DynamicReshape(bounds, flags)(operand, np.int32(size), *operands[1:]), 0
 
-
-def dynamic_reshape(
-    operand: Any,
-    dim_sizes: Sequence[Any],
-    new_size_bounds: Sequence[int],
-    dims_are_dynamic: Sequence[bool],
-) -> Any:
-    """The elements of `operand`, in row-major order, in dimensions whose sizes are values.
-
-    Args:
-        operand: an array, of dynamic or static sizes.
-        dim_sizes: N s32 scalars; Python integers become such.
-        new_size_bounds: N upper bounds, whose product is that of the operand's sizes (bounds).
-        dims_are_dynamic: which of the N dimensions are dynamic; the others have their bound.
-
-    Raises:
-        ShapeError, AttributeValueError: see DynamicReshape.
-    """
-    given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
-    sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
-    return DynamicReshape(new_size_bounds, dims_are_dynamic)(operand, *sizes)
+    @staticmethod
+    def build(
+        operand: Any,
+        dim_sizes: Sequence[Any],
+        new_size_bounds: Sequence[int],
+        dims_are_dynamic: Sequence[bool],
+    ) -> Any:
+        given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
+        sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
+        return DynamicReshape(new_size_bounds, dims_are_dynamic)(operand, *sizes)

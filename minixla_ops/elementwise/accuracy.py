@@ -1,7 +1,5 @@
 """The accuracy that a caller asks of a function with several implementations (rule RA)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +43,7 @@ class ResultAccuracy:
             raise explain(AttributeValueError, "ResultAccuracy", problem)
 
     @classmethod
-    def parse(cls, text: str) -> ResultAccuracy:
+    def parse(cls, text: str) -> "ResultAccuracy":
         """What a mode's name, or `#stablehlo.result_accuracy<...>`, says; ValueError if neither."""
         if text in _MODES:
             return cls(text)

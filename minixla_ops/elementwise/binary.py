@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, element_type, register
 from minixla.core.builders import named_like
-from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.linear import add_cotangents
-from minixla.core.operation import register
 from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import families
@@ -273,24 +272,18 @@ class _Shift(_Bitwise):
         return cast(super().reference(cast(lhs, seen), cast(rhs, seen)), kind)
 
 
-_row = partial(named_row, _Bitwise, build=binary_builder)
-_shift = partial(named_row, _Shift, build=binary_builder)
-and_ = _row("and", np.bitwise_and, "The bits that lhs and rhs both have; of pred a logical and.")
-or_ = _row("or", np.bitwise_or, "The bits that lhs or rhs has; of pred a logical or.")
-xor = _row(
-    "xor", np.bitwise_xor, "The bits that one of lhs and rhs has; of pred whether they differ."
-)
-shift_left = _shift(
-    "shift_left", np.left_shift, "The bits of lhs moved left by rhs; zeros come in."
-)
-shift_right_arithmetic = _shift(
+_row = partial(named_row, _Bitwise)
+_shift = partial(named_row, _Shift)
+_row("and", np.bitwise_and, "The bits that lhs and rhs both have; of pred a logical and.")
+_row("or", np.bitwise_or, "The bits that lhs or rhs has; of pred a logical or.")
+_row("xor", np.bitwise_xor, "The bits that one of lhs and rhs has; of pred whether they differ.")
+_shift("shift_left", np.left_shift, "The bits of lhs moved left by rhs; zeros come in.")
+_shift("shift_right_logical", np.right_shift, "The bits of lhs moved right by rhs; zeros come in.")
+_shift(
     "shift_right_arithmetic",
     np.right_shift,
     "The bits of lhs moved right by rhs; its first bit is repeated.",
     seen_as="s",
-)
-shift_right_logical = _shift(
-    "shift_right_logical", np.right_shift, "The bits of lhs moved right by rhs; zeros come in."
 )
 
 fill_role("add", Add())

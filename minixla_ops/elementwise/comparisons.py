@@ -8,7 +8,6 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
-from minixla_ops.elementwise.binary import binary_builder
 from minixla_ops.elementwise.families import ALL, Binary, Expandable, row
 from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
@@ -101,24 +100,24 @@ def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
     return position
 
 
-def _row(direction: str, meaning: str, total_order: bool = False) -> Any:
+def _row(direction: str, meaning: str, total_order: bool = False) -> None:
     name = direction.title() + ("TotalOrder" if total_order else "")
     found = {"direction": direction, "total_order": total_order, "spec_names": (name, "Compare")}
-    return row(Comparison, name, f"{meaning} XLA: {name}.", binary_builder, **found)
+    row(Comparison, name, f"{meaning} XLA: {name}.", **found)
 
 
-eq = _row("EQ", "Whether lhs = rhs.")
-ne = _row("NE", "Whether lhs and rhs differ; true where either is NaN.")
-ge = _row("GE", "Whether lhs >= rhs.")
-gt = _row("GT", "Whether lhs > rhs.")
-le = _row("LE", "Whether lhs <= rhs.")
-lt = _row("LT", "Whether lhs < rhs.")
-eq_total_order = _row("EQ", "Whether lhs = rhs in the total order of floats: the same bits.", True)
-ne_total_order = _row("NE", "Whether lhs and rhs differ in the total order of floats.", True)
-ge_total_order = _row("GE", "Whether lhs >= rhs in the total order of floats.", True)
-gt_total_order = _row("GT", "Whether lhs > rhs in the total order of floats.", True)
-le_total_order = _row("LE", "Whether lhs <= rhs in the total order of floats.", True)
-lt_total_order = _row("LT", "Whether lhs < rhs in the total order of floats.", True)
+_row("EQ", "Whether lhs = rhs.")
+_row("NE", "Whether lhs and rhs differ; true where either is NaN.")
+_row("GE", "Whether lhs >= rhs.")
+_row("GT", "Whether lhs > rhs.")
+_row("LE", "Whether lhs <= rhs.")
+_row("LT", "Whether lhs < rhs.")
+_row("EQ", "Whether lhs = rhs in the total order of floats: the same bits.", True)
+_row("NE", "Whether lhs and rhs differ in the total order of floats.", True)
+_row("GE", "Whether lhs >= rhs in the total order of floats.", True)
+_row("GT", "Whether lhs > rhs in the total order of floats.", True)
+_row("LE", "Whether lhs <= rhs in the total order of floats.", True)
+_row("LT", "Whether lhs < rhs in the total order of floats.", True)
 
 #: By direction, and whether they are of the total order.
 MEMBERS: dict[tuple[str, bool], type[Comparison]] = {

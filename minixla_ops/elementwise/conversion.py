@@ -1,17 +1,14 @@
 """Operations that change how values are represented: their type, their bits, their precision."""
 
-from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Int32, TypeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
-from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import FLOATS, Expandable, Unary
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
@@ -172,16 +169,14 @@ class ReducePrecision(Unary):
             return reduced
         # Without mantissa XLA's programs keep NaN, but where XLA computes with constants or writes
         # other code, and in StableHLO's interpreter, it becomes infinite.
-        return emit.expand(_with_nan(*self.array_shapes(shapes)), [*operands, *reduced])
+        return emit.expand(kept_program(_with_nan, (*shapes, *shapes)), [*operands, *reduced])
 
     def transpose(self, cotangents, operands, linear):
         return (self(cotangents),)
 
 
-@lru_cache(maxsize=256)
-def _with_nan(shape: Shape) -> Graph:
-    """The program from an operand and what it is reduced to, where NaN stays."""
-    return kept_program(lambda x, y: ops.select(ops.ne(x, x), x, y), [shape] * 2, "with_nan")
+def _with_nan(operand: Any, reduced: Any) -> Any:
+    return ops.select(ops.ne(operand, operand), operand, reduced)
 
 
 def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:

@@ -1,23 +1,20 @@
 """What all element-wise operations share: equal operand shapes, one element at a time."""
 
-import keyword
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.casting import cast, emit_converted, widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -70,12 +67,10 @@ class Elementwise(Operation):
                 labels = self.operand_labels(len(operands))
                 is_same_type = first.element_type is other.element_type
                 what = "dimensions" if is_same_type else "their element types"
-                self.refuse(
-                    "C1",
-                    f"operands {labels[0]} and {labels[index]} differ in {what}",
-                    "XLA's element-wise operations neither convert nor broadcast: use "
-                    "convert_element_type or broadcast_in_dim first, or mx.numpy, which does both.",
-                )
+                problem = f"operands {labels[0]} and {labels[index]} differ in {what}"
+                advice = "XLA's element-wise operations neither convert nor broadcast: use"
+                advice += " convert_element_type or broadcast_in_dim first, or mx.numpy, for both."
+                self.refuse("C1", problem, advice)
         if first.element_type not in self.element_types:
             allowed = [name for name, each in ELEMENT_TYPES.items() if each in self.element_types]
             advice = f"It takes {', '.join(allowed)}; convert with convert_element_type."
@@ -111,8 +106,8 @@ class Expandable(Elementwise):
 
     #: Types of fewer bits are computed in f32 in StableHLO.
     least_bits: ClassVar[int] = 0
-    #: The operation on complex numbers in terms of others, where StableHLO's is not to be used.
-    of_complex: ClassVar[Callable[..., Any] | None] = None
+    #: The operation on complex numbers in terms of others where StableHLO's is not used, or None.
+    of_complex = GIVEN
 
     def stablehlo(self, emit, operands, shapes, results):
         shape: Any = shapes[0]
@@ -120,12 +115,18 @@ class Expandable(Elementwise):
         function = self.expansion(shape) or (self if is_narrow else None)
         if function is None:
             return super().stablehlo(emit, operands, shapes, results)
-        graph = _expanded(function, tuple(shapes), is_narrow)
-        if graph.output_shapes[0] is not results[0]:
-            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {results[0]}"
+
+        def wide(each: Any) -> Any:
+            return each.with_element_type(F32) if is_narrow else each
+
+        given, wanted = tuple(map(wide, shapes)), wide(results[0])
+        graph = kept_program(function, given)
+        if graph.output_shapes[0] is not wanted:
+            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {wanted}"
             advice = "Let them agree, or refuse operands of other element types (element_types)."
             raise explain(TransformError, self.builder_name, problem, advice=advice)
-        return emit.expand(graph, operands)
+        names = emit.expand(graph, emit_converted(emit, operands, shapes, given))
+        return emit_converted(emit, names, [wanted], results)
 
     def expansion(self, shape: Shape) -> Callable[..., Any] | None:
         """The function in terms of others that stands for it in StableHLO; None where it need not.
@@ -133,14 +134,6 @@ class Expandable(Elementwise):
         `shape` is the first operand's. An accuracy request is not passed on to the others.
         """
         return self.of_complex if shape.element_type.is_complex else None
-
-
-@lru_cache(maxsize=1024)
-def _expanded(function: Callable[..., Any], shapes: tuple[Shape, ...], is_narrow: bool) -> Graph:
-    def whole(*operands: Any) -> Any:
-        return in_f32(function, *operands) if is_narrow else function(*operands)
-
-    return kept_program(whole, shapes, "expansion")
 
 
 def in_f32(function: Callable[..., Any], *operands: Any) -> Any:
@@ -210,24 +203,18 @@ class Binary(Elementwise):
         ]
 
 
-def row(
-    family: type[Elementwise], name: str, meaning: str, build: Any = builder, **declarations: Any
-) -> Callable[..., Any]:
-    """A member of a family of the same module that is declarations alone: gives its builder.
+def row(family: type[Elementwise], name: str, meaning: str, **declarations: Any) -> None:
+    """Registers a member of a family of the same module that is declarations alone.
 
     `meaning` is the documentation of its class; functions among the declarations are static.
     """
     space = {"__doc__": meaning, "__module__": family.__module__, **declarations}
     space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}
-    return build(register(type(name, (family,), space)))
+    register(type(name, (family,), space))
 
 
-def named_row(
-    family: Any, name: str, numpy: Any, meaning: str, build: Any = builder, **declarations: Any
-) -> Callable[..., Any]:
+def named_row(family: Any, name: str, numpy: Any, meaning: str, **declarations: Any) -> None:
     """A `row` for the XLA operation with StableHLO's `name`."""
     xla_name = name.title().replace("_", "")
     declarations |= {"stablehlo_name": name, "numpy": numpy}
-    if keyword.iskeyword(name):
-        declarations["builder_name"] = f"{name}_"
-    return row(family, xla_name, f"{meaning} XLA: {xla_name}.", build, **declarations)
+    row(family, xla_name, f"{meaning} XLA: {xla_name}.", **declarations)

@@ -22,14 +22,18 @@ from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise import binary, comparisons, unary
 from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import ones_like, splat
+from minixla_ops.vocabulary.shorthand import ones_like, repeated, splat
 
 Adjustment = Callable[[ElementType], ElementType]
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
+
+
 def convert(value: Any, kind: ElementType) -> Any:
     """`value` as an array of element type `kind`; constants are converted at once."""
-    if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
+    if _is_number(value):
         return _filled(value, Shape(kind))
     if operand_shape(value).element_type is kind:
         return value
@@ -98,34 +102,23 @@ def promote(
     weak = tuple([weak_type_of(operand) for operand in operands])
     wide = canonical_element_type(S64) is S64
     common, stays_weak = _common_shape(subject, shapes, weak, adjust, wide)
-    fitted = [_fitted(*pair, common) for pair in zip(operands, shapes, strict=True)]
+    kind, sizes = common.element_type, common.dimensions
+    fitted = [
+        _filled(each, common) if _is_number(each) else broadcast_to(convert(each, kind), sizes)
+        for each in operands
+    ]
     return list(common_sizes(*fitted)), stays_weak
 
 
 @lru_cache(maxsize=4096)
 def _common_shape(
-    subject: str,
-    shapes: tuple[Shape, ...],
-    weak: tuple[bool, ...],
-    adjust: Adjustment | None,
-    wide: bool,  # whether 64-bit mode is on, which the common type depends on
+    subject: str, shapes: tuple[Shape, ...], weak: tuple[bool, ...], adjust: Any, wide: bool
 ) -> tuple[Shape, bool]:
-    """The shape that operands are brought to, and whether it is weakly typed."""
+    """The shape that operands are brought to, and whether it is weak; `wide`: in 64-bit mode."""
     types = zip([shape.element_type for shape in shapes], weak, strict=True)
     kind, stays_weak = result_type(types)
     sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
     return Shape(kind if adjust is None else adjust(kind), sizes), stays_weak
-
-
-def _fitted(operand: Any, shape: Shape, common: Shape) -> Any:
-    """An operand of shape `shape`, converted and broadcast to `common`."""
-    if isinstance(operand, (int, float, complex)) and not isinstance(operand, np.generic):
-        return _filled(operand, common)
-    if shape.element_type is not common.element_type:
-        operand = convert(operand, common.element_type)
-    if shape.dimensions != common.dimensions:
-        operand = broadcast_to(operand, common.dimensions)
-    return operand
 
 
 def operand_shape(value: Any, subject: str = "operator") -> Shape:
@@ -138,16 +131,14 @@ def operand_shape(value: Any, subject: str = "operator") -> Shape:
     return shape
 
 
-def weakly_typed(result: Any) -> Any:
-    """A result, which nobody else knows yet, as a weakly typed one."""
+def weakly_typed(result: Any, weak: bool = True) -> Any:
+    """A result, which nobody else knows yet, as a weakly typed one if it is `weak`."""
+    if not weak:
+        return result
     if isinstance(result, Tracer):
         result._mark_weak()
         return result
     return current_trace().weakly(result)
-
-
-def _marked(result: Any, weak: bool = True) -> Any:
-    return weakly_typed(result) if weak else result
 
 
 # Functions of two operands.
@@ -177,31 +168,23 @@ def promoting(
 
     def function(lhs: Any, rhs: Any) -> Any:
         # Equal shapes and Python numbers, most of all calls, need no promotion.
-        if isinstance(lhs, Tracer):
-            shape = lhs._shape
-            if type(shape) is Shape and not shape.is_dynamic:
-                kind = shape.element_type.kind
-                if isinstance(rhs, Tracer):
-                    if shape is rhs._shape and kind in taken:
-                        result = operation(lhs, rhs)
-                        return _marked(result) if lhs.weak_type and rhs.weak_type else result
-                elif kind in direct.get(rhs.__class__, ()):
-                    result = operation(lhs, _filled(rhs, shape))
-                    return _marked(result) if lhs.weak_type else result
-        elif isinstance(rhs, Tracer):
-            shape = rhs._shape
-            if (
-                type(shape) is Shape
-                and not shape.is_dynamic
-                and shape.element_type.kind in direct.get(lhs.__class__, ())
-            ):
-                result = operation(_filled(lhs, shape), rhs)
-                return _marked(result) if rhs.weak_type else result
+        tracer, other = (lhs, rhs) if isinstance(lhs, Tracer) else (rhs, lhs)
+        shape = tracer._shape if isinstance(tracer, Tracer) else None
+        if type(shape) is Shape and not shape.is_dynamic:
+            kind = shape.element_type.kind
+            if isinstance(other, Tracer):
+                if shape is other._shape and kind in taken:
+                    result = operation(lhs, rhs)
+                    return weakly_typed(result) if lhs.weak_type and rhs.weak_type else result
+            elif kind in direct.get(other.__class__, ()):
+                number = _filled(other, shape)
+                result = operation(lhs, number) if tracer is lhs else operation(number, rhs)
+                return weakly_typed(result) if tracer.weak_type else result
         return whole(lhs, rhs)
 
     def promoted(lhs: Any, rhs: Any) -> Any:
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
-        return _marked(operation(*operands), weak)
+        return weakly_typed(operation(*operands), weak)
 
     promoted.__name__ = name
     whole = one_program()(promoted)
@@ -226,7 +209,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
     shift = ops.shift_right_logical if unsigned else ops.shift_right_arithmetic
-    return _marked(shift(lhs, rhs), weak)
+    return weakly_typed(shift(lhs, rhs), weak)
 
 
 @one_program()
@@ -235,7 +218,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
     if kind.kind == "unsigned":
-        return _marked(ops.div(lhs, rhs), weak)
+        return weakly_typed(ops.div(lhs, rhs), weak)
     if kind.is_float and kind.bits < 32:
         lhs, rhs = convert(lhs, F32), convert(rhs, F32)
     rest = ops.rem(lhs, rhs)  # refuses complex numbers
@@ -249,7 +232,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
         nearest = ops.select(whole - below > 0.5, below + 1, below)
         zero = ops.sign(lhs) * ops.sign(rhs) * 0
         whole = convert(ops.select(nearest == 0, zero, nearest), kind)
-    return _marked(whole, weak)
+    return weakly_typed(whole, weak)
 
 
 @one_program()
@@ -266,7 +249,7 @@ def remainder(lhs: Any, rhs: Any) -> Any:
         # 0 with the sign of rhs, whose derivative is that of the rest.
         zero = ops.select(rhs < 0, -(lhs - (lhs + rest)), (lhs + rest) - lhs)
         result = ops.select(rest == 0, zero, result)
-    return _marked(result, weak)
+    return weakly_typed(result, weak)
 
 
 def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:
@@ -294,15 +277,9 @@ def _integer_power(base: Any, exponent: int) -> Any:
             advice = "Make it a float: x ** -1.0, or 1 / x."
             raise explain(ShapeError, "power", problem, [f"lhs {operand_shape(base)}"], advice)
         return divide(1, _integer_power(base, -exponent))
-    result = None
-    while exponent:
-        if exponent & 1:
-            result = base if result is None else multiply(result, base)
-        exponent >>= 1
-        base = multiply(base, base) if exponent else base
-    if result is None:
-        return _marked(current_trace().lift(ones_like(base)), weak_type_of(base))
-    return result
+    if exponent == 0:
+        return weakly_typed(current_trace().lift(ones_like(base)), weak_type_of(base))
+    return repeated(base, exponent, multiply)
 
 
 def matmul(lhs: Any, rhs: Any) -> Any:
@@ -314,7 +291,7 @@ def matmul(lhs: Any, rhs: Any) -> Any:
 
 
 def _of_one(operation: Operation) -> Callable[[Any], Any]:
-    return lambda operand: _marked(operation(operand), weak_type_of(operand))
+    return lambda operand: weakly_typed(operation(operand), weak_type_of(operand))
 
 
 negative = _of_one(unary.Neg())
@@ -347,22 +324,9 @@ def _method(
     return method
 
 
-_TWO_SIDED = {
-    "add": add,
-    "sub": subtract,
-    "mul": multiply,
-    "matmul": matmul,
-    "truediv": divide,
-    "floordiv": floor_divide,
-    "mod": remainder,
-    "divmod": divmod,
-    "pow": power,
-    "lshift": left_shift,
-    "rshift": right_shift,
-    "and": bitwise_and,
-    "or": bitwise_or,
-    "xor": bitwise_xor,
-}
+_TWO_SIDED = dict(add=add, sub=subtract, mul=multiply, matmul=matmul, truediv=divide, pow=power)
+_TWO_SIDED |= dict(floordiv=floor_divide, mod=remainder, divmod=divmod, lshift=left_shift)
+_TWO_SIDED |= {"rshift": right_shift, "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor}
 # Python finds the reflected form of a comparison by itself.
 _COMPARISONS = dict(eq=equal, ne=not_equal, lt=less, le=less_equal, gt=greater, ge=greater_equal)
 _ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwise_not}

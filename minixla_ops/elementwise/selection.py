@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core import ELEMENT_TYPES, Shape, TupleShape, register, shape_of
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
-from minixla.core.operation import register
-from minixla.core.shapes import Shape, TupleShape
-from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise.families import Elementwise, Expandable
 from minixla_ops.elementwise.numpy_special import maximum, minimum

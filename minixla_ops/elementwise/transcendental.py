@@ -1,28 +1,17 @@
-"""Element-wise functions that are rounded: roots, exponentials, trigonometry, and those of chlo."""
+"""Element-wise functions that are rounded: roots, exponentials, trigonometry."""
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import attribute
-from minixla.core.builders import builder
-from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
-from minixla.core.graph import Graph
-from minixla.core.operation import REGISTRY, Operation, register
-from minixla.core.shapes import Shape
+from minixla.core import attribute, register
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
-from minixla_ops.elementwise.families import FLOATS, INEXACT, Binary, Expandable, Unary, in_f32, row
-from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import kept_program
-from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
+from minixla_ops.elementwise.families import INEXACT, Expandable, Unary, in_f32, row
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 class FloatUnary(Expandable, Unary):
@@ -44,32 +33,32 @@ class FloatUnary(Expandable, Unary):
 
 def _row(
     name: str, stablehlo_name: str, numpy: Any, derivative: Callable[[Any, Any], Any], meaning: str
-) -> Any:
+) -> None:
     named = {"stablehlo_name": stablehlo_name, "numpy": numpy, "derivative": derivative}
-    return row(FloatUnary, name, f"{meaning} XLA: {name}.", **named)
+    row(FloatUnary, name, f"{meaning} XLA: {name}.", **named)
 
 
 # Name, StableHLO's name, NumPy's function, derivative from operand x and result y, meaning.
-exp = _row("Exp", "exponential", np.exp, lambda x, y: y, "Exponential, e**x.")
-expm1 = _row(
+_row("Exp", "exponential", np.exp, lambda x, y: y, "Exponential, e**x.")
+_row(
     "Expm1",
     "exponential_minus_one",
     special.expm1,
     lambda x, y: y + 1,
     "e**x - 1, accurate near 0.",
 )
-log = _row(
+_row(
     "Log", "log", np.log, lambda x, y: 1 / x, "Natural logarithm; -inf at 0, NaN of negative reals."
 )
-log1p = _row(
+_row(
     "Log1p", "log_plus_one", special.log1p, lambda x, y: 1 / (1 + x), "log(1 + x), accurate near 0."
 )
-sqrt = _row(
+_row(
     "Sqrt", "sqrt", np.sqrt, lambda x, y: 0.5 / y, "Square root; a complex one has real part >= 0."
 )
-rsqrt = _row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x), "1 / sqrt(x).")
-tan = _row("Tan", "tan", np.tan, lambda x, y: 1 + y * y, "Tangent.")
-tanh = _row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y), "Hyperbolic tangent.")
+_row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x), "1 / sqrt(x).")
+_row("Tan", "tan", np.tan, lambda x, y: 1 + y * y, "Tangent.")
+_row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y), "Hyperbolic tangent.")
 
 
 @register
@@ -86,16 +75,6 @@ class Logistic(FloatUnary):
         return in_f32(lambda x: ops.logistic(x) * ops.logistic(-x), operand)
 
 
-def _cbrt_of_complex(x: Any) -> Any:
-    a, b = ops.real(x), ops.imag(x)
-    # An eighth of a large modulus cannot overflow.
-    size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
-    modulus = ops.select(size == math.inf, 2 * ops.cbrt(eighth), ops.cbrt(size))
-    angle = ops.atan2(b, a) / 3
-    imag = ops.select(angle == 0, b, modulus * ops.sin(angle))
-    return ops.complex(modulus * ops.cos(angle), imag)
-
-
 @register
 class Cbrt(FloatUnary):
     """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt.
@@ -105,21 +84,21 @@ class Cbrt(FloatUnary):
 
     stablehlo_name = "cbrt"
     numpy = special.cbrt
-    of_complex = staticmethod(_cbrt_of_complex)
+
+    @staticmethod
+    def of_complex(x: Any) -> Any:
+        a, b = ops.real(x), ops.imag(x)
+        # An eighth of a large modulus cannot overflow.
+        size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
+        modulus = ops.select(size == math.inf, 2 * ops.cbrt(eighth), ops.cbrt(size))
+        angle = ops.atan2(b, a) / 3
+        imag = ops.select(angle == 0, b, modulus * ops.sin(angle))
+        return ops.complex(modulus * ops.cos(angle), imag)
 
     def derivative(self, operand, result):
         # Not the inverse of a square, whose derivative is NaN at 0 and infinity.
         inverse = 1 / result
         return (1 / 3) * inverse * inverse
-
-
-def _sin_of_complex(x: Any) -> Any:
-    a, b = ops.real(x), ops.imag(x)
-    sine, cosine = ops.sin(a), ops.cos(a)
-    # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    rising, opening = _cosh(b, sine), _sinh(b, cosine)
-    is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
-    return ops.complex(ops.select(a == 0, a, rising), ops.select(is_open, b, opening))
 
 
 @register
@@ -133,21 +112,18 @@ class Sin(FloatUnary):
 
     stablehlo_name = "sine"
     numpy = np.sin
-    of_complex = staticmethod(_sin_of_complex)
+
+    @staticmethod
+    def of_complex(x: Any) -> Any:
+        a, b = ops.real(x), ops.imag(x)
+        sine, cosine = ops.sin(a), ops.cos(a)
+        # As C99 has it, where the products are 0 * inf or the angle has no sine.
+        rising, opening = _cosh(b, sine), _sinh(b, cosine)
+        is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
+        return ops.complex(ops.select(a == 0, a, rising), ops.select(is_open, b, opening))
 
     def derivative(self, operand, result):
         return ops.cos(operand, self.result_accuracy)
-
-
-def _cos_of_complex(x: Any) -> Any:
-    a, b = ops.real(x), ops.imag(x)
-    sine, cosine = ops.sin(a), ops.cos(a)
-    rising, falling = _cosh(b, cosine), _sinh(b, -sine)
-    # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
-    zero = ops.select(a == 0, ops.select(b < 0, a, -a), b)
-    is_zero = (falling != falling) & ((a == 0) | (b == 0))
-    return ops.complex(ops.select(is_open, ops.abs(b), rising), ops.select(is_zero, zero, falling))
 
 
 @register
@@ -159,7 +135,19 @@ class Cos(FloatUnary):
 
     stablehlo_name = "cosine"
     numpy = np.cos
-    of_complex = staticmethod(_cos_of_complex)
+
+    @staticmethod
+    def of_complex(x: Any) -> Any:
+        a, b = ops.real(x), ops.imag(x)
+        sine, cosine = ops.sin(a), ops.cos(a)
+        rising, falling = _cosh(b, cosine), _sinh(b, -sine)
+        # As C99 has it, where the products are 0 * inf or the angle has no sine.
+        is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
+        zero = ops.select(a == 0, ops.select(b < 0, a, -a), b)
+        is_zero = (falling != falling) & ((a == 0) | (b == 0))
+        return ops.complex(
+            ops.select(is_open, ops.abs(b), rising), ops.select(is_zero, zero, falling)
+        )
 
     def derivative(self, operand, result):
         return -ops.sin(operand, self.result_accuracy)
@@ -177,7 +165,7 @@ class Cosh(FloatUnary):
     numpy = np.cosh
     least_bits = 32
 
-    of_complex = staticmethod(lambda x: _cos_of_complex(ops.complex(-ops.imag(x), ops.real(x))))
+    of_complex = staticmethod(lambda x: Cos.of_complex(ops.complex(-ops.imag(x), ops.real(x))))
 
     def expansion(self, shape):
         return super().expansion(shape) or _cosh
@@ -189,7 +177,7 @@ class Cosh(FloatUnary):
 def _cosh(x: Any, factor: Any = 1) -> Any:
     """The product factor * cosh(x), which overflows only where it must."""
     half = x * 0.5
-    growing, falling = exp(half), exp(-half)
+    growing, falling = ops.exp(half), ops.exp(-half)
     return factor * growing * (0.5 * growing) + factor * falling * (0.5 * falling)
 
 
@@ -199,195 +187,5 @@ def _sinh(x: Any, factor: Any = 1) -> Any:
     It neither cancels near 0 nor overflows early. Nor does its derivative, to which each factor
     adds half, in an order in which XLA does not double them before they are halved.
     """
-    growing, falling, growing_too, falling_too = (expm1(x * c) for c in (0.5, -0.5, 0.5, -0.5))
+    growing, falling, growing_too, falling_too = (ops.expm1(x * c) for c in (0.5, -0.5, 0.5, -0.5))
     return factor * growing * (0.5 * growing_too + 1) - factor * falling * (0.5 * falling_too + 1)
-
-
-# The slope of erf at 0.
-_BELL = 2 / math.sqrt(math.pi)
-
-
-class _Special(Expandable):
-    """Base class: a function of the chlo dialect with the name of its class in snake_case.
-
-    A program in StableHLO keeps it, and a backend writes it as it does for JAX. Its derivative is
-    the known one, rather than that of a polynomial that approximates it.
-    """
-
-    element_types = FLOATS
-    in_double = True
-    least_bits = 16  # MLIR has no erfc of these
-    spec_names = ()
-
-    def stablehlo(self, emit, operands, shapes, results):
-        (shape, *_) = self.array_shapes(shapes)
-        if shape.element_type.bits < self.least_bits:
-            return super().stablehlo(emit, operands, shapes, results)
-        return emit.operation(f"chlo.{self.builder_name}", operands, shapes, results)
-
-
-class _SpecialUnary(_Special, Unary):
-    #: d result / d operand from operand and result.
-    slope: ClassVar[Callable[..., Any]]
-
-    def derivative(self, operand, result):
-        return in_f32(self.slope, operand, result)
-
-
-def _chlo(name: str, numpy: Any, slope: Callable[[Any, Any], Any], meaning: str) -> Any:
-    return row(_SpecialUnary, name, meaning, numpy=numpy, slope=slope)
-
-
-# Name, NumPy's function, derivative from operand x and result y, meaning.
-sinh = _chlo("Sinh", np.sinh, lambda x, y: ops.cosh(x), "Hyperbolic sine.")
-asin = _chlo("Asin", np.arcsin, lambda x, y: ops.rsqrt((1 - x) * (1 + x)), "Inverse sine.")
-acos = _chlo("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)), "Inverse cosine.")
-atan = _chlo("Atan", np.arctan, lambda x, y: 1 / (1 + x * x), "Inverse tangent.")
-asinh = _chlo("Asinh", np.arcsinh, lambda x, y: ops.rsqrt(1 + x * x), "Inverse hyperbolic sine.")
-acosh = _chlo(
-    "Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)), "Inverse hyperbolic cosine."
-)
-atanh = _chlo(
-    "Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "Inverse hyperbolic tangent."
-)
-erfc = _chlo(
-    "Erfc", special.erfc, lambda x, y: -_BELL * ops.exp(-x * x), "1 - erf(x), accurate where small."
-)
-erf_inv = _chlo(
-    "ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf."
-)
-lgamma = _chlo(
-    "Lgamma", special.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x))."
-)
-digamma = _chlo(
-    "Digamma",
-    special.digamma,
-    lambda x, y: ops.polygamma(full_like(x, 1), x),
-    "The derivative of lgamma.",
-)
-
-
-@register
-class Erf(_SpecialUnary, FloatUnary):
-    """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf.
-
-    StableHLO has no such operation; the text uses chlo.erf, which takes no result_accuracy, in f32
-    for types of 8 bits and fewer.
-    """
-
-    numpy = special.erf
-    # The exponent's rounding is multiplied by its size.
-    slope = staticmethod(lambda x, y: _BELL * ops.exp(-x * x))
-
-
-class _Sum(_Special, Binary):
-    """Base class of sums over k >= 0 of powers of x + k, for operands order, x.
-
-    The derivative with respect to the order is not defined, as in JAX. What MLIR writes is NaN
-    where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x, the
-    sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which is
-    a difference of two. `numpy` is the sum where x is positive.
-
-    Members give that and `second(order, x)`, the derivative with respect to x.
-    """
-
-    second = GIVEN
-    #: The exponent s, less the order.
-    offset = 0
-
-    def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(results)
-        wide = shape.with_element_type(F32) if shape.element_type.bits < 32 else shape
-        split, joined = _reflection(shape, wide, self.offset)
-        order, sign, scale, *arguments = emit.expand(split, operands)
-        sums = [
-            emit.operation(f"chlo.{self.builder_name}", [order, x], [wide, wide], [wide])[0]
-            for x in arguments
-        ]
-        return emit.expand(joined, [sign, scale, *sums])
-
-    def reference(self, order, x):
-        scalar, kind = Shape(F64), element_type(x.dtype)
-        split, joined = _reflection(scalar, scalar, self.offset)
-        wide = [cast(each, F64) for each in (order, x)]
-        with np.errstate(all="ignore"):
-            order, sign, scale, *arguments = apply_elementwise(split, wide)
-            sums = [self.numpy(order, x) for x in arguments]
-            return cast(apply_elementwise(joined, [sign, scale, *sums])[0], kind)
-
-    def derivatives(self, lhs, rhs, result):
-        return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
-
-
-@lru_cache(maxsize=1024)
-def _reflection(shape: Shape, wide: Shape, offset: int) -> tuple[Graph, Graph]:
-    """The programs before and after three sums in type `wide` that make one in that of `shape`."""
-
-    def split(order: Any, x: Any) -> tuple[Any, ...]:
-        order, x = convert(order, wide.element_type), convert(x, wide.element_type)
-        exponent, one = order + offset, ones_like(x)
-        is_far = (x == math.inf) & (exponent > 1)
-        x = ops.select(is_far, one, x)
-        is_whole = (exponent == ops.floor(exponent)) & (exponent > 1)
-        is_reflected = (x < 0) & (x != ops.floor(x)) & is_whole
-        size = ops.select(is_reflected, -x, 0.5 * one)
-        fraction = size - ops.floor(size)
-        is_even = 0.5 * exponent == ops.floor(0.5 * exponent)
-        sign = ops.select(is_reflected, ops.select(is_even, one, -one), 0 * one)
-        first = ops.select(is_reflected, 1 - fraction, x)
-        return order, sign, ops.select(is_far, 0 * one, one), first, fraction, 1 + size
-
-    def joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
-        total = ops.select(sign == 0, first, first + sign * (fractional - above))
-        return convert(scale * total, shape.element_type)
-
-    return (
-        kept_program(split, [shape, shape], "reflection"),
-        kept_program(joined, [wide] * 5, "reflection"),
-    )
-
-
-@register
-class Polygamma(_Sum):
-    """The n-th derivative of digamma at x; n is an array of floats, too."""
-
-    operands = "n", "x"
-    offset = 1
-    numpy = special.polygamma
-
-    def second(self, order, x):
-        return self(order + 1, x)
-
-
-@register
-class Zeta(_Sum):
-    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
-
-    operands = "x", "q"
-    numpy = special.zeta
-
-    def second(self, order, x):
-        return -order * self(order + 1, x)
-
-
-@register
-class NextAfter(_Special, Binary):
-    """The float next to the first operand in the direction of the second."""
-
-    element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's counts on a sign
-    zero_derivative = "it is piecewise constant"
-    in_double, least_bits = False, 0
-
-    def reference(self, lhs, rhs):
-        # ml_dtypes extends NumPy's to its types.
-        return np.asarray(np.nextafter(lhs, rhs))
-
-
-next_after, polygamma, zeta = map(builder, (NextAfter, Polygamma, Zeta))
-
-#: By chlo's name.
-SPECIAL: dict[str, Operation] = {
-    f"chlo.{each.builder_name}": each()
-    for each in REGISTRY.values()
-    if issubclass(each, _Special) and each is not Erf
-}

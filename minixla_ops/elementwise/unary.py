@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.element_types import ELEMENT_TYPES, element_type
-from minixla.core.operation import register
+from minixla.core import ELEMENT_TYPES, element_type, register
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Unary
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape, ones_like, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like, zeros_like
 
 
 def conjugate(value: Any) -> Any:
@@ -56,24 +55,15 @@ class Abs(Unary):
     def result_shape(self, operand):
         return operand.with_element_type(operand.element_type.real)
 
+    def derivative(self, operand, result):
+        if _is_complex(operand):
+            return conjugate(operand) / _without_zero(result)  # 0 where the operand is
+        signs = ones_like(operand), full_like(operand, -1)
+        return ops.select(ops.ge(operand, zeros_like(operand)), *signs)
+
     def jvp(self, primals, tangents, results):
-        if _is_complex(primals[0]):
-            return ops.real(tangents[0] * _reversed_direction(primals[0], results))
-        return _with_sign_of(primals[0], tangents[0])
-
-    def vjp(self, cotangents, operands, results, active):
-        if _is_complex(operands[0]):
-            return (cotangents * _reversed_direction(operands[0], results),)
-        return (_with_sign_of(operands[0], cotangents),)
-
-
-def _with_sign_of(operand: Any, value: Any) -> Any:
-    return ops.select(ops.ge(operand, zeros_like(operand)), value, -value)
-
-
-def _reversed_direction(operand: Any, modulus: Any) -> Any:
-    """conj(z) / |z|, and 0 where z is."""
-    return conjugate(operand) / _without_zero(modulus)
+        moved = super().jvp(primals, tangents, results)
+        return ops.real(moved) if _is_complex(primals[0]) else moved
 
 
 def _without_zero(value: Any) -> Any:
@@ -94,21 +84,19 @@ class Sign(Unary):
     numpy = special.sign
 
     def jvp(self, primals, tangents, results):
-        if not _is_complex(primals[0]):
-            return None
-        radial = results * ops.real(conjugate(results) * tangents[0])
-        return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
+        return _turned(tangents[0], primals[0], results)
 
     def vjp(self, cotangents, operands, results, active):
-        if not _is_complex(operands[0]):
-            return (None,)
-        radial = ops.real(cotangents * results) * conjugate(results)
-        return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
+        return (_turned(cotangents, operands[0], conjugate(results)),)
 
 
-def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
-    """1 / |z|, and 0 where z is."""
-    return ops.abs(sign_of_operand) / _without_zero(ops.abs(operand))
+def _turned(change: Any, operand: Any, direction: Any) -> Any:
+    """What is left of a change at right angles to a direction, over |z|; None of real numbers."""
+    if not _is_complex(operand):
+        return None
+    radial = direction * ops.real(conjugate(direction) * change)
+    # 1 / |z|, and 0 where z is.
+    return (change - radial) * (ops.abs(direction) / _without_zero(ops.abs(operand)))
 
 
 class _Part(Unary):
@@ -171,7 +159,6 @@ class Not(Unary):
     """Logical not of pred, every bit inverted of integers. XLA: Not."""
 
     stablehlo_name = "not"
-    builder_name = "not_"
     element_types = families.INTEGERS_AND_PRED
     zero_derivative = "integers have no derivative"
     numpy = np.invert
@@ -245,14 +232,10 @@ class _Rounding(Unary):
 
 
 _row = partial(families.named_row, _Rounding)
-ceil = _row("ceil", np.ceil, "The smallest integral value not below x.")
-floor = _row("floor", np.floor, "The largest integral value not above x.")
-round_nearest_even = _row(
-    "round_nearest_even", np.rint, "The nearest integral value, ties to the even one: 1.5 -> 2."
-)
-
-
-round_nearest_afz = _row(
+_row("ceil", np.ceil, "The smallest integral value not below x.")
+_row("floor", np.floor, "The largest integral value not above x.")
+_row("round_nearest_even", np.rint, "The nearest integral value, ties to the even one: 1.5 -> 2.")
+_row(
     "round_nearest_afz",
     _half_away_from_zero,
     "The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.",
@@ -262,4 +245,4 @@ round_nearest_afz = _row(
 
 def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
-    return round_nearest_afz(operand)
+    return ops.round_nearest_afz(operand)

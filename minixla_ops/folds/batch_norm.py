@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, register, shape_of
 from minixla.core.attributes import Float, Integer, attribute
 from minixla.core.element_types import F32
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed
-from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.computations import pulled_program, sum_over
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
@@ -58,15 +57,10 @@ class Features:
         return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
-def _total(array: np.ndarray) -> np.ndarray:
-    """The sums along all dimensions but the last, of features, in NumPy; rounded once."""
-    return array.sum(tuple(range(array.ndim - 1)), dtype=np.float64).astype(array.dtype)
-
-
-def _mean(array: np.ndarray) -> np.ndarray:
-    """The mean of each feature's elements, as `_total` has their sum."""
+def _total(array: np.ndarray, count: int = 1) -> np.ndarray:
+    """The sums of features, in the last dimension, over `count`, in NumPy; rounded once."""
     total = array.sum(tuple(range(array.ndim - 1)), dtype=np.float64)
-    return np.divide(total, prod(array.shape[:-1])).astype(array.dtype)
+    return np.divide(total, count).astype(array.dtype)
 
 
 class Epsilon(Float):
@@ -174,8 +168,8 @@ class BatchNormTraining(BatchNorm):
     operands = "operand", "scale", "offset"
 
     def formula(self, x, gamma, beta):
-        mean = _mean(x)
-        variance = _mean((x - mean) ** 2)
+        mean = _total(x, count := prod(x.shape[:-1]))
+        variance = _total((x - mean) ** 2, count)
         return gamma * ((x - mean) / np.sqrt(variance + self.epsilon)) + beta, mean, variance
 
     def program(self, along, x, gamma, beta):
@@ -186,29 +180,16 @@ class BatchNormTraining(BatchNorm):
         return centered * along.spread(factor) + along.spread(beta), mean, variance
 
     def vjp(self, cotangents, operands, results, active):
-        (operand, scale, _), (_, *moments) = operands, results
         of_output, *of_moments = cotangents
         found: list[Any] = [None, None, None]
         if of_output is not None:
             gradient = BatchNormGrad(self.epsilon, self.feature_index)
-            found[:] = gradient(operand, scale, *moments, of_output)
-        if active[0]:
-            through_moments = self._cotangent_of_moments(operand, moments[0], *of_moments)
-            found[0] = add_cotangents(found[0], through_moments)
+            found[:] = gradient(operands[0], operands[1], *results[1:], of_output)
+        if active[0] and any(each is not None for each in of_moments):
+            program = composed_program(self, tuple(map(shape_of, operands)))
+            given = program, operands, [None, *of_moments], (True, False, False)
+            found[0] = add_cotangents(found[0], pulled_program(*given)[0])
         return [each if flag else None for each, flag in zip(found, active, strict=True)]
-
-    def _cotangent_of_moments(self, operand: Any, mean: Any, of_mean: Any, of_variance: Any) -> Any:
-        """The cotangent of the operand for those of its mean and variance, None for zero."""
-        along = Features(operand, self.feature_index)
-        total = None
-        if of_mean is not None:
-            (vector,) = along.wide(of_mean)
-            total = along.spread(vector / along.count)
-        if of_variance is not None:
-            x, center, vector = along.wide(operand, mean, of_variance)
-            centered = x - along.spread(center)
-            total = add_cotangents(total, centered * along.spread(2 * vector / along.count))
-        return None if total is None else along.narrow(total)[0]
 
 
 @register
@@ -279,9 +260,9 @@ class BatchNormGrad(BatchNorm):
     whole = frozenset({0, 4})
 
     def formula(self, x, gamma, mu, sigma2, gradient):
-        shifted = sigma2 + self.epsilon
-        c = _mean(gradient * (x - mu) / shifted)
-        d = _mean(gradient)
+        shifted, count = sigma2 + self.epsilon, prod(x.shape[:-1])
+        c = _total(gradient * (x - mu) / shifted, count)
+        d = _total(gradient, count)
         grad_operand = gamma / np.sqrt(shifted) * (gradient - d - c * (x - mu))
         grad_scale = _total(gradient * ((x - mu) / np.sqrt(shifted)))
         return grad_operand, grad_scale, _total(gradient)

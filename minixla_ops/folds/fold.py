@@ -1,28 +1,27 @@
 """Reduce, and what it shares with ReduceWindow: a computation folds N operands from N values."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
+from minixla.core import AnyShape, Graph, Shape, shape_of
 from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.errors import ShapeError, explain
-from minixla.core.graph import Graph
-from minixla.core.linear import add_cotangents, zeros_like
+from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import shape_of
-from minixla_ops.folds.fold_programs import fold, fold_computation, fold_monoid, tangents_of_fold
+from minixla_ops.folds.fold_programs import fold, tangents_of_fold
+from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.programs import computations
+from minixla_ops.programs.computations import Computation
 from minixla_ops.vocabulary import GIVEN, shorthand
-from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, move_batch
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, shifted
 from minixla_ops.vocabulary.shorthand import (
+    Values,
     array_shape,
     as_results,
     as_tuple,
     splat,
-    written,
-    zeros,
 )
 
 
@@ -44,7 +43,8 @@ class Fold(Operation):
             the results' sizes.
         over_batch(at): the operation for operands with a batch there, and where results have it.
         sum_transpose(cotangent, operand): the operand's cotangent where the computation is a sum.
-        extreme_jvp, extreme_vjp: the rules where the computation is a maximum or minimum.
+        extreme_jvp(tangent, operand, result), extreme_vjp(cotangent, operand, result): the
+            operand's rules where the computation is a maximum or minimum.
     """
 
     operands = "operands...", "init_values..."
@@ -63,9 +63,8 @@ class Fold(Operation):
             if initial is not scalar:
                 advice = f"It must be a scalar of its operand's element type: {scalar}."
                 self.refuse("C3", f"init_values[{index}] is {initial}", advice)
-        computations.check_computation(
-            self, "C4", "computation", self.computation, scalars * 2, scalars
-        )
+        wanted = scalars * 2, scalars
+        computations.check_computation(self, "C4", "computation", self.computation, *wanted)
         return operands
 
     def jvp(self, primals, tangents, results):
@@ -73,9 +72,16 @@ class Fold(Operation):
         if monoid == "add":
             return super().jvp(primals, tangents, results)
         if monoid in ("max", "min"):
-            return self.extreme_jvp(primals, tangents, results)
+            best, starts = self._split(primals, results)
+            of_operand, of_initial = tangents
+            found = None if of_operand is None else self.extreme_jvp(of_operand, primals[0], best)
+            if starts is None:
+                return found
+            if of_initial is not None:
+                of_initial = ops.broadcast_in_dim(of_initial, array_shape(best).dimensions, ())
+            return ops.select(starts, instantiate(of_initial, best), instantiate(found, best))
 
-        def apply(pairs: Graph, operands: Sequence[Any], initials: Sequence[Any]) -> Any:
+        def apply(pairs: Graph, operands: Values, initials: Values) -> Any:
             return self(*operands, *initials, computation=pairs)
 
         moved = tangents_of_fold(self.computation, halves(primals), halves(tangents), apply)
@@ -86,28 +92,41 @@ class Fold(Operation):
         if monoid is None:
             # Linear in the tangents of pairs, whose own values do not matter then.
             pairs = zip(operands, linear, strict=True)
-            filled = [zeros(each) if flag else each for each, flag in pairs]
+            filled = [shorthand.zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
             raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
-        of_operand = of_initial = None
-        if linear[0]:
-            of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))
-        if linear[1]:
-            of_initial = computations.sum_over(cotangents, range(array_shape(cotangents).rank))
-        return of_operand, of_initial
+        return (
+            self.sum_transpose(cotangents, array_shape(operands[0])) if linear[0] else None,
+            computations.total(cotangents) if linear[1] else None,
+        )
 
     def vjp(self, cotangents, operands, results, active):
         monoid = computations.monoid_of(self.computation)
         if monoid == "add":
             return self.transpose(cotangents, operands, active)
         if monoid in ("max", "min"):
-            return self.extreme_vjp(cotangents, operands, results, active)
+            best, starts = self._split(operands, results)
+            zero = zeros_like(cotangents)
+            inside = cotangents if starts is None else ops.select(starts, zero, cotangents)
+            of_operand = self.extreme_vjp(inside, operands[0], best) if active[0] else None
+            if starts is None or not active[1]:
+                return of_operand, None
+            return of_operand, computations.total(ops.select(starts, cotangents, zero))
         return self._program_vjp(cotangents, operands, active)
 
-    def _program_vjp(
-        self, cotangents: Any, operands: Sequence[Any], active: Sequence[bool]
-    ) -> Sequence[Any]:
+    def _split(self, operands: Values, result: Any) -> tuple[Any, Any]:
+        """The extremes of elements alone, and where the start beats them; None: nowhere."""
+        operand, initial = operands
+        monoid = computations.monoid_of(self.computation) or ""
+        if computations.is_identity(monoid, initial):
+            return result, None
+        kind = array_shape(operand).element_type
+        best = self(operand, computations.neutral_element(monoid, kind))
+        spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
+        return best, (ops.gt if monoid == "max" else ops.lt)(spread, best)
+
+    def _program_vjp(self, cotangents: Any, operands: Values, active: Sequence[bool]) -> Values:
         program = self.program(tuple(map(shape_of, operands)))
         return computations.pulled_program(program, operands, as_tuple(cotangents), active)
 
@@ -120,46 +139,37 @@ class Fold(Operation):
         return computations.program_of(self, self.computation, shapes, function)
 
     def batch(self, operands, dimensions):
-        count = len(operands) // 2
-        arrays, initials = halves(operands)
-        if any(dimension is not None for dimension in dimensions[count:]):
-            return self._batch_initials(arrays, initials, dimensions)
-        moved, at = align_batches(arrays, dimensions[:count])
-        operation, out = self.over_batch(at)
-        return operation(*moved, *initials), (out,) * count if count > 1 else out
-
-    def _batch_initials(
-        self, arrays: Sequence[Any], initials: Sequence[Any], dimensions: Sequence[int | None]
-    ) -> tuple[Any, Any]:
-        of_arrays, of_initials = halves(dimensions)
-        size, computation = batch_size([*arrays, *initials], dimensions), self.computation
+        (arrays, initials), (of_arrays, of_initials) = halves(operands), halves(dimensions)
+        size = batch_size(operands, dimensions)
+        at = next((each for each in of_arrays if each is not None), 0)
         columns = zip(arrays, of_arrays, strict=True)
-        moved = [move_batch(array, dimension, 0, size) for array, dimension in columns]
-        operation, at = self.over_batch(0)
+        moved = [move_batch(array, dimension, at, size) for array, dimension in columns]
+        operation, out = self.over_batch(at)
+        places = as_results([out] * len(moved))
+        if all(dimension is None for dimension in of_initials):
+            return operation(*moved, *initials), places
         scalars = [array_shape(array).with_dimensions(()) for array in moved]
         sizes = as_tuple(operation.infer((*map(array_shape, moved), *scalars)))[0].dimensions
         starts = [
-            ops.broadcast_in_dim(initial, sizes, () if dimension is None else (at,))
+            ops.broadcast_in_dim(initial, sizes, () if dimension is None else (out,))
             for initial, dimension in zip(initials, of_initials, strict=True)
         ]
-        monoid = computations.monoid_of(computation)
+        monoid = computations.monoid_of(self.computation)
         if monoid is None:
-            folded = operation.folded(moved, starts)
-            return as_results(folded), as_results([at] * len(folded))
+            return as_results(operation.folded(moved, starts)), places
         # They join at the end, the identity takes their place.
-        neutral = computations.neutral_element(monoid, scalars[0].element_type)
-        total = operation(*moved, neutral)
-        return computations.apply_computation(computation, [*starts, total])[0], at
+        total = operation(*moved, computations.neutral_element(monoid, scalars[0].element_type))
+        return computations.apply_computation(self.computation, [*starts, total])[0], out
 
 
-def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def halves(values: Values) -> tuple[Values, Values]:
     """What there is for the operands, and for the initial values."""
     count = len(values) // 2
     return values[:count], values[count:]
 
 
 def fold_arguments(
-    operation: type[Fold], operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
+    operation: type[Fold], operands: Any, init_values: Any, computation: Computation
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
     """What a builder was given: the operands' shapes, all operands, and the computation."""
     operands, init_values = as_sequence(operands), as_sequence(init_values)
@@ -177,7 +187,7 @@ def fold_arguments(
 _ONE_EACH = "Give one initial value for each operand, at least one."
 
 
-def as_sequence(values: Any) -> Sequence[Any]:
+def as_sequence(values: Any) -> Values:
     """A list or tuple as it is, a single value in a list."""
     return values if isinstance(values, (list, tuple)) else [values]
 
@@ -187,7 +197,7 @@ _NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
+def initial_values(operands: Sequence[Shape], init_values: Values) -> list[Any]:
     """Initial values; Python numbers that the element types hold become scalars of them."""
     values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
@@ -275,7 +285,7 @@ class Reduce(Fold):
             return super().stablehlo(emit, operands, shapes, results)
         text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
         text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
-        return written(emit, text, shapes, results[0])
+        return shorthand.written(emit, text, shapes, results[0])
 
     def folded(self, operands, initials):
         order, sizes = self._order(array_shape(operands[0]).dimensions)
@@ -284,57 +294,35 @@ class Reduce(Fold):
         return fold(self.computation, [ops.reshape(each, sizes) for each in operands], initials)
 
     def over_batch(self, at):
-        shifted = tuple([each + (each >= at) for each in self.dimensions_to_reduce])
-        before = sum([each < at for each in shifted])
-        return self.replace(dimensions_to_reduce=shifted), at - before
+        reduced = shifted(self.dimensions_to_reduce, at)
+        return self.replace(dimensions_to_reduce=reduced), at - sum([each < at for each in reduced])
 
     def sum_transpose(self, cotangent, operand):
         return ops.broadcast_in_dim(cotangent, operand.dimensions, self._kept(operand.rank))
 
-    def extreme_jvp(self, primals, tangents, result):
-        of_operand, of_initial = tangents
-        winners, alone, count = self._winners(primals, result)
-        total = None
-        if of_operand is not None:
-            total = computations.sum_over(of_operand * winners, self.dimensions_to_reduce)
-        if of_initial is not None and alone is not None:
-            total = add_cotangents(total, of_initial * alone)
-        return None if total is None else total / count
+    def extreme_jvp(self, tangent, operand, result):
+        winners, count = self._winners(operand, result)
+        return computations.sum_over(tangent * winners, self.dimensions_to_reduce) / count
 
-    def extreme_vjp(self, cotangent, operands, result, active):
-        winners, alone, count = self._winners(operands, result)
-        share = cotangent / count
-        of_operand = of_initial = None
-        if active[0]:
-            of_operand = self.sum_transpose(share, array_shape(operands[0])) * winners
-        if active[1] and alone is not None:
-            of_initial = computations.sum_over(share * alone, range(array_shape(share).rank))
-        return of_operand, of_initial
+    def extreme_vjp(self, cotangent, operand, result):
+        winners, count = self._winners(operand, result)
+        return self.sum_transpose(cotangent / count, array_shape(operand)) * winners
 
-    def _winners(self, operands: Sequence[Any], result: Any) -> tuple[Any, Any, Any]:
-        """What an extreme's derivative is shared among: who attains it, else the start.
+    def _winners(self, operand: Any, result: Any) -> tuple[Any, Any]:
+        """What an extreme's derivative is shared among: 1 at elements that equal it, 0 elsewhere.
 
-        1 at the elements that equal the result, 1 where only the initial value does (None:
-        nowhere), 0 elsewhere; and their number, 0 where the result is NaN, as is the derivative.
+        And their number, 0 where the result is NaN, as is the derivative.
         """
-        operand, initial = operands
-        shape, result_shape = array_shape(operand), array_shape(result)
-        kind = shape.element_type
-        winners = ops.convert_element_type(ops.eq(operand, self.sum_transpose(result, shape)), kind)
-        count = computations.sum_over(winners, self.dimensions_to_reduce)
-        if computations.is_identity(computations.monoid_of(self.computation) or "", initial):
-            return winners, None, count
-        is_initial = ops.eq(ops.broadcast_in_dim(initial, result_shape.dimensions, ()), result)
-        alone = ops.convert_element_type(
-            ops.and_(is_initial, ops.eq(count, zeros_like(count))), kind
-        )
-        return winners, alone, count + alone
+        shape = array_shape(operand)
+        wins = ops.eq(operand, self.sum_transpose(result, shape))
+        winners = ops.convert_element_type(wins, shape.element_type)
+        return winners, computations.sum_over(winners, self.dimensions_to_reduce)
 
     @staticmethod
     def build(
         operands: Any,
         init_values: Any,
-        computation: Graph | Callable[..., Any],
+        computation: Computation,
         dimensions_to_reduce: Sequence[int],
     ) -> Any:
         _, values, graph = fold_arguments(Reduce, operands, init_values, computation)

@@ -8,22 +8,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 import minixla_ops as ops
+from minixla.core import Graph, Shape, register
 from minixla.core.attributes import Integers, attribute
-from minixla.core.element_types import S32
-from minixla.core.graph import Graph
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
-from minixla_ops.folds import fold_programs, sliding_windows
+from minixla_ops.folds import numpy_folds, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
-from minixla_ops.folds.fold_programs import fold_windows, spread_mask
+from minixla_ops.folds.fold_programs import fold_in_order
 from minixla_ops.folds.sliding_windows import Window, dilated_size
+from minixla_ops.movement.slicing import pad_with_zeros
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.computations import apply_computation
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
 
 #: General computations over windows of up to so many elements are lowered as programs: element by
@@ -32,7 +27,7 @@ _MOST_ELEMENTS = 64
 
 
 @register
-class ReduceWindow(Fold, sliding_windows.Windowed):
+class ReduceWindow(sliding_windows.Windowed, Fold):
     """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow.
 
     result[o] = f(...f(init, base[o s + k_0 wd])..., base[o s + k_n wd]) over the window's elements
@@ -64,9 +59,6 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
     """
 
     stablehlo_name = "reduce_window"
-    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
-    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: sliding_windows.Pairs = attribute(sliding_windows.PaddingPairs(), hlo=None)
     base_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
 
@@ -80,8 +72,8 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         arrays, initials = halves(operands)
         monoid = computations.monoid_of(self.computation)
         if monoid is not None:
-            return fold_programs.fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
-        return as_results(fold_windows(self.computation, arrays, self.window, initials))
+            return numpy_folds.fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
+        return as_results(numpy_folds.fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
         is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
@@ -94,7 +86,7 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         window, base = self.window, array_shape(operands[0]).dimensions
         rows = zip(*[window_elements(operand, window) for operand in operands], strict=True)
         sizes, present = window.positions(base), window.present(base)
-        return fold_programs.fold_in_order(self.computation, rows, initials, sizes, present)
+        return fold_in_order(self.computation, rows, initials, sizes, present)
 
     def over_batch(self, at):
         return ReduceWindow(self.computation, *self.window.inserted(at)), at
@@ -108,73 +100,36 @@ class ReduceWindow(Fold, sliding_windows.Windowed):
         for base, count, size, stride, (low, _), dilation, gap in columns:
             extent, spread = dilated_size(size, gap), dilated_size(count, stride)
             before = extent - 1 - low
-            config.append(
-                (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
-            )
-        zero, ones = splat(0, Shape(operand.element_type)), (1,) * operand.rank
-        steps, padding = window.base_dilations, ((0, 0),) * operand.rank
+            after = dilated_size(base, dilation) + extent - 1 - spread - before
+            config.append((before, after, stride - 1))
+        ones, padding = (1,) * operand.rank, ((0, 0),) * operand.rank
         if all(low >= 0 and high >= 0 and not between for low, high, between in config):
             # A padding of its own: XLA turns running sums into a tree, but not those of a Pad.
             padding = tuple([(low, high) for low, high, _ in config])
         else:
-            cotangent = ops.pad(cotangent, zero, config)
-        spread = Window(window.sizes, steps, padding, ones, window.window_dilations)
+            cotangent = pad_with_zeros(cotangent, config)
+        spread = Window(window.sizes, window.base_dilations, padding, ones, window.window_dilations)
+        zero = zeros(operand.with_dimensions(()))
         return ReduceWindow(self.computation, *spread)(cotangent, zero)
 
-    def extreme_jvp(self, primals, tangents, result):
-        of_operand, of_initial = tangents
-        gathered = None
-        if of_operand is not None:
-            gathered = select_and_gather(of_operand, primals[0], self._comparison(), self.window)
-        starts = self._starts(*primals)
-        if starts is None:
-            return gathered
-        spread = zeros_like(result)
-        if of_initial is not None:
-            spread = ops.broadcast_in_dim(of_initial, array_shape(result).dimensions, ())
-        return ops.select(starts, spread, zeros_like(result) if gathered is None else gathered)
+    def extreme_jvp(self, tangent, operand, result):
+        return select_and_gather(tangent, operand, self._comparison(), self.window)
 
-    def extreme_vjp(self, cotangent, operands, result, active):
-        starts = self._starts(*operands)
-        of_operand = of_initial = None
-        if active[0]:
-            source = cotangent
-            if starts is not None:
-                source = ops.select(starts, zeros_like(cotangent), cotangent)
-            of_operand = self._scatter_to_selected(source, operands[0])
-        if active[1] and starts is not None:
-            chosen = ops.select(starts, cotangent, zeros_like(cotangent))
-            of_initial = computations.sum_over(chosen, range(array_shape(cotangent).rank))
-        return of_operand, of_initial
-
-    def _starts(self, operand: Any, initial: Any) -> Any:
-        """Where the initial value beats all elements of the window; None: nowhere."""
-        monoid = computations.monoid_of(self.computation)
-        assert monoid is not None
-        if computations.is_identity(monoid, initial):
-            return None
-        best = self(
-            operand, computations.neutral_element(monoid, array_shape(operand).element_type)
-        )
-        spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
-        return (ops.gt if monoid == "max" else ops.lt)(spread, best)
+    def extreme_vjp(self, cotangent, operand, result):
+        window, select = self.window, self._comparison()
+        if {*window.base_dilations, *window.window_dilations} <= {1}:
+            return ops.select_and_scatter(operand, select, *window[:3], cotangent, 0, ops.add)
+        # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
+        operands = _gather_operands(zeros_like(operand), operand)
+        gathering: Fold = _gathering(select, array_shape(operand), window)
+        active = [False, False, True, False, False, False]
+        return list(gathering.vjp((None, None, cotangent), operands, None, active))[2]
 
     def _comparison(self) -> Graph:
         """How the element is selected that is the maximum or minimum: the first of equal ones."""
         scalar = self.computation.output_shapes[0]
         comparison = ops.ge if computations.monoid_of(self.computation) == "max" else ops.le
         return computations.computation_of(comparison, (scalar, scalar), "reduce_window")
-
-    def _scatter_to_selected(self, source: Any, operand: Any) -> Any:
-        """Zeros like `operand` with `source` added where the extremes of windows are."""
-        window, select = self.window, self._comparison()
-        if {*window.base_dilations, *window.window_dilations} <= {1}:
-            return ops.select_and_scatter(operand, select, *window[:3], source, 0, ops.add)
-        # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
-        operands = _gather_operands(zeros_like(operand), operand)
-        gathering: Fold = _gathering(select, array_shape(operand), window)
-        active = [False, False, True, False, False, False]
-        return list(gathering.vjp((None, None, source), operands, None, active))[2]
 
     @staticmethod
     def build(
@@ -245,87 +200,6 @@ def _padded(operand: Any, window: Window) -> Any:
     if not any(map(any, config)):
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
-        return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), config)
+        return pad_with_zeros(operand, config)
     first = ops.slice(operand, [0] * len(config), [1] * len(config))
     return ops.pad(operand, ops.reshape(first, ()), config)
-
-
-def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
-    """For each position of the window the number of the selected element, s32; -1 for none."""
-    elements = window_elements(operand, window)
-    shape = array_shape(elements[0])
-    numbers, sizes = shape.with_element_type(S32), shape.dimensions
-    there, *others = window.present(array_shape(operand).dimensions)
-    best, chosen = elements[0], splat(0, numbers)
-    if not there.all():
-        chosen = ops.select(spread_mask(there, sizes), chosen, splat(-1, numbers))
-    for number, (element, here) in enumerate(zip(elements[1:], others, strict=True), 1):
-        (stays,) = apply_computation(select, [best, element])
-        if not (there & here).all():
-            # Where one of the two is missing, the other is taken.
-            missing = spread_mask(~here, sizes)
-            stays = ops.select(spread_mask(there & here, sizes), stays, missing)
-        best = ops.select(stays, best, element)
-        chosen = ops.select(stays, chosen, splat(number, numbers))
-        there = there | here
-    return chosen
-
-
-def scatter_to_selected(
-    select: Graph, scatter: Graph, window: Window, operand: Any, source: Any, initial: Any
-) -> Any:
-    """What SelectAndScatter computes, with every `scatter` in the same order."""
-    base = array_shape(operand)
-    result = ops.broadcast_in_dim(initial, base.dimensions, ())
-    if base.size == 0 or array_shape(source).size == 0:
-        return result
-    chosen = selected_elements(operand, select, window)
-    if not window.overlaps:
-        hits, values = _spread(chosen, source, window, base)
-        return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
-    # A place gets the values of later positions through earlier elements of the window.
-    for number, offset in reversed(list(enumerate(window.offsets()))):
-        is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
-        hits = _place(is_chosen, splat(False, Shape("pred")), offset, window, base)
-        values = _place(source, zeros(base.with_dimensions(())), offset, window, base)
-        result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
-    return result
-
-
-def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
-    """Values of the window's positions where the element at `offset` is, `filling` elsewhere."""
-    config, counts = [], array_shape(values).dimensions
-    columns = zip(offset, window.strides, window.padding, counts, base.dimensions, strict=True)
-    for at, stride, (low, _), count, size in columns:
-        start = at - low
-        config.append((start, size - start - dilated_size(count, stride), stride - 1))
-    return ops.pad(values, filling, config)
-
-
-def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any, Any]:
-    """For windows that do not overlap: where the selected elements are, and their window's value.
-
-    Each position is repeated over the stride's cells, of which the first are the window's.
-    """
-    counts = array_shape(chosen).dimensions
-    rank = len(counts)
-    # Dimensions alternate: position, cell, position, cell ...
-    cells = [size for pair in zip(counts, window.strides, strict=True) for size in pair]
-    numbers = np.full(window.strides, -2, np.int32)
-    inside = tuple(slice(0, size) for size in window.sizes)
-    numbers[inside] = np.arange(math.prod(window.sizes)).reshape(window.sizes)
-    own = ops.broadcast_in_dim(numbers, cells, range(1, 2 * rank, 2))
-    hits = ops.eq(ops.broadcast_in_dim(chosen, cells, range(0, 2 * rank, 2)), own)
-    values = ops.broadcast_in_dim(source, cells, range(0, 2 * rank, 2))
-    spans = [count * stride for count, stride in zip(counts, window.strides, strict=True)]
-    config = [
-        (-low, size + low - span, 0)
-        for (low, _), size, span in zip(window.padding, base.dimensions, spans, strict=True)
-    ]
-
-    def in_base(each: Any, filling: Any) -> Any:
-        return ops.pad(ops.reshape(each, spans), filling, config)
-
-    return in_base(hits, splat(False, Shape("pred"))), in_base(
-        values, zeros(base.with_dimensions(()))
-    )

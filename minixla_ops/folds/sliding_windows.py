@@ -3,8 +3,6 @@
 ReduceWindow, SelectAndScatter and the convolutions describe their windows with these.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math
@@ -15,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Integer
-from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
+from minixla.core import Operation, Shape
+from minixla.core.attributes import Attribute, Integer, Integers, attribute
 from minixla_ops.movement.slicing import Pad
 from minixla_ops.vocabulary.shorthand import listed
 
@@ -101,13 +98,13 @@ class Window(NamedTuple):
         """Whether two positions of the window can share an element."""
         return any(map(operator.gt, self.extents, self.strides))
 
-    def inserted(self, at: int) -> Window:
+    def inserted(self, at: int) -> "Window":
         """The window with one more dimension, at `at`, in which it takes elements one by one."""
         units = (1, 1, (0, 0), 1, 1)
         fields: Any = zip(self, units, strict=True)
         return Window(*[(*each[:at], unit, *each[at:]) for each, unit in fields])
 
-    def along(self, dimension: int) -> Window:
+    def along(self, dimension: int) -> "Window":
         """The window in one of its dimensions alone."""
         fields: Any = self
         return Window(*[each[dimension : dimension + 1] for each in fields])
@@ -157,6 +154,10 @@ _FIELD_NAMES = ["window_dimensions", "window_strides", *Window._fields[2:]]
 class Windowed(Operation):
     """Base class of operations that have a window's fields among their attributes."""
 
+    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+
     @cached_property
     def window(self) -> Window:
         """The window; dilations are 1 where the operation has none."""
@@ -193,17 +194,12 @@ def sizes_at(shape: Shape, dimensions: Sequence[int]) -> list[int]:
 
 
 def resolve_window(
-    base: Sequence[int],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Any,
-    base_dilations: Sequence[int] | None = None,
-    window_dilations: Sequence[int] | None = None,
+    base: Sequence[int], sizes: Any, strides: Any, padding: Any, *dilations: Any
 ) -> Window:
     """A builder's arguments as a Window; what is wrong is for the operation to refuse."""
-    sizes, strides = listed(window_dimensions), listed(window_strides)
+    sizes, strides, dilations = listed(sizes), listed(strides), dilations or (None, None)
     ones, pairs = (1,) * len(base), padding
-    steps = [ones if each is None else listed(each) for each in (base_dilations, window_dilations)]
+    steps = [ones if each is None else listed(each) for each in dilations]
     kind = padding.upper() if isinstance(padding, str) else ""
     if kind in ("SAME", "VALID"):
         pairs = ((0, 0),) * len(base)

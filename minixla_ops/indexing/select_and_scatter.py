@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Instance, Integers, attribute
+from minixla.core.attributes import Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
@@ -14,13 +14,13 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
-from minixla_ops.folds.reduce_window import scatter_to_selected, select_and_gather
+from minixla_ops.folds.reduce_window import select_and_gather
+from minixla_ops.folds.selected_elements import scatter_to_selected
 from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
 #: runs many times faster, and for which XLA:GPU needs no memory besides; XLA:TPU accesses 1.6 times
@@ -71,9 +71,6 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
     operands = "operand", "source", "init_value"
     linear_operands = (1, 2)
     select: Graph = attribute(Instance(Graph))
-    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
-    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: sliding_windows.Pairs = attribute(sliding_windows.PaddingPairs(), hlo=None)
     scatter: Graph = attribute(Instance(Graph))
 
     def shape(self, operand, source, init_value):
@@ -132,12 +129,9 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
     def transpose(self, cotangents, operands, linear):
         if computations.monoid_of(self.scatter) != "add":
             raise self.not_linear(f"{self.scatter.name}: it is linear only where it sums")
-        of_source = of_initial = None
-        if linear[1]:
-            of_source = select_and_gather(cotangents, operands[0], self.select, self.window)
-        if linear[2]:
-            of_initial = computations.sum_over(cotangents, range(array_shape(cotangents).rank))
-        return None, of_source, of_initial
+        given = cotangents, operands[0], self.select, self.window
+        of_source = select_and_gather(*given) if linear[1] else None
+        return None, of_source, computations.total(cotangents) if linear[2] else None
 
     def vjp(self, cotangents, operands, results, active):
         if computations.monoid_of(self.scatter) == "add":
@@ -150,7 +144,7 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
             return super().batch(operands, dimensions)
         (operand, source), at = align_batches(operands[:2], dimensions[:2])
         window = self.window.inserted(at)
-        record = SelectAndScatter(self.select, *window[:3], self.scatter)
+        record = SelectAndScatter(*window[:3], self.select, self.scatter)
         return record(operand, source, operands[2]), at
 
 
@@ -188,4 +182,4 @@ def select_and_scatter(
     given = window_dimensions, window_strides, padding
     window = sliding_windows.resolve_window(shape.dimensions, *given)
     graphs = [computations.computation_of(each, scalars, name) for each in (select, scatter)]
-    return SelectAndScatter(graphs[0], *window[:3], graphs[1])(operand, source, initial)
+    return SelectAndScatter(*window[:3], *graphs)(operand, source, initial)

@@ -1,17 +1,13 @@
 """Fft: discrete Fourier transforms over the last dimensions."""
 
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_type, register
 from minixla.core.attributes import Enumeration, Integers, attribute
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
-from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
@@ -92,9 +88,19 @@ class Fft(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         if self.fft_type == "IRFFT" and len(self.fft_length) > 1 and emit.platform != "cpu":
-            (shape,) = self.array_shapes(shapes)
-            return emit.expand(_one_after_the_other(shape, self.fft_length), operands)
+            program = kept_program(self._one_after_the_other, tuple(shapes))
+            return emit.expand(program, operands)
         return super().stablehlo(emit, operands, shapes, results)
+
+    def _one_after_the_other(self, operand: Any) -> Any:
+        """IRFFT of several dimensions as IFFT of the outer ones, then IRFFT of the last.
+
+        XLA's GPU library takes the symmetry for granted along all of the dimensions.
+        """
+        last, lengths = array_shape(operand).rank - 1, self.fft_length
+        first = last + 1 - len(lengths)
+        moved = ops.fft(move_dimension(operand, last, first), "IFFT", lengths[:-1])
+        return ops.fft(move_dimension(moved, first, last), "IRFFT", lengths[-1:])
 
     def transpose(self, cotangents, operands, linear):
         # FFT and IFFT are symmetric. Where one element stands for two, it counts twice.
@@ -120,19 +126,3 @@ def _multiplicities(shape: Shape, length: int) -> Any:
     is_alone = (position == 0) | (position * 2 == length)
     weights = ops.select(is_alone, splat(1, row), splat(2, row))
     return ops.broadcast_in_dim(weights, shape.dimensions, (shape.rank - 1,))
-
-
-@lru_cache(maxsize=1024)
-def _one_after_the_other(shape: Shape, fft_length: tuple[int, ...]) -> Graph:
-    """IRFFT of several dimensions as IFFT of the outer ones, then IRFFT of the last.
-
-    XLA's GPU library takes the symmetry for granted along all of the dimensions.
-    """
-    last = shape.rank - 1
-    first = shape.rank - len(fft_length)
-
-    def function(operand: Any) -> Any:
-        moved = ops.fft(move_dimension(operand, last, first), "IFFT", fft_length[:-1])
-        return ops.fft(move_dimension(moved, first, last), "IRFFT", fft_length[-1:])
-
-    return kept_program(function, [shape], "fft")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain, count, islice
 from typing import Any
 
-from minixla.core.shapes import Shape
+from minixla.core import ElementType, Shape
 from minixla.core.stablehlo_text import layouts_text, quoted
 
 #: What the names of routines begin with, by element type.
@@ -42,17 +42,14 @@ def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]
     )
 
 
-def lapack_call(
-    emit: Any, routine: str, operands: Sequence[str], shapes: Any, results: Any, **options: str
-) -> Sequence[str]:
-    """Writes a call, of stacks of matrices; `routine` is without the letter of the element type."""
-    target = f"lapack_{LETTERS[shapes[0].element_type.name]}{routine}_ffi"
-    given = ", ".join([f"{name} = {ord(letter)} : ui8" for name, letter in options.items()])
-    return matrix_call(emit, target, operands, shapes, results, given)
+def lapack_target(routine: str, kind: ElementType, **options: str) -> tuple[str, str]:
+    """The target and attributes of a call; `routine` is without the letter of the element type."""
+    given = [f"{name} = {ord(letter)} : ui8" for name, letter in options.items()]
+    return f"lapack_{LETTERS[kind.name]}{routine}_ffi", ", ".join(given)
 
 
 def matrix_call(
-    emit: Any, target: str, operands: Sequence[str], shapes: Any, results: Any, config: str
+    emit: Any, target: str, config: str, operands: Sequence[str], shapes: Any, results: Any
 ) -> Sequence[str]:
     """Writes a call of code for stacks of column-major matrices, with its attributes."""
     emit.foreign_call(target)

@@ -1,20 +1,16 @@
 """Cholesky and TriangularSolve."""
 
 import math
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, Enumeration, attribute
-from minixla.core.element_types import F32, ElementType, element_type
-from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
-from minixla_ops.elementwise.operators import convert
+from minixla.core.element_types import F32, element_type
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.linear_algebra.lapack_calls import lapack_call, matrix_call
+from minixla_ops.linear_algebra.lapack_calls import lapack_target, matrix_call
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
@@ -27,14 +23,12 @@ class MatrixOperation(Operation):
 
     Types narrower than f32 are computed in f32 and rounded once.
 
-    Attributes:
-        lapack_name: the routine of LAPACK that computes it.
-        lapack_options(): the attributes as the routine's letters.
-        has_info: whether that says for each matrix if there is no result.
+    Members give `call(platform, kind)`: the target and attributes of the call of a library in place
+    of XLA's own loops, which take ten times as long on the CPU; None where there is none. With
+    `has_info` it says for each matrix if there is no result.
     """
 
-    lapack_name: ClassVar[str]
-    lapack_options = GIVEN
+    call = GIVEN
     has_info: ClassVar[bool] = False
 
     def check_matrix(self, a: Shape) -> None:
@@ -52,43 +46,20 @@ class MatrixOperation(Operation):
         wides = [shape.with_element_type(wide) for shape in self.array_shapes(shapes)]
         names = emit_converted(emit, operands, shapes, wides)
         found = [result.with_element_type(wide)]
-        # XLA's own loops take ten times as long on the CPU, and kernels by the row on the GPU.
-        is_on_cpu = emit.platform == "cpu"
-        gpu_call = self.cusolver() if emit.platform == "cuda" else None
-        if not result.size or not (is_on_cpu or gpu_call):
+        call = self.call(emit.platform, wide) if result.size else None
+        if call is None:
             names = super().stablehlo(emit, names, wides, found)
-            return emit.expand(_finished(self, result.element_type, tuple(found)), names)
-        if self.has_info:
-            found.append(Shape("s32", result.dimensions[:-2]))
-        if gpu_call:
-            target, config = gpu_call
-            names = matrix_call(emit, target, names, wides, found, config)
         else:
-            options = self.lapack_options()
-            names = lapack_call(emit, self.lapack_name, names, wides, found, **options)
-        return emit.expand(_finished(self, result.element_type, tuple(found)), names)
+            target, config = call
+            if self.has_info:
+                found.append(Shape("s32", result.dimensions[:-2]))
+            names = matrix_call(emit, target, config, names, wides, found)
+        names = emit.expand(kept_program(self.finish, tuple(found)), names)
+        return emit_converted(emit, names, found[:1], results)
 
     def finish(self, result: Any) -> Any:
-        """The result, of what StableHLO's operation gives."""
+        """The result, of what StableHLO's operation or the library's gives."""
         return result
-
-    def cusolver(self) -> tuple[str, str] | None:
-        """The target and attributes of JAX's call of cuSOLVER, where XLA:GPU has loops alone."""
-        return None
-
-
-@lru_cache(maxsize=1024)
-def _finished(operation: MatrixOperation, kind: ElementType, found: tuple[Shape, ...]) -> Graph:
-    """The program that makes the result of what StableHLO's operation or LAPACK's gives."""
-
-    def function(result: Any, failed: Any = None) -> Any:
-        if failed is not None:  # NaN for matrices of which LAPACK says that they have no result
-            sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
-            is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
-            result = ops.select(is_found, result, full_like(result, math.nan))
-        return convert(operation.finish(result), kind)
-
-    return kept_program(function, found, operation.builder_name)
 
 
 def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
@@ -143,7 +114,6 @@ class Cholesky(MatrixOperation):
     """
 
     stablehlo_name = "cholesky"
-    lapack_name = "potrf"
     has_info = True
     operands = ("a",)
     lower: bool = attribute(Boolean(), default=True)
@@ -160,14 +130,18 @@ class Cholesky(MatrixOperation):
             return cast(_cholesky(wide), kind)
         return cast(_cholesky(wide.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj(), kind)
 
-    def finish(self, result):
+    def finish(self, result, failed=None):
+        if failed is not None:  # NaN for matrices of which the library says that they have none
+            sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
+            is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
+            result = ops.select(is_found, result, full_like(result, math.nan))
         return _triangle(result, self.lower)
 
-    def lapack_options(self):
-        return {"uplo": "L" if self.lower else "U"}
-
-    def cusolver(self):
-        return "cusolver_potrf_ffi", f"lower = {str(self.lower).lower()}"
+    def call(self, platform, kind):
+        if platform == "cuda":  # as JAX; XLA:GPU has kernels by the row
+            return "cusolver_potrf_ffi", f"lower = {str(self.lower).lower()}"
+        uplo = "L" if self.lower else "U"
+        return lapack_target("potrf", kind, uplo=uplo) if platform == "cpu" else None
 
     def jvp(self, primals, tangents, results):
         # l' = l phi(l^-1 a' l^-H), where phi halves the diagonal of the lower triangle (Murray,
@@ -220,7 +194,6 @@ class TriangularSolve(MatrixOperation):
     """
 
     stablehlo_name = "triangular_solve"
-    lapack_name = "trsm"
     operands = "a", "b"
     left_side: bool = attribute(Boolean())
     lower: bool = attribute(Boolean())
@@ -262,13 +235,14 @@ class TriangularSolve(MatrixOperation):
                     x[..., row, :] /= a[..., row, row, None]
         return cast(x if self.left_side else x.swapaxes(-1, -2), kind)
 
-    def lapack_options(self):
-        return {
+    def call(self, platform, kind):
+        letters = {
             "diag": "U" if self.unit_diagonal else "N",
             "side": "L" if self.left_side else "R",
             "trans_x": {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}[self.transpose_a],
             "uplo": "L" if self.lower else "U",
         }
+        return lapack_target("trsm", kind, **letters) if platform == "cpu" else None
 
     def jvp(self, primals, tangents, results):
         # op(a) x' = b' - op(a') x

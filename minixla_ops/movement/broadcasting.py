@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.errors import ShapeError, explain
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla.core.tracing import current_trace, host_array, shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
 from minixla_ops.programs.computations import sum_over
@@ -42,12 +41,8 @@ def broadcast_operands(
         return explain(ShapeError, operation.builder_name, f"({label}) {problem}", given, advice)
 
     if left.element_type is not right.element_type:
-        raise reject(
-            "B1",
-            "the element types of lhs and rhs differ",
-            "XLA's operations do not promote types: convert one side with convert_element_type, "
-            "or use mx.numpy.",
-        )
+        advice = "XLA does not promote: use convert_element_type on one side, or mx.numpy."
+        raise reject("B1", "the element types of lhs and rhs differ", advice)
     lower, higher = (left, right) if left.rank <= right.rank else (right, left)
     mapping = _checked_mapping(lower.rank, higher.rank, broadcast_dimensions, reject)
     sizes = list(higher.dimensions)
@@ -78,21 +73,16 @@ def _checked_mapping(
     if lower == higher:
         identity = tuple(range(lower))
         if given not in (None, identity, ()):
-            raise reject(
-                "E8",
-                "operands of equal rank take only the identity as broadcast_dimensions",
-                f"Leave broadcast_dimensions out or give {identity}; transpose the operand first.",
-            )
+            problem = "operands of equal rank take only the identity as broadcast_dimensions"
+            advice = f"Leave it out or give {identity}; transpose the operand first."
+            raise reject("E8", problem, advice)
         return identity
     if given is None:
         if lower == 0:
             return ()
-        raise reject(
-            "E1",
-            "the ranks differ and broadcast_dimensions is not given",
-            "XLA does not align dimensions by itself: say for each dimension of the lower-rank "
-            "operand which dimension of the other it is, or use mx.numpy.",
-        )
+        advice = "XLA does not align dimensions by itself: say for each dimension of the lower-rank"
+        advice += " operand which dimension of the other it is, or use mx.numpy."
+        raise reject("E1", "the ranks differ and broadcast_dimensions is not given", advice)
     if len(given) != lower:
         problem = f"{len(given)} entries for an operand of rank {lower}"
         advice = "Give one entry for each dimension of the lower-rank operand."

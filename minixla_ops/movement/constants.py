@@ -4,13 +4,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from minixla.core import Operation, Shape, current_trace, register
 from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
-from minixla.core.builders import builder
-from minixla.core.operation import Operation, register
 from minixla.core.registry import fill_role
-from minixla.core.shapes import Shape
-from minixla.core.tracing import current_trace
 
 
 @register
@@ -91,5 +88,4 @@ class Iota(Operation):
         return np.broadcast_to(counted.reshape(-1, *[1] * (len(sizes) - 1 - at)), sizes)
 
 
-iota = builder(Iota, output_shape="shape")
 fill_role("constant", Constant)

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension, shifted
 from minixla_ops.vocabulary.shorthand import array_shape, listed, written
 
 _RUN = Field(Integers(), name="dimensions")
@@ -74,12 +72,9 @@ class Reshape(Operation):
             return operation(operand)
         kept = _kept_dimensions(shape, operation.dimensions)
         if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
-            operation.refuse(
-                "D1",
-                f"a dynamic dimension is split or merged, of operand {shape}",
-                "Keep dynamic dimensions whole, with the same sizes before or after them, or say "
-                "what their sizes are with dynamic_reshape.",
-            )
+            problem = f"a dynamic dimension is split or merged, of operand {shape}"
+            advice = "Keep dynamic dimensions whole, with the same sizes before or after them, or"
+            operation.refuse("D1", problem, f"{advice} say what they are with dynamic_reshape.")
         return on_bounds(operation, operand, kept)
 
 
@@ -141,12 +136,7 @@ class Transpose(Operation):
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return ops.transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
-
-
-def _shifted(dimensions: Sequence[int], at: int) -> tuple[int, ...]:
-    """Numbers of dimensions where there is one more, `at`."""
-    return tuple([each + (each >= at) for each in dimensions])
+        return ops.transpose(operands[0], (at, *shifted(self.permutation, at))), 0
 
 
 @register
@@ -187,7 +177,7 @@ class Rev(Operation):
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
-        return ops.rev(operands[0], _shifted(self.dimensions, at)), at
+        return ops.rev(operands[0], shifted(self.dimensions, at)), at
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:

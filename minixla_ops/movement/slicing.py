@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, shape_of
 from minixla.core import attributes as kinds
 from minixla.core.attributes import Integers, attribute
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
-from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.computations import total
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_batch
 from minixla_ops.vocabulary.casting import emit_widened
-from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros, zeros_like
 
 Triples = tuple[tuple[int, int, int], ...]
 
@@ -72,22 +71,17 @@ class Slice(Operation):
         for at, (start, limit, stride) in enumerate(self._ranges()):
             size = operand.dimensions[at]
             if not 0 <= start <= limit <= size:
-                self.refuse_attribute(
-                    "C2",
-                    f"[{start}, {limit}) is not within dimension {at} of size {size}",
-                    "0 <= start <= limit <= size must hold; dynamic_slice clamps, slice does not.",
-                )
+                problem = f"[{start}, {limit}) is not within dimension {at} of size {size}"
+                advice = "0 <= start <= limit <= size must hold; only dynamic_slice clamps."
+                self.refuse_attribute("C2", problem, advice)
             if stride < 1:
                 advice = "Reverse with rev, strides are positive."
                 self.refuse_attribute("C3", "a stride is less than 1", advice)
             sizes.append(-(-(limit - start) // stride))
             if operand.dynamic[at] and (sizes[at], stride) != (size, 1):
-                self.refuse(
-                    "C4",
-                    f"dimension {at} is dynamic, and not taken whole",
-                    "Set its size back to the bound with set_dimension_size, which fills up with "
-                    "zeros, or use dynamic_slice.",
-                )
+                advice = "Set its size back to the bound with set_dimension_size, which fills up"
+                advice += " with zeros, or use dynamic_slice."
+                self.refuse("C4", f"dimension {at} is dynamic, and not taken whole", advice)
         return Shape(operand.element_type, sizes, operand.dynamic)
 
     def reference(self, operand):
@@ -101,14 +95,12 @@ class Slice(Operation):
         return {"slice": tuple([f"[{one}:{other}:{by}]" for one, other, by in self._ranges()])}
 
     def transpose(self, cotangents, operands, linear):
-        config = []
-        whole, cut = array_shape(operands[0]), array_shape(cotangents)
-        for start, stride, size, count in zip(
-            self.start_indices, self.strides, whole.dimensions, cut.dimensions, strict=True
-        ):
+        config, (whole, cut) = [], map(array_shape, (operands[0], cotangents))
+        columns = zip(self._ranges(), whole.dimensions, cut.dimensions, strict=True)
+        for (start, _, stride), size, count in columns:
             end = start + (count - 1) * stride + 1 if count else start
             config.append((start, size - end, stride - 1))
-        return (ops.pad(cotangents, splat(0, Shape(whole.element_type)), tuple(config)),)
+        return (pad_with_zeros(cotangents, config),)
 
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
@@ -183,9 +175,8 @@ class Pad(Operation):
             problem = f"padding_config is not {operand.rank} triples"
             self.refuse_attribute("C2", problem, "Give (low, high, interior) for each dimension.")
         sizes = []
-        for at, (size, (low, high, interior)) in enumerate(
-            zip(operand.dimensions, config, strict=True)
-        ):
+        pairs = zip(operand.dimensions, config, strict=True)
+        for at, (size, (low, high, interior)) in enumerate(pairs):
             if interior < 0:
                 problem = f"the interior padding of dimension {at} is negative"
                 advice = "Only edges can be removed; take every n-th element with slice."
@@ -222,15 +213,14 @@ class Pad(Operation):
         whole, config = array_shape(operands[0]), self.padding_config
         of_operand = None
         if linear[0]:  # zero where an edge was removed
-            edges = tuple([(-low, -high, 0) for low, high, _ in config])
-            inside = ops.pad(cotangents, splat(0, Shape(whole.element_type)), edges)
+            inside = pad_with_zeros(cotangents, [(-low, -high, 0) for low, high, _ in config])
             sizes, strides = array_shape(inside).dimensions, [each[2] + 1 for each in config]
             of_operand = ops.slice(inside, (0,) * whole.rank, sizes, strides)
         if not linear[1]:
             return of_operand, None
         # Not two sums' difference, as elsewhere: it cancels, and is NaN where both are infinite.
         padding = ops.select(_is_padding(whole, config), cotangents, zeros_like(cotangents))
-        return of_operand, sum_over(padding, range(whole.rank))
+        return of_operand, total(padding)
 
     def batch(self, operands, dimensions):
         (operand, padding_value), (at, value_at) = operands, dimensions
@@ -239,9 +229,14 @@ class Pad(Operation):
         (size,) = array_shape(padding_value).dimensions
         operand, config = move_batch(operand, at, 0, size), ((0, 0, 0), *self.padding_config)
         whole = array_shape(operand)
-        padded = ops.pad(operand, splat(0, Shape(whole.element_type)), config)
+        padded = pad_with_zeros(operand, config)
         values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
         return ops.select(_is_padding(whole, config), values, padded), 0
+
+
+def pad_with_zeros(operand: Any, padding_config: Sequence[Sequence[int]]) -> Any:
+    """An array with zeros, or False, around and between its elements."""
+    return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), padding_config)
 
 
 def _is_padding(operand: Shape, padding_config: Triples) -> Any:

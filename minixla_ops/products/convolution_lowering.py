@@ -44,7 +44,7 @@ def cpu_program(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -
     form = _form(it, lhs, rhs, result)
     if form is None:
         return None
-    return kept_program(lambda x, w: form(it, x, w, result), [lhs, rhs], "grouped_convolution")
+    return kept_program(lambda x, w: form(it, x, w, result), (lhs, rhs), "grouped_convolution")
 
 
 @lru_cache(maxsize=1024)
@@ -58,7 +58,7 @@ def product_of_parts(it: ConvGeneralDilated, lhs: Shape, rhs: Shape) -> Graph:
         real = alone(*reals) - alone(*imags)
         return ops.complex(real, alone(reals[0], imags[1]) + alone(imags[0], reals[1]))
 
-    return kept_program(function, [lhs, rhs], "complex_convolution")
+    return kept_program(function, (lhs, rhs), "complex_convolution")
 
 
 def _form(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> Form | None:

@@ -1,6 +1,6 @@
 """Operations that run as a program of other operations, and have that program's derivative."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import compress
 from typing import Any
@@ -59,7 +59,6 @@ def _shape_of_data(data: Any) -> AnyShape:
     return Shape(element_type(data.dtype), data.shape)
 
 
-@lru_cache(maxsize=1024)
 def composed_program(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
     """The composition as a graph."""
     return kept_program(operation.composition, shapes, operation.builder_name)
@@ -74,8 +73,14 @@ def _derivative(operation: Composed, shapes: Any, active: Any) -> tuple[Graph, t
     return without_lines(pruned), known
 
 
-def kept_program(function: Callable[..., Any], shapes: Sequence[AnyShape], name: str) -> Graph:
-    """A function of values of `shapes` as the graph `name`, as it is kept for every caller."""
+@lru_cache(maxsize=2048)
+def kept_program(
+    function: Callable[..., Any], shapes: tuple[AnyShape, ...], name: str = "expansion"
+) -> Graph:
+    """A function of values of `shapes` as the graph `name`, which is kept for every caller.
+
+    That is a function of a module, or a method of an operation, which is the same for equal ones.
+    """
     return without_lines(closed_graph(function, shapes, name, name).pruned())
 
 

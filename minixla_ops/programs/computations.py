@@ -215,6 +215,11 @@ def sum_over(value: Any, dimensions: Iterable[int]) -> Any:
     return operation(value, zero)
 
 
+def total(value: Any) -> Any:
+    """The sum of all elements."""
+    return sum_over(value, range(array_shape(value).rank))
+
+
 @lru_cache(maxsize=4096)
 def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Any, np.ndarray]:
     """Reduce and its initial value for sums of an element type: rules sum often."""

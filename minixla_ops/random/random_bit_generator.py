@@ -10,10 +10,9 @@ from math import prod
 from typing import Any
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, TupleShape, register
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape, TupleShape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.batch_dimensions import batch_size
@@ -78,12 +77,9 @@ class RngBitGenerator(Composed):
             or shape.element_type.kind not in ("signed", "unsigned", "float")
             or shape.element_type.bits not in (2, 4, 8, 16, 32, 64)
         ):
-            self.refuse_attribute(
-                "C2",
-                f"no random bits are made for {shape}",
-                "Give an array shape of integers or floats of 2, 4, 8, 16, 32 or 64 bits; take "
-                "pred from a comparison, complex numbers from two arrays.",
-            )
+            advice = "Give an array shape of integers or floats of 2, 4, 8, 16, 32 or 64 bits; take"
+            advice += " pred from a comparison, complex numbers from two arrays."
+            self.refuse_attribute("C2", f"no random bits are made for {shape}", advice)
         return initial_state, shape
 
     def composition(self, initial_state):

@@ -5,18 +5,14 @@ reorder them. `random.rng_bit_generator` is a function of a state, and what to p
 """
 
 import threading
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_type, register
 from minixla.core.attributes import Literal, ShapeAttribute, attribute
-from minixla.core.builders import builder
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import ALL, FLOATS
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN
@@ -113,7 +109,8 @@ class _Samples(Operation):
         how = f"#stablehlo<rng_distribution {self.distribution.upper()}>"
         given = "stablehlo.rng", [*operands, listed], *types
         samples = emit.operation(*given, rng_distribution=how)
-        return emit.expand(_rounding(self, drawn), [*samples, *operands])
+        rounding = kept_program(self.rounded, (shape.with_element_type(drawn), scalar, scalar))
+        return emit.expand(rounding, [*samples, *operands])
 
     def rounded(self, samples: Any, first: Any, second: Any) -> Any:
         """Samples drawn in another type as those of the result's."""
@@ -134,13 +131,6 @@ class _Samples(Operation):
             for each in operands
         )
         return self.scaled(self(zero, one, output_shape=whole), first, second), 0
-
-
-@lru_cache(maxsize=256)
-def _rounding(operation: _Samples, drawn: ElementType) -> Any:
-    """The program that rounds samples to their element type; none where they have it."""
-    shapes = [operation.output_shape.with_element_type(drawn), Shape(drawn), Shape(drawn)]
-    return kept_program(operation.rounded, shapes, "rng")
 
 
 @register
@@ -230,6 +220,3 @@ class RngNormal(_Samples):
 
     def scaled(self, sample, first, second):
         return first + second * sample
-
-
-rng_normal, rng_uniform = (builder(each, output_shape="shape") for each in (RngNormal, RngUniform))

@@ -2,5 +2,5 @@
 
 from typing import Any
 
-#: A rule of a family that each of its members gives.
+#: A rule of a family that its members give.
 GIVEN: Any = None

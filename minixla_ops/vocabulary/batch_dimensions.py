@@ -1,20 +1,18 @@
 """The vocabulary of batching rules: moving, adding and aligning batch dimensions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core.operation import Operation
+from minixla.core import AnyShape, Operation, shape_of
 from minixla.core.registry import fill_role
-from minixla.core.shapes import AnyShape
-from minixla.core.tracing import shape_of
-from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, zeros
+from minixla_ops.vocabulary.shorthand import Places, Values, array_shape, as_tuple, zeros
 
 # Up to so many members of a batch stand side by side, where they are computed one by one.
 _MOST_MEMBERS = 16
 
 
-def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int:
+def batch_size(operands: Values, dimensions: Places) -> int:
     """The number of members of the batch."""
     for operand, dimension in zip(operands, dimensions, strict=True):
         if dimension is not None:
@@ -22,9 +20,7 @@ def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int
     raise ValueError("no operand is batched")
 
 
-def member_shapes(
-    operands: Sequence[Any], dimensions: Sequence[int | None]
-) -> tuple[AnyShape, ...]:
+def member_shapes(operands: Values, dimensions: Places) -> tuple[AnyShape, ...]:
     """The shapes of one member's operands."""
     shapes = zip(map(shape_of, operands), dimensions, strict=True)
     return tuple([shape if at is None else shape.without_dimension(at) for shape, at in shapes])  # type: ignore[union-attr]  # batched: an array
@@ -57,8 +53,13 @@ def split_dimension(value: Any, dimension: int, count: int) -> Any:
 def add_batch(value: Any, size: int, position: int) -> Any:
     """`value` repeated `size` times along a new dimension at `position`."""
     sizes = array_shape(value).dimensions
-    kept = [index + (index >= position) for index in range(len(sizes))]
+    kept = shifted(range(len(sizes)), position)
     return ops.broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
+
+
+def shifted(dimensions: Iterable[int], at: int) -> tuple[int, ...]:
+    """Numbers of dimensions where there is one more, `at`."""
+    return tuple([each + (each >= at) for each in dimensions])
 
 
 def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:
@@ -68,15 +69,13 @@ def move_batch(value: Any, source: int | None, destination: int, size: int) -> A
     return move_dimension(value, source, destination)
 
 
-def to_front(operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[list[Any], int]:
+def to_front(operands: Values, dimensions: Places) -> tuple[list[Any], int]:
     """All operands with a leading batch dimension, and its size."""
     size = batch_size(operands, dimensions)
     return [move_batch(o, d, 0, size) for o, d in zip(operands, dimensions, strict=True)], size
 
 
-def align_batches(
-    operands: Sequence[Any], dimensions: Sequence[int | None]
-) -> tuple[Sequence[Any], int]:
+def align_batches(operands: Values, dimensions: Places) -> tuple[Values, int]:
     """Operands of equal shape with one common batch dimension, and where it is."""
     wanted = next(dimension for dimension in dimensions if dimension is not None)
     if all(dimension == wanted for dimension in dimensions):
@@ -86,9 +85,7 @@ def align_batches(
     return [move_batch(operand, at, wanted, size) for operand, at in pairs], wanted
 
 
-def batch_by_loop(
-    operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
-) -> tuple[Any, Any]:
+def batch_by_loop(operation: Operation, operands: Values, dimensions: Places) -> tuple[Any, Any]:
     """The members of the batch one after the other, their results stacked in front.
 
     Right for every operation; used where an operation gives no rule of its own. A few members stand
@@ -108,9 +105,7 @@ def batch_by_loop(
     return (tuple(found), (0,) * len(found)) if type(results) is tuple else (found[0], 0)
 
 
-def _members_in_loop(
-    operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
-) -> tuple[Any, ...]:
+def _members_in_loop(operation: Operation, operands: Values, dimensions: Places) -> tuple[Any, ...]:
     """The results for all members, which a loop computes."""
     pairs = [*zip(operands, dimensions, strict=True)]
     moved = [move_dimension(x, at, 0) for x, at in pairs if at is not None]

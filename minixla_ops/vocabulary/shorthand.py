@@ -1,19 +1,22 @@
 """The small vocabulary that derivative and batching rules are written in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from minixla.core import ElementType, shape_of
 from minixla.core.builders import operand_list as operand_list
-from minixla.core.element_types import ElementType
 from minixla.core.linear import add_cotangents as add_cotangents
 from minixla.core.linear import instantiate as instantiate
 from minixla.core.linear import zeros_like as zeros_like
 from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
-from minixla.core.tracing import shape_of
+
+#: Operands or results, and for each where its batch dimension is.
+Values = Sequence[Any]
+Places = Sequence[int | None]
 
 _SPLATS: dict[Any, np.ndarray] = {}
 _MOST_SPLATS = 4096
@@ -61,6 +64,17 @@ def listed(value: Any, depth: int = 1) -> Any:
     except TypeError:
         return value
     return members if depth == 1 else tuple([listed(each, depth - 1) for each in members])
+
+
+def repeated(value: Any, count: int, join: Callable[[Any, Any], Any]) -> Any:
+    """`count` copies of `value`, at least one, joined: pairs, pairs of pairs and so on."""
+    result = None
+    while count:
+        if count & 1:
+            result = value if result is None else join(result, value)
+        count >>= 1
+        value = join(value, value) if count else value
+    return result
 
 
 def zeros(shape: AnyShape) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Tuple and GetTupleElement: several values as one."""
 
-import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import minixla_ops as ops
 from minixla.core.attributes import Int32, attribute
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
@@ -15,7 +15,7 @@ from minixla_ops.vocabulary.shorthand import operand_list
 
 @register
 class Tuple(Operation):
-    """Several values of any shapes as one value of tuple shape. XLA: Tuple.
+    """Several values of any shapes as one; Python tuples among them are of those. XLA: Tuple.
 
     In a graph a tuple is a value like others; where nothing is staged it is a TupleValue, and in
     `reference` a Python tuple. Tangents and cotangents of tuples are TupleValues everywhere, and
@@ -45,20 +45,19 @@ class Tuple(Operation):
     def batch(self, operands, dimensions):
         return self(*operands), (*dimensions,)
 
-
-def tuple(elements: Sequence[Any]) -> Any:
-    """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
-    return Tuple()(*map(tuple_value, operand_list(elements, "tuple", "elements")))
+    @staticmethod
+    def build(elements: Sequence[Any]) -> Any:
+        return Tuple()(*map(tuple_value, operand_list(elements, "tuple", "elements")))
 
 
 def tuple_value(value: Any) -> Any:
     """`value`, a Python tuple, as an operation with several results returns it, as one value."""
-    return tuple(value) if isinstance(value, builtins.tuple) else value
+    return ops.tuple(value) if isinstance(value, tuple) else value
 
 
 @register
 class GetTupleElement(Operation):
-    """One member of a tuple. XLA: GetTupleElement.
+    """Member `index` of a tuple, one value or a Python tuple of values. XLA: GetTupleElement.
 
     Checks:
         (C1) the operand is a tuple.
@@ -99,14 +98,9 @@ class GetTupleElement(Operation):
     def batch(self, operands, dimensions):
         return self(*operands), dimensions[0][self.index]  # type: ignore[index]  # a tuple's
 
-
-def get_tuple_element(tuple_data: Any, index: int) -> Any:
-    """Member `index` of a tuple, be it one value or a Python tuple of values.
-
-    Raises:
-        ShapeError, AttributeValueError: see GetTupleElement.
-    """
-    return GetTupleElement(index)(tuple_value(tuple_data))
+    @staticmethod
+    def build(tuple_data: Any, index: int) -> Any:
+        return GetTupleElement(index)(tuple_value(tuple_data))
 
 
 def tuple_leaves(value: Any) -> list[Any]:
@@ -114,7 +108,7 @@ def tuple_leaves(value: Any) -> list[Any]:
     shape = shape_of(value)
     if not isinstance(shape, TupleShape):
         return [value]
-    members = [get_tuple_element(value, index) for index in range(len(shape.elements))]
+    members = [ops.get_tuple_element(value, index) for index in range(len(shape.elements))]
     return [leaf for member in members for leaf in tuple_leaves(member)]
 
 
@@ -122,7 +116,7 @@ def from_leaves(shape: AnyShape, leaves: Iterator[Any]) -> Any:
     """The value of `shape` whose leaves are the next ones of `leaves`."""
     if not isinstance(shape, TupleShape):
         return next(leaves)
-    return tuple([from_leaves(element, leaves) for element in shape.elements])
+    return ops.tuple([from_leaves(element, leaves) for element in shape.elements])
 
 
 @remembered

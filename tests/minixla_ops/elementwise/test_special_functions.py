@@ -15,7 +15,7 @@ from minixla import ShapeError, ops
 from minixla.core.element_types import ELEMENT_TYPES, F64
 from minixla.core.shapes import Shape
 from minixla.interop.chlo import decomposition
-from minixla_ops.elementwise.transcendental import SPECIAL
+from minixla_ops.elementwise.special_functions import SPECIAL
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from tests.harness import check_batching, check_derivatives, check_rejected, compiled_rows
 from tests.oracles.compare import ulp_distance

@@ -1,0 +1,109 @@
+"""The gamma function and its relatives in NumPy, of f64; outside of their domains as in chlo."""
+
+import math
+from functools import cache
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+
+from minixla_ops.elementwise.numpy_special import by_math
+
+# Bernoulli's numbers B(2), B(4), ... B(24).
+_NUMERATORS = (1, -1, 1, -1, 5, -691, 7, -3617, 43867, -174611, 854513, -236364091)
+_DENOMINATORS = (6, 30, 42, 30, 66, 2730, 6, 510, 798, 330, 138, 2730)
+_BERNOULLI = [p / q for p, q in zip(_NUMERATORS, _DENOMINATORS, strict=True)]
+# So many terms are summed before the formula of Euler and Maclaurin.
+_SUMMED = 9
+# Where digamma is 0, to double, and what it is there.
+_ROOT = 1.4616321449683623
+_AT_ROOT = -9.2412655217294275e-17
+# Above it the asymptotic series of digamma is exact to double.
+_FAR = 10
+# Of the series around points.
+_TERMS = 45
+
+
+def zeta(s: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Hurwitz's zeta function, the sum of (q + k)**-s over k >= 0, for q > 0.
+
+    Infinite for s = 1, and where q is one of 0, -1, -2, ... and s even; NaN for other s there, for
+    s < 1, for infinite s and q > 1, and for q < 0 and s that is not whole. For other q < 0 it is
+    what the formula gives, as in chlo.
+    """
+    s, q = np.broadcast_arrays(s, q)
+    total = np.zeros_like(s)
+    for k in range(_SUMMED):
+        total = total + np.power(q + k, -s)
+    far = q + _SUMMED
+    power = np.power(far, -s)
+    rest, factor = power * (far / (s - 1) + 0.5), s / far
+    for j, number in enumerate(_BERNOULLI):
+        rest = rest + power * factor * (number / math.factorial(2 * j + 2))
+        factor = factor * ((s + (2 * j + 1)) / far) * ((s + (2 * j + 2)) / far)
+    # Far products may meet infinity where the sum has converged without them.
+    total = np.where(power == 0, total, total + rest)
+    is_open = (s < 1) | (np.isinf(s) & (q > 1)) | ((q <= 0) & (s != np.floor(s)))
+    total = np.where(is_open, np.nan, total)
+    at_pole = np.where(_is_even(s), np.inf, np.nan)
+    total = np.where((q <= 0) & (q == np.floor(q)), at_pole, total)
+    return np.where(s == 1, np.inf, total)
+
+
+def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The n-th derivative of digamma; NaN where n is not 0, 1, 2, ..."""
+    is_whole = (n == np.floor(n)) & (n >= 0) & np.isfinite(n)
+    sign = np.where(_is_even(n), -1.0, 1.0)
+    factorial = by_math(math.gamma, np.where(is_whole, n + 1, 1.0))
+    found = np.where(n == 0, digamma(x), sign * factorial * zeta(n + 1, x))
+    return np.where(is_whole, found, np.nan)
+
+
+def _is_even(n: np.ndarray) -> np.ndarray:
+    return (n == 2 * np.floor(n / 2)) & np.isfinite(n)
+
+
+def lgamma(x: np.ndarray) -> np.ndarray:
+    """log(abs(gamma(x))); infinite at 0, -1, -2, ..."""
+    # gamma(2 + z) without cancellation where it is 1, and gamma(x + 1) = x gamma(x).
+    near = (x > 0.5) & (x < 3.5)
+    whole = np.where(near, np.rint(x), 2.0)
+    z = np.where(near, x - whole, 0.0)
+    shift = np.where(whole == 1, -np.log1p(z), np.where(whole == 3, np.log(2 + z), 0.0))
+    slopes = _slopes(2.0)
+    integrals = slopes / np.arange(2, len(slopes) + 2)
+    series = z * polyval(z, [1 - np.euler_gamma, *integrals]) + shift
+    return np.where(near, series, by_math(math.lgamma, x, math.inf))
+
+
+def digamma(x: np.ndarray) -> np.ndarray:
+    """The derivative of lgamma; NaN at 0, -1, -2, ..."""
+    is_left = x <= 0
+    fraction = x - np.rint(x)
+    positive = _digamma_of_positive(np.where(is_left, 1 - x, x))
+    found = np.where(is_left, positive - np.pi / np.tan(np.pi * fraction), positive)
+    return np.where(is_left & ((x == np.floor(x)) | np.isinf(x)), np.nan, found)
+
+
+def _digamma_of_positive(x: np.ndarray) -> np.ndarray:
+    passed, far = np.zeros_like(x), x
+    for _ in range(_FAR):
+        is_low = far < _FAR
+        passed = passed + np.where(is_low, 1 / far, 0.0)
+        far = np.where(is_low, far + 1, far)
+    square = 1 / (far * far)
+    numbers = [each / (2 * j + 2) for j, each in enumerate(_BERNOULLI[:8])]
+    found = np.log(far) - (0.5 / far + square * polyval(square, numbers)) - passed
+    # Without cancellation near the root, and one above it.
+    is_above = (x - _ROOT > 0.6) & (x < 3)
+    z = np.where(is_above, x - 1, x) - _ROOT
+    near = np.abs(z) <= 0.6
+    z = np.where(near, z, 0.0)
+    series = _AT_ROOT + z * polyval(z, _slopes(_ROOT)) + np.where(is_above, 1 / (x - 1), 0.0)
+    return np.where(near, series, found)
+
+
+@cache
+def _slopes(x: float) -> np.ndarray:
+    """The coefficients of (digamma(z + x) - digamma(x)) / z."""
+    k = np.arange(2.0, _TERMS)
+    return np.where(k % 2 == 0, 1.0, -1.0) * zeta(k, np.full_like(k, x))

@@ -1,0 +1,92 @@
+"""What SelectAndScatter computes as a program: which element of a window is selected, and where."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core import Graph, Shape
+from minixla.core.element_types import S32
+from minixla_ops.folds.fold_programs import spread_mask
+from minixla_ops.folds.reduce_window import window_elements
+from minixla_ops.folds.sliding_windows import Window, dilated_size
+from minixla_ops.movement.slicing import pad_with_zeros
+from minixla_ops.programs.computations import apply_computation
+from minixla_ops.vocabulary.shorthand import array_shape, splat
+
+
+def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
+    """For each position of the window the number of the selected element, s32; -1 for none."""
+    elements = window_elements(operand, window)
+    shape = array_shape(elements[0])
+    numbers, sizes = shape.with_element_type(S32), shape.dimensions
+    there, *others = window.present(array_shape(operand).dimensions)
+    best, chosen = elements[0], splat(0, numbers)
+    if not there.all():
+        chosen = ops.select(spread_mask(there, sizes), chosen, splat(-1, numbers))
+    for number, (element, here) in enumerate(zip(elements[1:], others, strict=True), 1):
+        (stays,) = apply_computation(select, [best, element])
+        if not (there & here).all():
+            # Where one of the two is missing, the other is taken.
+            missing = spread_mask(~here, sizes)
+            stays = ops.select(spread_mask(there & here, sizes), stays, missing)
+        best = ops.select(stays, best, element)
+        chosen = ops.select(stays, chosen, splat(number, numbers))
+        there = there | here
+    return chosen
+
+
+def scatter_to_selected(
+    select: Graph, scatter: Graph, window: Window, operand: Any, source: Any, initial: Any
+) -> Any:
+    """What SelectAndScatter computes, with every `scatter` in the same order."""
+    base = array_shape(operand)
+    result = ops.broadcast_in_dim(initial, base.dimensions, ())
+    if base.size == 0 or array_shape(source).size == 0:
+        return result
+    chosen = selected_elements(operand, select, window)
+    if not window.overlaps:
+        hits, values = _spread(chosen, source, window, base)
+        return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
+    # A place gets the values of later positions through earlier elements of the window.
+    for number, offset in reversed(list(enumerate(window.offsets()))):
+        is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
+        hits, values = (_place(each, offset, window, base) for each in (is_chosen, source))
+        result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
+    return result
+
+
+def _place(values: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
+    """Values of the window's positions where the element at `offset` is, zero elsewhere."""
+    config, counts = [], array_shape(values).dimensions
+    columns = zip(offset, window.strides, window.padding, counts, base.dimensions, strict=True)
+    for at, stride, (low, _), count, size in columns:
+        start = at - low
+        config.append((start, size - start - dilated_size(count, stride), stride - 1))
+    return pad_with_zeros(values, config)
+
+
+def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any, Any]:
+    """For windows that do not overlap: where the selected elements are, and their window's value.
+
+    Each position is repeated over the stride's cells, of which the first are the window's.
+    """
+    counts = array_shape(chosen).dimensions
+    rank = len(counts)
+    # Dimensions alternate: position, cell, position, cell ...
+    cells = [size for pair in zip(counts, window.strides, strict=True) for size in pair]
+    numbers = np.full(window.strides, -2, np.int32)
+    inside = tuple(slice(0, size) for size in window.sizes)
+    numbers[inside] = np.arange(math.prod(window.sizes)).reshape(window.sizes)
+    own = ops.broadcast_in_dim(numbers, cells, range(1, 2 * rank, 2))
+    hits = ops.eq(ops.broadcast_in_dim(chosen, cells, range(0, 2 * rank, 2)), own)
+    values = ops.broadcast_in_dim(source, cells, range(0, 2 * rank, 2))
+    spans = [count * stride for count, stride in zip(counts, window.strides, strict=True)]
+    config = [
+        (-low, size + low - span, 0)
+        for (low, _), size, span in zip(window.padding, base.dimensions, spans, strict=True)
+    ]
+    hits, values = (pad_with_zeros(ops.reshape(each, spans), config) for each in (hits, values))
+    return hits, values
