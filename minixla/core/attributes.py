@@ -1,7 +1,5 @@
 """Typed attributes of operations: each kind says which values it takes and makes them hashable."""
 
-from __future__ import annotations
-
 import math
 import operator
 import re
@@ -91,7 +89,7 @@ class Field(NamedTuple):
     hlo: str | None = "="
     name: str = ""
 
-    def named(self, name: str) -> Field:
+    def named(self, name: str) -> "Field":
         """The same of a name, which it has in the texts too that have no other for it."""
         stablehlo, hlo = (name if each == "=" else each for each in (self.stablehlo, self.hlo))
         return Field(self.kind, self.default, stablehlo, hlo, name)
@@ -369,7 +367,7 @@ class Literal:
         self._array = data if isinstance(data, np.ndarray) else None
 
     @classmethod
-    def splat(cls, value: Any, shape: Shape) -> Literal:
+    def splat(cls, value: Any, shape: Shape) -> "Literal":
         """The constant of `shape` that holds `value` everywhere."""
         scalar = np.asarray(value).astype(shape.dtype)
         return cls(np.broadcast_to(scalar, shape.dimensions), shape)

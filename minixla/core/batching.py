@@ -1,7 +1,5 @@
 """Batching: a trace whose values stand for a batch of values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,7 +18,7 @@ class BatchTracer(WrappingTracer):
 
     __slots__ = ()
 
-    def __init__(self, trace: BatchTrace, value: Any, dimension: Any) -> None:
+    def __init__(self, trace: "BatchTrace", value: Any, dimension: Any) -> None:
         self._trace = trace
         self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
@@ -59,7 +57,7 @@ class BatchTrace(Trace):
     def memo_key(self) -> Any:
         return "batch", self.size
 
-    def again(self, parent: Trace) -> BatchTrace:
+    def again(self, parent: Trace) -> "BatchTrace":
         return BatchTrace(parent, self.size)
 
     def put_together(self, values: Sequence[Any], known: Any) -> Any:

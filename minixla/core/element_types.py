@@ -1,7 +1,5 @@
 """XLA's element types and their NumPy, StableHLO and HLO names."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -34,12 +32,12 @@ class ElementType:
         self.is_inexact = self.is_float or self.is_complex
 
     @property
-    def real(self) -> ElementType:
+    def real(self) -> "ElementType":
         """The type of the real part: f32 for c64, f64 for c128, itself otherwise."""
         return {"c64": F32, "c128": F64}.get(self.name, self)
 
     @property
-    def complex(self) -> ElementType:
+    def complex(self) -> "ElementType":
         """The complex type with parts of this type.
 
         Raises:

@@ -1,7 +1,5 @@
 """Forward derivatives: a trace whose values carry a tangent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +23,7 @@ class ForwardTrace(Trace):
     transformation = prefix = memo_key = "jvp"
     __slots__ = ()
 
-    def again(self, parent: Trace) -> ForwardTrace:
+    def again(self, parent: Trace) -> "ForwardTrace":
         return ForwardTrace(parent)
 
     def taken_apart(self, value: Any) -> tuple[list[Any], bool]:

@@ -1,7 +1,5 @@
 """Graphs: closed programs whose instructions are XLA operations."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
@@ -23,7 +21,7 @@ class Value:
 
     __slots__ = ("index", "instruction", "shape")
 
-    def __init__(self, shape: AnyShape, instruction: Instruction | None, index: int) -> None:
+    def __init__(self, shape: AnyShape, instruction: "Instruction | None", index: int) -> None:
         self.shape = shape
         self.instruction = instruction
         self.index = index
@@ -75,7 +73,7 @@ class Instruction:
         """The shape of the result, or a tuple of them, as `Operation.infer` gives it."""
         return self.shapes[0] if self.single else self.shapes
 
-    def again(self, operands: Sequence[Value], op: Operation | None = None) -> Instruction:
+    def again(self, operands: Sequence[Value], op: Operation | None = None) -> "Instruction":
         """The same for other operands, by another operation if one is given."""
         return Instruction(op or self.op, tuple(operands), self.result_shapes, self.source)
 
@@ -93,7 +91,7 @@ def remembered(make: Function) -> Function:
     """A function of a program whose results are kept with the program, by its other arguments."""
 
     @wraps(make)
-    def found(graph: Graph, *given: Any) -> Any:
+    def found(graph: "Graph", *given: Any) -> Any:
         # Not by `graph.remembered`: programs may be nested deeply, and each frame counts.
         key = make, *given
         if key not in graph.memo:
@@ -110,7 +108,7 @@ def inner_first(make: Function) -> Function:
     """
 
     @wraps(make)
-    def found(graph: Graph) -> Any:
+    def found(graph: "Graph") -> Any:
         if make not in graph.memo:
             for each in innermost_first(graph, lambda each: make in each.memo):
                 each.memo[make] = make(each)
@@ -154,7 +152,7 @@ class Graph:
         return any(step.has_side_effect for step in self.instructions)
 
     @property
-    def computations(self) -> list[Graph]:
+    def computations(self) -> list["Graph"]:
         """The programs that its instructions run."""
         operations = [step.op for step in self.instructions]
         return [each for op in operations if not op.is_plain for each in op.computations]
@@ -176,7 +174,7 @@ class Graph:
             self.memo[key] = make(*arguments)
         return self.memo[key]
 
-    def pruned(self) -> Graph:
+    def pruned(self) -> "Graph":
         """The same program without pure instructions that no output depends on."""
         if "pruned" not in self.memo:
             needed = {id(value.instruction) for value in self.outputs}
@@ -191,7 +189,7 @@ class Graph:
         return self.memo["pruned"]
 
     @inner_first
-    def silent(self) -> Graph:
+    def silent(self) -> "Graph":
         """The same program without instructions that have no results: they only show values."""
         values: dict[int, Value] = {}
         kept: list[Instruction] = []
@@ -240,7 +238,7 @@ class Graph:
             other._identity = self._identity  # found once
         return self._identity is other._identity
 
-    def __copy__(self, memo: object = None) -> Graph:
+    def __copy__(self, memo: object = None) -> "Graph":
         return self
 
     __deepcopy__ = __copy__

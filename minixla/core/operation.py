@@ -1,7 +1,5 @@
 """The base class of operations, and the cached inference of result shapes."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -118,7 +116,7 @@ class Operation(Record):
             hide_frames(error)
             raise
 
-    def changed(self, change: Callable[[Any], Any]) -> Operation:
+    def changed(self, change: Callable[[Any], Any]) -> "Operation":
         """The operation with each attribute passed through `change`."""
         return self.replace(**{name: change(each) for name, each in self.values.items()})
 
@@ -155,7 +153,7 @@ class Operation(Record):
         raise self.lacks("reference", advice="mx.reference needs it.")
 
     def stablehlo(
-        self, emit: Emitter, operands: Names, shapes: ShapeList, results: ShapeList, /
+        self, emit: "Emitter", operands: Names, shapes: ShapeList, results: ShapeList, /
     ) -> Names:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
@@ -181,7 +179,9 @@ class Operation(Record):
             self.__dict__[key] = written
         return dict(written)
 
-    def hlo(self, emit: HloEmitter, operands: Names, shapes: ShapeList, result: AnyShape, /) -> str:
+    def hlo(
+        self, emit: "HloEmitter", operands: Names, shapes: ShapeList, result: AnyShape, /
+    ) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
         The default writes one instruction, `hlo_name` with what `hlo_attributes` gives; operations
@@ -435,7 +435,7 @@ class Operation(Record):
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind, values = type(self), tuple(self.values.values())
-        if kind in registered(self.name):
+        if registered(self.name) is kind:
             return _registered, (self.name, kind.__module__, values)
         return kind, values
 

@@ -1,7 +1,5 @@
 """Records: objects whose fields are attributes, one object for equal attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, MutableMapping
 from functools import cached_property
 from threading import RLock
@@ -37,7 +35,7 @@ class Record:
 
     builder_name: ClassVar[str] = ""
     fields: ClassVar[dict[str, Field]] = {}
-    computations: ClassVar[tuple[Graph, ...]] = ()
+    computations: ClassVar[tuple["Graph", ...]] = ()
     is_ambiguous: ClassVar[bool] = False
     keeps_identity: ClassVar[bool] = False
     runs_programs: ClassVar[bool] = False
@@ -175,7 +173,7 @@ class Record:
     __deepcopy__ = __copy__
 
 
-def _programs_in(values: Iterable[Any]) -> tuple[Graph, ...]:
+def _programs_in(values: Iterable[Any]) -> tuple["Graph", ...]:
     found: list[Any] = []
     for value in values:
         if type(value) is tuple:

@@ -1,7 +1,5 @@
 """Reverse derivatives: a trace that records how results depend on inputs, and the walk back."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class LinearTracer(Tracer):
 
     __slots__ = ("target",)
 
-    def __init__(self, trace: LinearTrace, shape: AnyShape, target: Target) -> None:
+    def __init__(self, trace: "LinearTrace", shape: AnyShape, target: Target) -> None:
         self._trace = trace
         self._shape = shape
         self._weak = False

@@ -4,8 +4,6 @@ And what has them outside of traces: arrays, of which snapshots are safe from wh
 them later, and tuples.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re
@@ -52,7 +50,7 @@ class Shape(_Interned):
 
     __slots__ = ("_text", "dimensions", "dtype", "dynamic", "element_type", "is_dynamic", "nbytes")
     __slots__ += ("rank", "size", "stablehlo")
-    _interned: dict[tuple[Any, ...], Shape] = {}
+    _interned: dict[tuple[Any, ...], "Shape"] = {}
 
     element_type: ElementType
     dimensions: tuple[int, ...]
@@ -69,7 +67,7 @@ class Shape(_Interned):
         element_type_: Any,
         dimensions: Iterable[int] = (),
         dynamic: Iterable[bool] | None = None,
-    ) -> Shape:
+    ) -> "Shape":
         """Interns a shape.
 
         Args:
@@ -89,7 +87,7 @@ class Shape(_Interned):
         return found if found is not None else cls._make(element_type_, dimensions, flags)
 
     @classmethod
-    def _make(cls, declared: Any, sizes: tuple[Any, ...], flags: tuple[bool, ...]) -> Shape:
+    def _make(cls, declared: Any, sizes: tuple[Any, ...], flags: tuple[bool, ...]) -> "Shape":
         declared = element_type(declared)
         sizes = tuple([operator.index(size) for size in sizes])
         if any(size < 0 for size in sizes):
@@ -108,21 +106,21 @@ class Shape(_Interned):
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
 
-    def with_element_type(self, other: ElementType) -> Shape:
+    def with_element_type(self, other: ElementType) -> "Shape":
         """The same dimensions with another element type."""
         return Shape(other, self.dimensions, self.dynamic)
 
-    def with_dimensions(self, dimensions: Sequence[int]) -> Shape:
+    def with_dimensions(self, dimensions: Sequence[int]) -> "Shape":
         """The same element type with other, static dimensions."""
         return Shape(self.element_type, dimensions)
 
-    def with_dimension(self, index: int, size: int) -> Shape:
+    def with_dimension(self, index: int, size: int) -> "Shape":
         """The same shape with one more, static, dimension at `index`."""
         sizes = (*self.dimensions[:index], size, *self.dimensions[index:])
         flags = (*self.dynamic[:index], False, *self.dynamic[index:]) if self.is_dynamic else None
         return Shape(self.element_type, sizes, flags)
 
-    def without_dimension(self, index: int) -> Shape:
+    def without_dimension(self, index: int) -> "Shape":
         """The same shape with one dimension less."""
         sizes = self.dimensions[:index] + self.dimensions[index + 1 :]
         flags = self.dynamic[:index] + self.dynamic[index + 1 :] if self.is_dynamic else None
@@ -139,11 +137,11 @@ class TupleShape(_Interned):
     """The shape of a tuple: its members' shapes. Prints as `(f32[], s32[4])`."""
 
     __slots__ = ("elements",)
-    _interned: dict[tuple[AnyShape, ...], TupleShape] = {}
+    _interned: dict[tuple["AnyShape", ...], "TupleShape"] = {}
 
-    elements: tuple[AnyShape, ...]
+    elements: tuple["AnyShape", ...]
 
-    def __new__(cls, elements: Iterable[AnyShape]) -> TupleShape:
+    def __new__(cls, elements: Iterable["AnyShape"]) -> "TupleShape":
         """Interns a tuple shape.
 
         Raises:
@@ -179,7 +177,7 @@ class TokenShape(_Interned):
     __slots__ = ()
     stablehlo = "!stablehlo.token"
 
-    def __new__(cls) -> TokenShape:
+    def __new__(cls) -> "TokenShape":
         """The one token shape."""
         return TOKEN
 

@@ -1,7 +1,5 @@
 """Tracers as values: what they offer to Python and NumPy, and what a value is at all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,7 +62,7 @@ class Tracer:
         shape = self._shape
         self._weak = isinstance(shape, Shape) and shape.element_type.kind != "pred"
 
-    def _weak_copy(self) -> Tracer:
+    def _weak_copy(self) -> "Tracer":
         """A tracer of the same value that is weakly typed, where the trace keeps that."""
         return self
 
@@ -157,7 +155,7 @@ class WrappingTracer(Tracer):
         # The value itself may be known elsewhere as a strongly typed one.
         self.value = self._trace.parent.weakly(self.value)
 
-    def _weak_copy(self) -> WrappingTracer:
+    def _weak_copy(self) -> "WrappingTracer":
         return type(self)(self._trace, self._trace.parent.weakly(self.value), self.known)
 
     def _concrete(self, wanted: str) -> Any:

@@ -4,8 +4,6 @@ Each thread has one current trace. `bind` hands it the operation; the trace trea
 not its own tracers as constants and, for what it computes, binds under its parent.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import inspect
@@ -54,7 +52,7 @@ class Trace:
     at_once: ClassVar[Callable[..., Any] | None] = None
     __slots__ = ("alive", "parent")
 
-    def __init__(self, parent: Trace | None) -> None:
+    def __init__(self, parent: "Trace | None") -> None:
         self.parent: Any = parent
         self.alive = True
 
@@ -90,7 +88,7 @@ class Trace:
     #: Equal for traces that do the same; None: programs are entered anew each time.
     memo_key: Any = None
 
-    def again(self, parent: Any) -> Trace:
+    def again(self, parent: Any) -> "Trace":
         """The same under another parent: for a program's body."""
         rule = "give it the method again(parent)"
         raise NotImplementedError(f"{type(self).__name__} does not enter programs: {rule}")
@@ -116,7 +114,7 @@ class Trace:
         return self.taken_apart(value)[0]
 
     @property
-    def evaluator(self) -> Trace:
+    def evaluator(self) -> "Trace":
         """The trace that does the work: itself, unless it only watches another."""
         return self
 
@@ -263,13 +261,13 @@ class GraphTracer(Tracer):
 
     __slots__ = ("_value",)
 
-    def __init__(self, trace: GraphTrace, value: Value) -> None:
+    def __init__(self, trace: "GraphTrace", value: Value) -> None:
         self._trace = trace
         self._value = value
         self._shape = value.shape
         self._weak = False
 
-    def _weak_copy(self) -> GraphTracer:
+    def _weak_copy(self) -> "GraphTracer":
         copied = GraphTracer(self._trace, self._value)
         copied._mark_weak()
         return copied
