@@ -37,10 +37,7 @@ _MOST_LINES = 16
 _MOST_SHOWN = 300
 
 _DERIVATIVE_ADVICE = "Or wrap the call in mx.custom_jvp, mx.custom_vjp or mx.stop_gradient."
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+", name)
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+")
 
 
 class Operation(Record):
@@ -83,7 +80,6 @@ class Operation(Record):
 
     name: ClassVar[str] = ""
     namespace: ClassVar[str] = ""
-    builder_name: ClassVar[str] = ""
     hlo_name: ClassVar[str] = ""
     stablehlo_name: ClassVar[str | None] = None
     spec_names: ClassVar[tuple[str, ...]] = ()
@@ -124,12 +120,11 @@ class Operation(Record):
         super().__init_subclass__()
         name = cls.__dict__.get("name", cls.__name__)
         cls.name = full_name(name, cls.namespace, cls.__module__)
-        if "spec_names" not in cls.__dict__:
-            cls.spec_names = (cls.name,)
-        if "builder_name" not in cls.__dict__:
-            cls.builder_name = "_".join(_words(name)).lower()
-        if "hlo_name" not in cls.__dict__:
-            cls.hlo_name = "-".join(_words(name)).lower()
+        words = _WORD.findall(name)
+        derived = {"builder_name": "_".join(words).lower(), "hlo_name": "-".join(words).lower()}
+        for each, value in {"spec_names": (cls.name,), **derived}.items():
+            if each not in cls.__dict__:
+                setattr(cls, each, value)
         #: Whether no instruction of it runs a program, has a side effect or spans devices.
         cls.is_plain = not (
             cls.has_side_effect
@@ -337,8 +332,7 @@ class Operation(Record):
         return self._inference(shapes) if found is None else found
 
     def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
-        self._check_count(shapes)
-        self._refuse_dynamic(shapes)
+        self._check_operands(shapes)
         try:
             found = self.shape(*shapes)
         except errors.SizeError as error:
@@ -358,26 +352,25 @@ class Operation(Record):
         lines = [f"{name} {shape}" for name, shape in given]
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
-    def _check_count(self, shapes: ShapeList) -> None:
+    def _check_operands(self, shapes: ShapeList) -> None:
+        """Refuses a wrong number of operands, and dynamic dimensions where rules take none."""
         names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
+        dynamic = [index for index, shape in enumerate(shapes) if shape.is_dynamic]
+        refused = [index for index in dynamic if index not in self.dynamic_operands]
         if count < len(names) - variadic or (count > len(names) and not variadic):
             problem = f"{count} operands were given"
             advice = f"It takes {', '.join(names) or 'none'}."
-            shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
-            raise explain(ShapeError, self.builder_name, problem, shown, advice)
-
-    def _refuse_dynamic(self, shapes: ShapeList) -> None:
-        for index, shape in enumerate(shapes):
-            if isinstance(shape, Shape) and shape.is_dynamic and index not in self.dynamic_operands:
-                label = self.operand_labels(len(shapes))[index]
-                problem = f"operand {label} has a dynamic dimension"
-                shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
-                advice = (
-                    "It takes static sizes only: set each size back to its bound with "
-                    "set_dimension_size(operand, bound, dimension), which fills up with zeros."
-                )
-                raise explain(ShapeError, self.builder_name, problem, shown, advice)
+        elif refused:
+            problem = f"operand {self.operand_labels(count)[refused[0]]} has a dynamic dimension"
+            advice = (
+                "It takes static sizes only: set each size back to its bound with "
+                "set_dimension_size(operand, bound, dimension), which fills up with zeros."
+            )
+        else:
+            return
+        shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
+        raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def refuse(self, label: str, problem: str, advice: str) -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.

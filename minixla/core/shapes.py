@@ -80,29 +80,38 @@ class Shape(_Interned):
             ValueError: a negative size, or `dynamic` of another length.
             SizeError: more bytes than 64 bits with a sign can count.
         """
-        dimensions = tuple(dimensions)
-        flags = _dynamic_flags(dynamic, len(dimensions)) if dynamic is not None else ()
-        key = (element_type_, dimensions, flags)
-        found = cls._interned.get(key)
-        return found if found is not None else cls._make(element_type_, dimensions, flags)
-
-    @classmethod
-    def _make(cls, declared: Any, sizes: tuple[Any, ...], flags: tuple[bool, ...]) -> "Shape":
-        declared = element_type(declared)
-        sizes = tuple([operator.index(size) for size in sizes])
+        dimensions, flags = tuple(dimensions), ()
+        if dynamic is not None:
+            flags = tuple(map(bool, dynamic))
+            if len(flags) != len(dimensions):
+                raise ValueError(f"{len(flags)} dynamic flags for {len(dimensions)} dimensions")
+            flags = flags if any(flags) else ()
+        found = cls._interned.get((element_type_, dimensions, flags))
+        if found is not None:
+            return found
+        declared = element_type(element_type_)
+        sizes = tuple([operator.index(size) for size in dimensions])
         if any(size < 0 for size in sizes):
             raise ValueError(f"a dimension size is negative: {list(sizes)}")
         key = (declared, sizes, flags)
         found = cls._interned.get(key)
         if found is not None:
             return found
-        _check_bytes(declared, sizes)
-        self = object.__new__(cls)
         dynamic, dtype, size = flags or (False,) * len(sizes), declared.dtype, math.prod(sizes)
+        if math.prod([size or 1 for size in sizes]) * dtype.itemsize > _MOST_BYTES:
+            shown = f"{declared.name}[{','.join(map(str, sizes))}] has more than 2**63 - 1 bytes"
+            more = ", where empty dimensions count as one element" if 0 in sizes else ""
+            raise too_large("shape", shown + more)
+        pairs = list(zip(map(str, sizes), dynamic, strict=True))
+        listed = [f"<={number}" if flag else number for number, flag in pairs]
+        typed = ["?" if flag else number for number, flag in pairs]
+        bounds = ", ".join([number if flag else "?" for number, flag in pairs])
+        bounded = f", #stablehlo.bounds<{bounds}>" if flags else ""
+        stablehlo = f"tensor<{'x'.join([*typed, declared.stablehlo])}{bounded}>"
+        self = object.__new__(cls)
         _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic, rank=len(sizes))
         _fill(self, is_dynamic=bool(flags), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
-        _fill(self, _text=_print_array(declared, sizes, dynamic))
-        _fill(self, stablehlo=_stablehlo(declared, sizes, dynamic))
+        _fill(self, _text=f"{declared.name}[{','.join(listed)}]", stablehlo=stablehlo)
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
 
@@ -200,23 +209,6 @@ _MOST_BYTES = (1 << 63) - 1
 ADDRESS_SPACE = 1 << 57
 
 
-def _check_bytes(declared: ElementType, sizes: tuple[int, ...]) -> None:
-    if math.prod([size or 1 for size in sizes]) * declared.dtype.itemsize <= _MOST_BYTES:
-        return
-    shown = _print_array(declared, sizes, (False,) * len(sizes))
-    problem = f"{shown} has more than 2**63 - 1 bytes"
-    if 0 in sizes:
-        problem += ", where empty dimensions count as one element"
-    raise too_large("shape", problem)
-
-
-def _dynamic_flags(dynamic: Iterable[bool], rank: int) -> tuple[bool, ...]:
-    flags = tuple(map(bool, dynamic))
-    if len(flags) != rank:
-        raise ValueError(f"{len(flags)} dynamic flags for {rank} dimensions")
-    return flags if any(flags) else ()
-
-
 def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[Any], str]) -> str:
     # An explicit stack, as in `parse_shape`.
     parts: list[str] = []
@@ -238,20 +230,6 @@ AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 ShapeList: TypeAlias = Sequence[AnyShape]
 
 
-def _print_array(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]) -> str:
-    parts = [f"<={size}" if flag else str(size) for size, flag in zip(sizes, dynamic, strict=True)]
-    return f"{declared.name}[{','.join(parts)}]"
-
-
-def _stablehlo(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]) -> str:
-    parts = ["?" if flag else str(size) for size, flag in zip(sizes, dynamic, strict=True)]
-    bounds = ""
-    if any(dynamic):
-        listed = [str(size) if flag else "?" for size, flag in zip(sizes, dynamic, strict=True)]
-        bounds = f", #stablehlo.bounds<{', '.join(listed)}>"
-    return f"tensor<{'x'.join([*parts, declared.stablehlo])}{bounds}>"
-
-
 # Blanks and comments (`/*index=5*/`) may stand around each lexeme. Layouts are of no concern.
 _BLANK = r"(?:\s|/\*.*?\*/)*"
 _LAYOUT = r"(?:\{[^}]*\})?"
@@ -260,6 +238,7 @@ _LEXEME = re.compile(
     rf"|(?P<array>([a-z][a-z0-9]*)\[([^\]]*)\]){_LAYOUT}){_BLANK}",
     re.DOTALL,
 )
+
 _LEADING = re.compile(_BLANK, re.DOTALL)
 _MEMBER = "open", "token", "array"
 _SIZE = re.compile(r"\s*(<=)?\s*(\d+)\s*", re.ASCII)
@@ -346,21 +325,16 @@ def shape_of_data(value: Any) -> Shape | None:
     NumPy arrays of 64-bit types narrow as `canonical_element_type` says; arrays that a backend
     made, and those of a rule, keep the types that they have.
     """
-    if type(value) is DeclaredArray:
-        return Shape(element_type(value.dtype), value.shape)
-    if isinstance(value, (np.ndarray, np.generic)):
-        try:
-            return Shape(canonical_element_type(element_type(value.dtype)), value.shape)
-        except TypeError:
-            return None
-    if isinstance(value, (bool, int, float, complex)):
+    is_numpy = isinstance(value, (np.ndarray, np.generic))
+    if not is_numpy and isinstance(value, (bool, int, float, complex)):
         return Shape(element_type(type(value)))
-    dtype = getattr(value, "dtype", None)
-    sizes = getattr(value, "shape", None)
+    dtype, sizes = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or not isinstance(sizes, tuple):
         return None
     try:
-        return Shape(element_type(dtype), sizes)
+        kind = element_type(dtype)
+        is_narrowed = is_numpy and type(value) is not DeclaredArray
+        return Shape(canonical_element_type(kind) if is_narrowed else kind, sizes)
     except (TypeError, ValueError):
         return None
 
@@ -377,11 +351,10 @@ def snapshot(array: np.ndarray) -> np.ndarray:
     if not array.flags.writeable:
         return array
     key = id(array)
-    known, last = _TAKEN.get(key, (None, None))
-    if known is not None and last is not None and known() is array:
-        taken = last()
-        if taken is not None and holds(taken, array):
-            return taken
+    known, last = _TAKEN.get(key, (lambda: None, lambda: None))
+    taken = last()
+    if known() is array and taken is not None and holds(taken, array):
+        return taken
     taken = array.copy()
     taken.flags.writeable = False
     forget = weakref.ref(array, lambda _: _TAKEN.pop(key, None))
