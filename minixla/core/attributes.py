@@ -275,10 +275,7 @@ class Instance(Attribute):
 
 
 class Function(Attribute):
-    """A Python function of one call, which no table of operations keeps alive.
-
-    Equal ones are not the same: each call has an operation of its own.
-    """
+    """A Python function of one call, which no table keeps alive: equal ones are not the same."""
 
     description = "a function"
     accepts = Callable
@@ -353,10 +350,7 @@ class Literal:
     keeps_identity = True
 
     def __init__(self, data: Any, shape: Shape | None = None) -> None:
-        """Wraps an array of NumPy's or a backend's.
-
-        The caller gives its shape only where nobody will write to it.
-        """
+        """Wraps an array; the caller gives its shape only where nobody will write to it."""
         if shape is None:
             data = snapshot(np.asarray(data))
             declared = canonical_element_type(element_type(data.dtype))

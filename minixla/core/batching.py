@@ -11,10 +11,7 @@ from minixla.core.tracing import Trace, _state, shape_of
 
 
 class BatchTracer(WrappingTracer):
-    """A value of the parent trace of which is known which dimension is the batch.
-
-    For a tuple that is a tuple: that of each member, None where the member has no batch.
-    """
+    """A value of the parent trace and where its batch dimension is; in a tuple, for each member."""
 
     __slots__ = ()
 

@@ -87,11 +87,7 @@ class Helper:
         atexit.register(self.stop)
 
     def ask(self, request: object, seconds: float, *blocks: bytes) -> tuple[Any, list[np.ndarray]]:
-        """The reply to a request, and its blocks of bytes.
-
-        Raises:
-            HelperDied: none comes; the message says how the process ended, and what it wrote.
-        """
+        """The reply to a request, and its blocks of bytes; HelperDied where none comes."""
         with self._lock:
             # A process that forked this one has started its own.
             if self._child is None or self._owner != os.getpid() or self._child.poll() is not None:

@@ -16,10 +16,7 @@ from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_gra
 
 
 class EnteredGraph(NamedTuple):
-    """A graph whose body a trace has entered, and what that knows of the original's outputs.
-
-    Its inputs and outputs are what those of the original are taken apart into.
-    """
+    """A graph of what values are taken apart into, and what is known of the original's outputs."""
 
     graph: Graph
     known: tuple[Any, ...]

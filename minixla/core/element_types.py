@@ -119,10 +119,7 @@ _NARROW = {"s64": S32, "u64": U32, "f64": F32, "c128": C64}
 
 
 def canonical_element_type(declared: ElementType) -> ElementType:
-    """What a value from outside becomes: 64-bit types narrow unless 64-bit mode is on.
-
-    The mode is JAX's `jax_enable_x64`.
-    """
+    """What a value from outside becomes: 64-bit types narrow unless `jax_enable_x64` is on."""
     narrow = _NARROW.get(declared.name)
     # Whoever turned the mode on has imported JAX; the core does not.
     if narrow is None or ((jax := sys.modules.get("jax")) and jax.config.jax_enable_x64):

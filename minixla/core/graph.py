@@ -102,14 +102,12 @@ def remembered(make: Function) -> Function:
 
 
 def inner_first(make: Function) -> Function:
-    """`remembered`, where the same is asked of the programs that a program runs, and of theirs.
-
-    It is found for these first: programs may be nested deeper than Python's recursion goes.
-    """
+    """`remembered`, of the programs that a program runs, and of theirs, before itself."""
 
     @wraps(make)
     def found(graph: "Graph") -> Any:
         if make not in graph.memo:
+            # They may be nested deeper than Python's recursion goes.
             for each in innermost_first(graph, lambda each: make in each.memo):
                 each.memo[make] = make(each)
         return graph.memo[make]
@@ -168,25 +166,18 @@ class Graph:
         """Whether compilers get it in place of its calls, over which they recurse."""
         return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
 
-    def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
-        """`make(*arguments)`, made once for a key: what derives from this program."""
-        if key not in self.memo:
-            self.memo[key] = make(*arguments)
-        return self.memo[key]
-
+    @remembered
     def pruned(self) -> "Graph":
         """The same program without pure instructions that no output depends on."""
-        if "pruned" not in self.memo:
-            needed = {id(value.instruction) for value in self.outputs}
-            kept: list[Instruction] = []
-            for step in reversed(self.instructions):
-                if id(step) in needed or (not step.op.is_plain and step.has_side_effect):
-                    kept.append(step)
-                    needed.update([id(operand.instruction) for operand in step.operands])
-            same = len(kept) == len(self.instructions)
-            found = self if same else Graph(self.inputs, kept[::-1], self.outputs, self.name)
-            self.memo["pruned"] = found.memo["pruned"] = found
-        return self.memo["pruned"]
+        needed = {id(value.instruction) for value in self.outputs}
+        kept: list[Instruction] = []
+        for step in reversed(self.instructions):
+            if id(step) in needed or (not step.op.is_plain and step.has_side_effect):
+                kept.append(step)
+                needed.update([id(operand.instruction) for operand in step.operands])
+        if len(kept) == len(self.instructions):
+            return self
+        return Graph(self.inputs, kept[::-1], self.outputs, self.name)
 
     @inner_first
     def silent(self) -> "Graph":
@@ -209,6 +200,12 @@ class Graph:
         outputs = [values.get(id(value), value) for value in self.outputs]
         return Graph(self.inputs, kept, outputs, self.name)
 
+    def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
+        """`make(*arguments)`, made once for a key: what derives from this program."""
+        if key not in self.memo:
+            self.memo[key] = make(*arguments)
+        return self.memo[key]
+
     def stablehlo(self) -> str:
         """The program as a StableHLO module whose public function is `main`."""
         from minixla.core.stablehlo_text import Emitter  # what writes a graph reads it
@@ -226,10 +223,9 @@ class Graph:
         return html_of(self)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(map(repr, self.input_shapes))
-        outputs = ", ".join(map(repr, self.output_shapes))
-        count = len(self.instructions)
-        return f"<Graph {self.name} ({inputs}) -> ({outputs}), {count} instructions>"
+        shapes = (", ".join(map(repr, each)) for each in (self.input_shapes, self.output_shapes))
+        signature = "({}) -> ({})".format(*shapes)
+        return f"<Graph {self.name} {signature}, {len(self.instructions)} instructions>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):

@@ -59,10 +59,7 @@ def spread(
 def pullback_by(
     backward: Callable[..., Any], results: Sequence[Any], outputs: Sequence[Any], inputs: Any
 ) -> Callable[[Any], list[Any]]:
-    """A pullback, as `Operation.linearize` gives it.
-
-    `backward` takes cotangents of the results that `outputs` marks, gives those of `inputs`.
-    """
+    """A pullback (`Operation.linearize`) by what takes cotangents of the marked `outputs`."""
 
     def pullback(cotangents: Any) -> list[Any]:
         marked = compress(enumerate(results), outputs)

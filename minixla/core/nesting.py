@@ -47,10 +47,7 @@ def _stack_size() -> int:
 
 
 def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
-    """Begins one more level of functions that are traced or evaluated within each other.
-
-    It takes so many frames of ours. What is returned `leave_level` is to be given.
-    """
+    """Begins one more level, of so many frames of ours; gives what `leave_level` is to be given."""
     before = state.own_frames
     state.own_frames = now = before + frames
     if now // _STEP != before // _STEP:

@@ -30,10 +30,7 @@ _ROLES: dict[str, Callable[..., Any]] = {}
 
 
 def full_name(name: str, namespace: str, module: str) -> str:
-    """What an operation is called: `my.Name`; in XLA's namespace, without it.
-
-    Where its class declares none, that is the top-level package of its module.
-    """
+    """`my.Name`; in XLA's namespace `Name`. By default that is the module's top-level package."""
     package = module.partition(".")[0]
     space = namespace or (_XLA if package in _OURS else package)
     return name if space == _XLA else f"{space}.{name}"

@@ -193,10 +193,7 @@ class Emitter:
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
 
     def expand(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """Writes the instructions of `graph` in place of one operation, whose location they carry.
-
-        Returns the names of its results, for operands of these names.
-        """
+        """Writes `graph` in place of one operation, at its location; returns the results' names."""
         location, locations = self._location, self._locations
         self._locations = None
         try:

@@ -37,10 +37,7 @@ state = ThreadState()
 
 @contextmanager
 def at_own_lines() -> Iterator[None]:
-    """Inside a `with` block instructions and errors name the user's line that runs.
-
-    For functions of the user's that run while an instruction is being transformed.
-    """
+    """Inside a `with` block instructions and errors name the user's line that runs, of a rule."""
     previous, state.source = state.source, None
     try:
         yield

@@ -54,10 +54,7 @@ def hiding_frames(function: Function) -> Function:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Takes the framework's frames out of the traceback of an error, and of those it came from.
-
-    To be called where the error was caught, before a bare `raise`.
-    """
+    """Takes our frames off an error and those it came from, where it was caught, before `raise`."""
     if not _is_filtering():
         return
     pending: list[BaseException | None] = [error]

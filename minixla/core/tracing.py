@@ -68,10 +68,7 @@ class Trace:
             return self.parent.process(operation, operands)
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
-        """`value` in the form that derivative rules compute with: never a NumPy or Python number.
-
-        The message of the ShapeError for what is no array begins with `subject`.
-        """
+        """`value` as derivative rules have it, not as a number; `subject` is for the error."""
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
     def weakly(self, value: Any) -> Any:
@@ -205,10 +202,7 @@ def one_program(*names: str) -> Callable[[Function], Function]:
 
 
 class under:
-    """Makes a trace the current one inside a `with` block.
-
-    It counts as a level where a function is run that may be one of many within each other.
-    """
+    """Makes a trace the current one inside a `with` block: a level, if functions may nest there."""
 
     __slots__ = ("_is_level", "_level", "_previous", "_trace")
     _frames: ClassVar[int] = 1
@@ -456,10 +450,7 @@ def closed_graph(
 
 
 def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
-    """Binds a graph's instructions one by one under the current trace.
-
-    Instructions recorded on the way keep the source lines of the original ones.
-    """
+    """Binds a graph's instructions, with their source lines, under the current trace."""
     values = dict(zip(map(id, graph.inputs), operands, strict=True))
     state, process, previous = _state, _state.trace.process, _state.source
     try:
