@@ -63,11 +63,7 @@ class Record:
         try:
             found = cls._given.get(key)
         except TypeError:  # an unhashable attribute: a list, or what is none
-            key = exact(key)
-            try:
-                found = cls._given.get(key)
-            except TypeError:
-                found = key = None
+            found = key = None
         if found is not None:
             return found
         try:

@@ -5,13 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.errors import (
-    ConcretizationError,
-    IntegerRangeError,
-    LeakedTracerError,
-    ShapeError,
-    explain,
-)
+from minixla.core import errors
+from minixla.core.errors import ConcretizationError, ShapeError, explain
 from minixla.core.questions import advice_for
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, TupleValue, shape_of_data
 from minixla.core.source import find_source, given_as, running_expression, text_of
@@ -275,7 +270,7 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand")
         advice = (
             "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64."
         )
-        raise explain(IntegerRangeError, subject, problem, [str(value)], advice) from None
+        raise explain(errors.IntegerRangeError, subject, problem, [str(value)], advice) from None
 
 
 #: What may be asked of a value that is being differentiated: its derivative is zero anyway.
@@ -299,7 +294,7 @@ def unknown_value(
     return explain(ConcretizationError, subject, problem, [*asked, *given], advice, source)
 
 
-def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
+def leaked(tracer: Tracer, subject: str) -> errors.LeakedTracerError:
     """The error for a tracer whose trace has ended or is not an enclosing one."""
     trace = tracer._trace
     given = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
@@ -318,4 +313,4 @@ def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
             "Return the value from the transformed function instead of storing it in a global, an "
             "attribute or a list that outlives the call."
         )
-    return explain(LeakedTracerError, subject, problem, given, advice)
+    return explain(errors.LeakedTracerError, subject, problem, given, advice)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
@@ -233,7 +233,7 @@ def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
             hide_frames(error)
             raise
 
-    builder = named_like(builder, operation)
+    builder = builds(operation)(builder)
     builder.__doc__ = f"{builder.__doc__}\n\n{_ARGUMENTS}"
     return builder
 
