@@ -63,7 +63,11 @@ class Record:
         try:
             found = cls._given.get(key)
         except TypeError:  # an unhashable attribute: a list, or what is none
-            found = key = None
+            key = exact(key)
+            try:
+                found = cls._given.get(key)
+            except TypeError:
+                found = key = None
         if found is not None:
             return found
         try:
