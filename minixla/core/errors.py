@@ -8,14 +8,17 @@ from minixla.core.source import Source, find_source
 from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
+# What users see of them.
+__all__ = ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
+__all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
+__all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
+__all__ += ["NestingError", "ShapeError", "SizeError", "TransformError"]
+
 
 class MinixlaError(Exception):
-    """Base class of every error that minixla raises on purpose.
+    """Base class of every error that minixla raises on purpose."""
 
-    Attributes:
-        refusal: what an operation refused, where it did not know its operands yet.
-    """
-
+    #: What an operation refused, where it did not know its operands yet.
     refusal: Any = None
 
 
@@ -27,12 +30,9 @@ class ShapeError(MinixlaError, TypeError, ValueError):
 
 
 class SizeError(MinixlaError, ValueError, MemoryError):
-    """An array has more bytes than 64 bits can count, or than there is memory for.
+    """An array has more bytes than 64 bits can count, or than there is memory for."""
 
-    Attributes:
-        problem: what is wrong, one clause that names no operation.
-    """
-
+    #: What is wrong, one clause that names no operation.
     problem = ""
 
 

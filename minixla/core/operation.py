@@ -335,22 +335,20 @@ class Operation(Record):
         self._check_operands(shapes)
         try:
             found = self.shape(*shapes)
-        except errors.SizeError as error:
-            given = self._operand_lines(shapes)
-            raise errors.too_large(self.builder_name, error.problem, given) from None
         except MinixlaError as error:
+            pairs = zip(self.operand_labels(len(shapes)), shapes, strict=True)
+            given = [f"{name} {shape}" for name, shape in pairs]
+            if len(given) > _MOST_LINES:
+                given[_MOST_LINES - 1 :] = ["..."]
+            if isinstance(error, errors.SizeError):
+                raise errors.too_large(self.builder_name, error.problem, given) from None
             if error.refusal is None or error.refusal[0] is not self:
                 raise
-            raise self._refusal(*error.refusal[1:], operands=self._operand_lines(shapes)) from None
+            raise self._refusal(*error.refusal[1:], operands=given) from None
         if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
             self._inferred.clear()
         self._inferred[shapes] = found
         return found
-
-    def _operand_lines(self, shapes: ShapeList) -> list[str]:
-        given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
-        lines = [f"{name} {shape}" for name, shape in given]
-        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
     def _check_operands(self, shapes: ShapeList) -> None:
         """Refuses a wrong number of operands, and dynamic dimensions where rules take none."""

@@ -50,7 +50,7 @@ class Emitter:
 
     def module(self, graph: Graph) -> str:
         """The whole module, whose function `main` computes `graph`."""
-        header = f"module @{_symbol(graph.name)} {{"
+        header = f"module @{identifier(graph.name)} {{"
         texts = [self._function(graph, f"{self._prefix}main", "public")]
         while self._pending:
             callee = self._pending.pop()
@@ -64,7 +64,7 @@ class Emitter:
         """The symbol of a private function that computes `graph`; one for each graph."""
         symbol = self._symbols.get(id(graph))
         if symbol is None:
-            stem = symbol = self._prefix + _symbol(graph.name)
+            stem = symbol = self._prefix + identifier(graph.name)
             numbers = count()
             while symbol in self._names:
                 symbol = f"{stem}_{next(numbers)}"
@@ -266,9 +266,10 @@ def escaped(text: str) -> str:
     return "".join([c if c.isprintable() else "?" for c in safe])
 
 
-def _symbol(name: str) -> str:
-    cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return cleaned if cleaned and not cleaned[0].isdigit() else f"f_{cleaned}"
+def identifier(name: str, others: str = "") -> str:
+    """A name made of letters, `_`, digits and `others`; it begins with a letter or `_`."""
+    cleaned = re.sub(rf"[^\w{others}]", "_", name, flags=re.ASCII)
+    return cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
 
 
 def _parameters(names: Sequence[str], graph: Graph, token: str | None) -> str:
