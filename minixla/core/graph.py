@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any, NamedTuple, cast
 
 from minixla.core.attributes import Literal, spelling
-from minixla.core.operation import Operation
+from minixla.core.operation import Operation, Shapes
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
@@ -37,6 +37,9 @@ class Value:
         return f"<Value {self.shape} of {owner}>"
 
 
+Values = Sequence[Value]
+
+
 class Instruction:
     """One application of an operation.
 
@@ -51,29 +54,24 @@ class Instruction:
     __slots__ = ("operands", "op", "results", "shapes", "single", "source")
 
     def __init__(
-        self,
-        op: Operation,
-        operands: tuple[Value, ...],
-        result_shapes: AnyShape | tuple[AnyShape, ...],
-        source: Source | None,
+        self, op: Operation, operands: tuple[Value, ...], shapes: Shapes, source: Source | None
     ) -> None:
-        # Any: it has the attributes of its class.
-        self.op: Any = op
+        self.op: Any = op  # which has the attributes of its class
         self.operands = operands
         self.source = source
-        if isinstance(result_shapes, tuple):
-            self.single, self.shapes = False, result_shapes
-            self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
+        if isinstance(shapes, tuple):
+            self.single, self.shapes = False, shapes
+            self.results = tuple([Value(shape, self, i) for i, shape in enumerate(shapes)])
         else:
-            self.single, self.shapes = True, (result_shapes,)
-            self.results = (Value(result_shapes, self, 0),)
+            self.single, self.shapes = True, (shapes,)
+            self.results = (Value(shapes, self, 0),)
 
     @property
-    def result_shapes(self) -> AnyShape | tuple[AnyShape, ...]:
+    def result_shapes(self) -> Shapes:
         """The shape of the result, or a tuple of them, as `Operation.infer` gives it."""
         return self.shapes[0] if self.single else self.shapes
 
-    def again(self, operands: Sequence[Value], op: Operation | None = None) -> "Instruction":
+    def again(self, operands: Values, op: Operation | None = None) -> "Instruction":
         """The same for other operands, by another operation if one is given."""
         return Instruction(op or self.op, tuple(operands), self.result_shapes, self.source)
 
@@ -127,9 +125,9 @@ class Graph:
 
     def __init__(
         self,
-        inputs: Sequence[Value],
+        inputs: Values,
         instructions: Sequence[Instruction],
-        outputs: Sequence[Value],
+        outputs: Values,
         name: str = "main",
     ) -> None:
         self.inputs = tuple(inputs)
