@@ -374,11 +374,6 @@ class Literal:
         return self._array
 
     @property
-    def is_host(self) -> bool:
-        """Whether the data is NumPy's rather than a backend's."""
-        return isinstance(self.data, np.ndarray)
-
-    @property
     def is_splat(self) -> bool:
         """Whether the array is held as one value repeated (always true for scalars)."""
         data = self.data
@@ -389,7 +384,8 @@ class Literal:
     @property
     def is_printed(self) -> bool:
         """Whether a program holds it; a backend's array, or a large one, enters as an operand."""
-        return self.is_host and (self.is_splat or self.array.nbytes <= _PRINTED_BYTES)
+        is_host = isinstance(self.data, np.ndarray)
+        return is_host and (self.is_splat or self.array.nbytes <= _PRINTED_BYTES)
 
     @property
     def scalar(self) -> Any:

@@ -24,6 +24,9 @@ class Emitter:
 
     #: Whether the program is to run in this process, so that `host_call` may be used.
     calls_host = False
+    #: `host_call(function, operands, shapes, results, has_side_effect)`: a call of a function of
+    #: NumPy arrays, which gives one for each of `results`; if it has a side effect, once, in order.
+    host_call: Any = None
     #: Whether `main`, too, takes and gives a token where the program has side effects.
     threads_main = False
 
@@ -130,21 +133,6 @@ class Emitter:
         name = self.name()
         self.line(f"{name} = stablehlo.constant {literal_text(literal)}")
         return name
-
-    def host_call(
-        self,
-        function: Callable[..., Sequence[Any]],
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        has_side_effect: bool,
-    ) -> list[str]:
-        """A call of a Python function of NumPy arrays, where `calls_host` says that it can be.
-
-        It gives an array for each of `results`. One that has a side effect is called once, in order
-        with others.
-        """
-        raise NotImplementedError("this text runs elsewhere")
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
         """Notes that the next operation calls compiled code, which has the name `target`.

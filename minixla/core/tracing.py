@@ -380,7 +380,7 @@ class GraphTrace(Trace):
         if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
             operand = host_array(operand, shape, subject)
         literal = Literal(operand, shape)
-        if not literal.is_splat or not literal.is_host:
+        if not (literal.is_splat and isinstance(literal.data, np.ndarray)):
             return self._record_constant(literal)
         scalar = literal.scalar
         key = (shape, scalar.tobytes())
