@@ -88,7 +88,8 @@ class HloEmitter:
             return self.instruction("broadcast", [scalar], shape, dimensions=())
         text = "{...}"
         if shape.size <= _ELIDED_ABOVE:
-            text = nested_text(literal.array, shape.element_type, _real_hlo, "{}")
+            numbers = literal.array if shape.rank > 0 else literal.scalar
+            text = nested_text(numbers, shape.element_type, _real_hlo, "{}")
         return self.instruction("constant", [text], shape)
 
     def pack(self, operands: Sequence[str], shapes: Sequence[AnyShape]) -> str:

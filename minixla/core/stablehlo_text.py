@@ -311,34 +311,25 @@ def _float_text(number: float) -> str:
 
 def literal_text(literal: Literal) -> str:
     """A constant as an MLIR elements attribute with its type: `dense<1.0> : tensor<4xf32>`."""
-    shape = literal.shape
-    if shape.size == 0:
-        return f"dense<> : {shape.stablehlo}"
+    shape, text = literal.shape, ""
     if literal.is_splat:
-        return f"dense<{scalar_text(literal.scalar, shape.element_type)}> : {shape.stablehlo}"
-    array = literal.array
-    if array.size <= _READABLE:
-        return f"dense<{nested_text(array, shape.element_type)}> : {shape.stablehlo}"
-    return f'dense<"0x{array.tobytes().hex().upper()}"> : {shape.stablehlo}'
-
-
-_Real = Callable[[Any], str]
+        text = nested_text(literal.scalar, shape.element_type)
+    elif 0 < shape.size <= _READABLE:
+        text = nested_text(literal.array, shape.element_type)
+    elif shape.size:
+        text = f'"0x{literal.array.tobytes().hex().upper()}"'
+    return f"dense<{text}> : {shape.stablehlo}"
 
 
 def nested_text(
-    array: np.ndarray, kind: ElementType, real: _Real = real_text, brackets: str = "[]"
+    array: Any, kind: ElementType, real: Callable[[Any], str] = real_text, brackets: str = "[]"
 ) -> str:
-    """The numbers of an array, rows in brackets, real numbers as `real` writes them."""
-    if array.ndim == 0:
-        return scalar_text(array[()], kind, real)
-    rows = ", ".join([nested_text(row, kind, real, brackets) for row in array])
-    return f"{brackets[0]}{rows}{brackets[1]}"
-
-
-def scalar_text(value: Any, kind: ElementType, real: _Real = real_text) -> str:
-    """A number of an element type."""
+    """A number, or those of an array, rows in brackets, real ones as `real` writes them."""
+    if array.ndim > 0:
+        rows = ", ".join([nested_text(row, kind, real, brackets) for row in array])
+        return f"{brackets[0]}{rows}{brackets[1]}"
     if kind.kind == "pred":
-        return "true" if value else "false"
+        return "true" if array else "false"
     if kind.is_integer:
-        return str(int(value))
-    return f"({real(value.real)}, {real(value.imag)})" if kind.is_complex else real(value)
+        return str(int(array))
+    return f"({real(array.real)}, {real(array.imag)})" if kind.is_complex else real(array)
