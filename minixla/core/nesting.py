@@ -46,7 +46,7 @@ def _stack_size() -> int:
     return size
 
 
-def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
+def enter_level(frames: int) -> int:
     """Begins one more level, of so many frames of ours; gives what `leave_level` is to be given."""
     before = state.own_frames
     state.own_frames = now = before + frames
@@ -78,18 +78,6 @@ def leave_level(before: int, error: BaseException | None) -> None:
             sys.setrecursionlimit(_Limit.before)
     if isinstance(error, RecursionError) and not isinstance(error, NestingError):
         raise _nesting_error(error) from None
-
-
-class nested:
-    """One level, inside a `with` block."""
-
-    __slots__ = ("_before",)
-
-    def __enter__(self) -> None:
-        self._before = enter_level()
-
-    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        leave_level(self._before, error)
 
 
 def _nesting_error(error: RecursionError) -> NestingError:

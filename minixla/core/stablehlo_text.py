@@ -10,10 +10,10 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
-from minixla.core.nesting import nested
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
+from minixla.core.tracing import nested
 
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32

@@ -202,18 +202,17 @@ def one_program(*names: str) -> Callable[[Function], Function]:
 
 
 class under:
-    """Makes a trace the current one inside a `with` block: a level, if functions may nest there."""
+    """Makes a trace the current one inside a `with` block, a level of so many `frames` of ours."""
 
-    __slots__ = ("_is_level", "_level", "_previous", "_trace")
-    _frames: ClassVar[int] = 1
+    __slots__ = ("_frames", "_level", "_previous", "_trace")
 
-    def __init__(self, trace: Trace, is_level: bool = True) -> None:
+    def __init__(self, trace: Trace, frames: int = 1) -> None:
         self._trace = trace
-        self._is_level = is_level
+        self._frames = frames
 
     def __enter__(self) -> None:
         self._previous = _state.trace
-        self._level = enter_level(self._frames) if self._is_level else -1
+        self._level = enter_level(self._frames)
         _state.trace = self._trace
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
@@ -221,8 +220,12 @@ class under:
             del _state.trace  # the evaluator may have been loaded meanwhile
         else:
             _state.trace = self._previous
-        if self._level >= 0:
-            leave_level(self._level, error)
+        leave_level(self._level, error)
+
+
+def nested() -> under:
+    """One level of functions within each other, for a `with` block."""
+    return under(_state.trace, FRAMES_OF_TRACING)
 
 
 class tracing(under):
@@ -233,7 +236,9 @@ class tracing(under):
     """
 
     __slots__ = ("_collect",)
-    _frames = FRAMES_OF_TRACING
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace, FRAMES_OF_TRACING)
 
     def __enter__(self) -> None:
         self._collect = gc.isenabled()

@@ -160,7 +160,7 @@ def looking_for(trace: Trace, watch: NumberWatch) -> Iterator[None]:
     """In a `with` block a trace is the current one, and this is looked for."""
     previous, _state.watch = _state.watch, watch
     try:
-        with under(trace, is_level=False):
+        with under(trace, 0):
             yield
     finally:
         _state.watch = previous
