@@ -4,6 +4,7 @@ The question is a method such as `__float__`; what the user wrote is read off th
 """
 
 import ast
+import builtins
 import cmath
 import math
 import re
@@ -97,7 +98,7 @@ def _of_test(expression: Expression) -> Advice:
     for node in (expression.node, *expression.parents):
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             if child in (None, node.test):
-                return _of_branch(node, written or _for_arrays(node.test))
+                return _of_branch(node, written or _of_operator(node.test) or text_of(node.test))
             break
         if isinstance(node, ast.comprehension):
             return "Choose elements with mx.numpy.where, or with a mask: x[mask] outside of jit."
@@ -108,18 +109,14 @@ def _of_test(expression: Expression) -> Advice:
     return None if written is None else f"Write {written}."
 
 
-def _for_arrays(test: ast.expr) -> str:
-    return _of_operator(test) or text_of(test)
-
-
 def _of_operator(node: ast.AST) -> Advice:
     """An operator on truth values as it is written for arrays; None for other expressions."""
     match node:
         case ast.UnaryOp(ast.Not(), operand):
-            return f"mx.numpy.logical_not({_for_arrays(operand)})"
+            return f"mx.numpy.logical_not({_of_operator(operand) or text_of(operand)})"
         case ast.BoolOp(op, values):
             name = "and" if isinstance(op, ast.And) else "or"
-            terms = map(_for_arrays, values)
+            terms = [_of_operator(each) or text_of(each) for each in values]
             return reduce(lambda first, each: f"mx.numpy.logical_{name}({first}, {each})", terms)
         case ast.Compare(left, [_, _, *_] as ops, others):
             triples = zip([left, *others], ops, others, strict=False)
@@ -152,32 +149,27 @@ def _of_number(expression: Expression) -> Advice:
     if not isinstance(node, ast.Call):
         return _of_text(expression) or _of_assignment(expression)
     before, _, name = text_of(node.func).rpartition(".")
-    if _is_type(before, name):
-        return _of_conversion(node)
+    conversion = _of_conversion(node)
+    if conversion is not None or name in _WITHOUT or before not in ("", "math", "cmath"):
+        return conversion
     if name == "log" and len(node.args) == 2:
         return _filled("mx.numpy.log({0}) / mx.numpy.log({1})", node)
-    if name in _WITHOUT or before not in ("", "math", "cmath"):
-        return None
     if name in OF_MATH:
         return _filled(OF_MATH[name], node)
     is_known = name in (*dir(math), *dir(cmath))
     return f"Write mx.numpy.{name}({', '.join(map(text_of, node.args))})." if is_known else None
 
 
-def _is_type(before: str, name: str) -> bool:
-    """Whether `before.name` is a type of numbers, Python's or NumPy's."""
-    if before not in ("np", "numpy"):
-        return not before and name in ("complex", "float", "int")
-    kind = getattr(np, name, None)
-    return isinstance(kind, type) and issubclass(kind, np.number)
-
-
 def _of_conversion(call: ast.Call) -> Advice:
-    if len(call.args) != 1:
+    """For a type of numbers, Python's or NumPy's, called with one of them."""
+    before, _, name = text_of(call.func).rpartition(".")
+    kind = {"": vars(builtins), "np": vars(np), "numpy": vars(np)}.get(before, {}).get(name)
+    is_type = isinstance(kind, type) and issubclass(kind, (complex, float, int, np.number))
+    if len(call.args) != 1 or not is_type or kind is bool:
         return None
-    name, value = text_of(call.func), _in_parentheses(call.args[0])
+    written, value = text_of(call.func), _in_parentheses(call.args[0])
     acts = "a traced value acts as a number"
-    return f"Leave {name}() out: {acts}; {value}.astype({name}) converts it."
+    return f"Leave {written}() out: {acts}; {value}.astype({written}) converts it."
 
 
 def _in_parentheses(node: ast.expr) -> str:
@@ -248,12 +240,10 @@ def _of_array(expression: Expression) -> Advice:
     if not isinstance(node, ast.Call):
         return _of_index(expression)
     text, given = text_of(node.func), ", ".join(map(text_of, node.args))
-    before, _, name = text.rpartition(".")
-    if _is_type(before, name):
-        return _of_conversion(node)
-    if name in _MAKERS:
-        return f"Write mx.numpy.{_MAKERS[name]}({given})."
-    return (
+    maker = _MAKERS.get(text.rpartition(".")[2])
+    if maker is not None:
+        return f"Write mx.numpy.{maker}({given})."
+    return _of_conversion(node) or (
         f"{text} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by mx.from_jax; "
         f"mx.debug_callback({text}, {given}) calls it with the numbers while the program runs, for "
         "what else it does."

@@ -19,7 +19,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
 from minixla.core.operation import Operation
 from minixla.core.registry import role
-from minixla.core.shapes import AnyShape, TupleValue, holds, shape_of_data, snapshot
+from minixla.core.shapes import AnyShape, TupleValue, shape_of_data, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
@@ -348,12 +348,11 @@ class GraphTrace(Trace):
         Tracers of enclosing traces become extra inputs, everything else a constant, as it is now:
         a NumPy array may be written to later.
         """
+        if isinstance(operand, np.ndarray):
+            operand = snapshot(operand)
         found = self._constants.get(id(operand))
         if found is not None:
-            value, _, seen = found
-            if seen is None or holds(seen, operand):
-                return value
-        seen = None
+            return found[0]
         if isinstance(operand, Tracer):
             if operand._trace is self:
                 return operand._value  # type: ignore[attr-defined]  # of its own kind of tracer
@@ -369,13 +368,10 @@ class GraphTrace(Trace):
         elif isinstance(operand, TupleValue):
             members = [self.lift(element, subject) for element in operand.elements]
             value = self.process(role("tuple")(), tuple(members))._value
-        elif isinstance(operand, np.ndarray) and operand.flags.writeable:
-            seen = snapshot(operand)
-            value = self.capture(seen, subject)
         else:
             value = self._constant(operand, subject)
         # The operand is kept alive, so that no other object gets its identity.
-        self._constants[id(operand)] = (value, operand, seen)
+        self._constants[id(operand)] = value, operand
         return value
 
     def _constant(self, operand: Any, subject: str) -> Value:
