@@ -71,14 +71,10 @@ class HelperDied(Exception):
 
 
 class Helper:
-    """A process that answers requests: started when first asked, and again when it has died.
+    """A process that answers requests: started when first asked, and again when it has died."""
 
-    Over `stream_to_parent` it can `receive` requests, and `send` replies of the same number.
-
-    Args:
-        words: what Python is to run, and its arguments.
-    """
-
+    # Python runs `words` in it: over `stream_to_parent` it can `receive` requests, and `send`
+    # replies of the same number.
     def __init__(self, *words: str) -> None:
         self._words = words
         self._child: subprocess.Popen[bytes] | None = None

@@ -103,13 +103,10 @@ def explain(
     advice: str = "",
     source: Source | None = None,
 ) -> ErrorType:
-    """An error of class `kind` whose message has the house's layout.
-
-    `subject` is the operation or transformation (`dot_general`), `problem` one clause without a
-    full stop; `given` are lines that show what was given, `advice` is the rule and what to do. The
-    user's line is by default that of the instruction which is being transformed, if any, else the
-    caller's innermost line outside the framework.
-    """
+    """An error of class `kind` whose message has the house's layout."""
+    # `subject` is the operation or transformation, `problem` a clause without a full stop; `given`
+    # are lines that show what was given, `advice` is the rule and what to do. The user's line is by
+    # default that of an instruction which is being transformed, else the caller's innermost.
     mark_frames(sys._getframe(1))
     source = source or state.source or find_source(2)
     lines = [f"{subject}: {problem}.", *(f"  {line}" for line in given)]

@@ -17,10 +17,8 @@ def zeros_like(value: Any) -> Any:
 
 
 def with_sizes_of(value: Any, like: Any) -> Any:
-    """`value` (or None) with its dimensions dynamic where those of `like` are, and as large.
-
-    What it gets beyond its size is zero. Values of other dimensions than `like` (or a Shape) stay.
-    """
+    """`value` (or None), dynamic where `like` is, and as large: what it gets so is zero."""
+    # Values of other dimensions than `like` (or a Shape) stay.
     if value is None or not (is_dynamic(value) or is_dynamic(like)):
         return value
     shape: Any = shape_of(value)

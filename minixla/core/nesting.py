@@ -64,10 +64,8 @@ def enter_level(frames: int) -> int:
 
 
 def leave_level(before: int, error: BaseException | None) -> None:
-    """Ends a level, and those within it whose own end Python had no frame left to run.
-
-    Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
-    """
+    """Ends a level, and those within it whose own end Python had no frame left to run."""
+    # Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
     state.own_frames = before
     if before or (thread := threading.get_ident()) not in _Limit.threads:
         return

@@ -176,19 +176,13 @@ class ReverseTrace(Trace):
         return [pending[x.known[0]].get(0) if self.is_own(x) else None for x in inputs]
 
 
-def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:
-    for operand in operands:  # every step asks: any(map(...)) takes twice as long
-        if is_dynamic(operand):
-            return True
-    return any(map(is_dynamic, results)) if type(results) is tuple else is_dynamic(results)
-
-
 def _pullback(
     rule: Callable[..., Sequence[Any]], results: Any, operands: Sequence[Any], *given: Any
 ) -> Pullback:
     """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
-    count = len(results) if type(results) is tuple else None
-    are_dynamic = _any_dynamic(operands, results)
+    count, are_dynamic = len(results) if type(results) is tuple else None, False
+    for each in (*operands, *([results] if count is None else results)):
+        are_dynamic = are_dynamic or is_dynamic(each)  # any(map(...)) takes twice as long
 
     def pullback(cotangents: Any) -> Sequence[Any]:
         wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))

@@ -300,12 +300,10 @@ def _no_shape(text: str, at: int) -> ValueError:
 
 
 class TupleValue:
-    """What a value of tuple shape is where nothing is staged; in a graph it is a traced value.
+    """What a value of tuple shape is where nothing is staged; in a graph it is a traced value."""
 
-    Its members are values of any trace, TupleValues among them. As a tangent or cotangent it may
-    hold None, for a member whose is zero.
-    """
-
+    # Its members are values of any trace, TupleValues among them. As a tangent or cotangent it may
+    # hold None, for a member whose is zero.
     __slots__ = ("elements",)
 
     def __init__(self, elements: Sequence[Any]) -> None:
@@ -320,11 +318,9 @@ class DeclaredArray(np.ndarray):
 
 
 def shape_of_data(value: Any) -> Shape | None:
-    """The shape of an array or Python scalar from outside; None where `value` is neither.
-
-    NumPy arrays of 64-bit types narrow as `canonical_element_type` says; arrays that a backend
-    made, and those of a rule, keep the types that they have.
-    """
+    """The shape of an array or Python scalar from outside; None where `value` is neither."""
+    # NumPy's 64-bit types narrow as `canonical_element_type` says; arrays that a backend made, and
+    # those of a rule, keep the types that they have.
     is_numpy = isinstance(value, (np.ndarray, np.generic))
     if not is_numpy and isinstance(value, (bool, int, float, complex)):
         return Shape(element_type(type(value)))
@@ -344,10 +340,8 @@ _TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
 
 
 def snapshot(array: np.ndarray) -> np.ndarray:
-    """A read-only array of what `array` holds now; itself, where nobody can write to it.
-
-    Two snapshots of an unchanged array are one object, which a program that reads it holds once.
-    """
+    """A read-only array of what `array` holds now; itself, where nobody can write to it."""
+    # Two snapshots of an unchanged array are one object, which a program that reads it holds once.
     if not array.flags.writeable:
         return array
     key = id(array)

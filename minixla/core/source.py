@@ -115,11 +115,8 @@ def find_source(depth: int = 1) -> Source | None:
 
 
 def given_as(value: Any) -> tuple[str | None, str] | None:
-    """How the user gave a value to the framework's function that is running, or None.
-
-    That is the function's name, None where it has none of its own, and the place of the value
-    among its arguments: `x`, `arrays[1]`.
-    """
+    """The name of the running function of ours, if it has one, and how the user gave it a value."""
+    # That is a place among its arguments, `x` or `arrays[1]`; None where it is not there.
     frames, frame = [], sys._getframe(1)
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         frames.append(frame)

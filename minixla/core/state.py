@@ -46,10 +46,8 @@ def at_own_lines() -> Iterator[None]:
 
 
 def restore_state(trace: Any, own_frames: int) -> None:
-    """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending.
-
-    Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
-    """
+    """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending."""
+    # Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
     if trace is ThreadState.trace:
         vars(state).pop("trace", None)
     else:

@@ -280,11 +280,9 @@ _PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python inde
 def unknown_value(
     subject: str, wanted: str, where: str, given: Sequence[str], otherwise: str
 ) -> ConcretizationError:
-    """The error where Python asked for a value that is not known, or may not be.
-
-    `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
-    `where` from which value, of which `given` is known, and `otherwise` what to do besides.
-    """
+    """The error where Python asked for a value that is not known, or may not be."""
+    # `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
+    # `where` from which value, of which `given` is known, and `otherwise` what to do besides.
     source = state.source or find_source(2)
     # The line of an instruction that is transformed is not the one that asks.
     expression = None if state.source else running_expression(source)

@@ -163,12 +163,10 @@ def bind(operation: Operation, *operands: Any) -> Any:
 
 
 def one_program(*names: str) -> Callable[[Function], Function]:
-    """Marks a function of arrays and Python numbers that evaluators may run as one program.
-
-    Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
-    the parameters that are operands (arrays, numbers or None); the others are options, whose values
-    a program is made for. None given: all are operands, by position.
-    """
+    """Marks a function of arrays and Python numbers that evaluators may run as one program."""
+    # Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
+    # the parameters that are operands (arrays, numbers or None); a program is made for values of the
+    # others, the options. None given: all are operands, by position.
 
     def marked(function: Function) -> Function:
         parameters = inspect.signature(function).parameters
@@ -229,12 +227,10 @@ def nested() -> under:
 
 
 class tracing(under):
-    """Makes a trace current inside a `with` block; afterwards it is dead.
+    """Makes a trace current inside a `with` block; afterwards it is dead."""
 
-    Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its
-    end, and scanning it again and again would take most of the time.
-    """
-
+    # Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its
+    # end, and scanning it again and again would take most of the time.
     __slots__ = ("_collect",)
 
     def __init__(self, trace: Trace) -> None:
@@ -343,11 +339,8 @@ class GraphTrace(Trace):
         return super().weakly(self.lift(value))
 
     def capture(self, operand: Any, subject: str = "trace") -> Value:
-        """The value that stands for something from outside the program.
-
-        Tracers of enclosing traces become extra inputs, everything else a constant, as it is now:
-        a NumPy array may be written to later.
-        """
+        """The value that stands for something from outside the program, as it is now."""
+        # Tracers of enclosing traces become extra inputs, everything else a constant.
         if isinstance(operand, np.ndarray):
             operand = snapshot(operand)
         found = self._constants.get(id(operand))
@@ -418,12 +411,9 @@ def trace_to_graph(
     open_inputs: bool = False,
     where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
-    """The graph of a function, and the tracers of enclosing traces that are its first inputs.
-
-    The function takes a tracer for each shape and returns a sequence of values, whose places in
-    what the user's function returned `where` gives for messages; with `open_inputs` it may declare
-    more inputs, by `parameter`.
-    """
+    """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
+    # The function takes a tracer for each shape and returns values, whose places in what the user's
+    # returned `where` gives for messages; with `open_inputs` it may declare more, by `parameter`.
     trace = GraphTrace(_state.trace)
     trace.open_inputs = open_inputs
     arguments = [trace.add_input(shape) for shape in shapes]
