@@ -38,11 +38,7 @@ class ElementType:
 
     @property
     def complex(self) -> "ElementType":
-        """The complex type with parts of this type.
-
-        Raises:
-            TypeError: there is none (only f32 and f64 have one).
-        """
+        """The complex type with parts of this type; TypeError for others than f32 and f64."""
         found = {"f32": C64, "f64": C128}.get(self.name, self)
         if not found.is_complex:
             raise TypeError(f"there is no complex type with parts of {self.name}")

@@ -18,11 +18,9 @@ ProcessId = tuple[int, int]
 
 
 class Meeting(NamedTuple):
-    """What a process brings to a collective.
+    """What a process brings to a collective."""
 
-    The n-th of each member with the same subject, channel and members is one meeting.
-    """
-
+    # The n-th of each member with the same subject, channel and members is one meeting.
     subject: str  # the operation's name
     channel: int  # 0 for none
     members: tuple[ProcessId, ...]  # who meets, this process among them

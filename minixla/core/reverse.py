@@ -180,7 +180,8 @@ def _pullback(
     rule: Callable[..., Sequence[Any]], results: Any, operands: Sequence[Any], *given: Any
 ) -> Pullback:
     """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
-    count, are_dynamic = len(results) if type(results) is tuple else None, False
+    count = len(results) if type(results) is tuple else None
+    are_dynamic = False
     for each in (*operands, *([results] if count is None else results)):
         are_dynamic = are_dynamic or is_dynamic(each)  # any(map(...)) takes twice as long
 

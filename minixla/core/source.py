@@ -98,10 +98,8 @@ def is_user_file(file: str) -> bool:
 
 
 def find_source(depth: int = 1) -> Source | None:
-    """The innermost frame of the caller's stack that is the user's code, beyond `depth` frames.
-
-    None where there is none, or an entry point, such as the command line, stands before it.
-    """
+    """The innermost frame of the caller's stack that is the user's code, beyond `depth` frames."""
+    # None where there is none, or an entry point, such as the command line, stands before it.
     frame, known = sys._getframe(depth), _IS_USER_FILE
     while frame is not None:
         code = frame.f_code

@@ -33,11 +33,8 @@ class Emitter:
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None
     ) -> None:
-        """Starts a module, in which operations carry the user's lines where `locations` says so.
-
-        The names of its functions begin with `prefix`. It is for one `platform` (`cpu`), whose slow
-        paths operations may avoid, or for any.
-        """
+        """A module, with the user's lines (`locations`), whose functions' names have a `prefix`."""
+        #: What it is for (`cpu`), whose slow paths operations may avoid; None for any.
         self.platform = platform
         #: The user's line of the operation that is being written, where lines are carried.
         self.source: Source | None = None

@@ -29,10 +29,8 @@ def _is_filtering() -> bool:
 
 
 def api_boundary(function: Function) -> Function:
-    """`function`, whose errors show no frames of the framework. A decorator.
-
-    It costs a frame; where that matters, call `hide_frames` in an `except` clause instead.
-    """
+    """`function`, whose errors show no frames of the framework. A decorator."""
+    # It costs a frame; where that matters, call `hide_frames` in an `except` clause instead.
     return cast(Function, functools.wraps(function)(hiding_frames(function)))
 
 

@@ -165,8 +165,8 @@ def bind(operation: Operation, *operands: Any) -> Any:
 def one_program(*names: str) -> Callable[[Function], Function]:
     """Marks a function of arrays and Python numbers that evaluators may run as one program."""
     # Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
-    # the parameters that are operands (arrays, numbers or None); a program is made for values of the
-    # others, the options. None given: all are operands, by position.
+    # the parameters that are operands (arrays, numbers or None); a program is made for values of
+    # the others, options. None given: all are operands, by position.
 
     def marked(function: Function) -> Function:
         parameters = inspect.signature(function).parameters
