@@ -155,24 +155,23 @@ class Operation(Record):
             raise self.lacks("stablehlo", advice="The engine and mx.jit need it.")
         regions = [emit.region(each) for each in self.computations]
         name = f"stablehlo.{self.stablehlo_name}"
-        return emit.operation(name, operands, shapes, results, regions, **self._written(0))
+        return emit.operation(
+            name, operands, shapes, results, regions, **self._written("stablehlo")
+        )
 
-    def _written(self, text: int) -> dict[str, Any]:
-        """The attributes with their names and notation in StableHLO (0) or HLO (1)."""
-        key = "_written_in_hlo" if text else "_written_in_stablehlo"
-        written = self.__dict__.get(key)
-        if written is None:
-            written = {}
+    def _written(self, text: str) -> dict[str, Any]:
+        """The attributes with their names and notation in the text of `stablehlo` or `hlo`."""
+        key = f"_written_in_{text}"
+        if key not in self.__dict__:
+            written: dict[str, Any] = {}
             # HLO names programs last.
             for name, field in sorted(self.fields.items(), key=lambda x: x[1].kind.holds_programs):
-                label = field.hlo if text else field.stablehlo
-                if label is not None and (text or not field.kind.holds_programs):
-                    codec = field.kind.hlo if text else field.kind.stablehlo
-                    value = self.__dict__[name]
-                    given = None if value is None else codec(value)
+                label, value = getattr(field, text), self.__dict__[name]
+                if label is not None and (text == "hlo" or not field.kind.holds_programs):
+                    given = None if value is None else getattr(field.kind, text)(value)
                     written.update(given if type(given) is dict else {label: given})
             self.__dict__[key] = written
-        return dict(written)
+        return dict(self.__dict__[key])
 
     def hlo(
         self, emit: "HloEmitter", operands: Names, shapes: ShapeList, result: AnyShape, /
@@ -192,7 +191,7 @@ class Operation(Record):
         the name of a computation; None leaves one out. The default gives what the attributes'
         declarations say.
         """
-        return self._written(1)
+        return self._written("hlo")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /) -> Any:
         """The tangent of the result (or a tuple of them); None stands for a zero tangent.

@@ -55,8 +55,9 @@ _BUILTINS: dict[Any, str] = {
 
 def advice_for(wanted: str, expression: Expression | None) -> str:
     """What to write where `a Python bool` or the like was asked for by an expression, if known."""
-    specific, general = _ADVICE[wanted]
-    return (None if expression is None else specific(expression)) or general
+    specific = _SPECIFIC.get(wanted)
+    found = None if expression is None or specific is None else specific(expression)
+    return found or _GENERAL[wanted]
 
 
 def _filled(template: str, call: ast.Call) -> Advice:
@@ -250,32 +251,24 @@ def _of_array(expression: Expression) -> Advice:
     )
 
 
-_NUMBER = (
-    "Compute with functions of mx.numpy instead of Python's; to see the number, return it, or "
-    "mx.debug_print it."
-)
-_ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
-    **dict.fromkeys(("a Python int", "a Python float", "a Python complex"), (_of_number, _NUMBER)),
-    "a Python bool": (
-        _of_bool,
-        "Choose between values with mx.numpy.where, or between functions with mx.cond, instead of "
-        "Python's if; loop with mx.while_loop.",
-    ),
-    "a Python index": (
-        _of_index,
-        "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
-        "mx.numpy.asarray(table)[index].",
-    ),
-    "a NumPy array": (_of_array, "Use functions of mx.numpy, which take traced values."),
-    "a Python scalar": (
-        lambda _: None,
-        "Leave .item() out: a traced value acts as a number; to see it, return it, or "
+_NUMBERS = "a Python int", "a Python float", "a Python complex"
+_SPECIFIC: dict[str, Callable[[Expression], Advice]] = dict.fromkeys(_NUMBERS, _of_number)
+_SPECIFIC |= {"a Python bool": _of_bool, "a Python index": _of_index}
+_SPECIFIC |= {"a NumPy array": _of_array, "a string": _of_text}
+_GENERAL = {
+    **dict.fromkeys(
+        _NUMBERS,
+        "Compute with functions of mx.numpy instead of Python's; to see the number, return it, or "
         "mx.debug_print it.",
     ),
-    "a list": (
-        lambda _: None,
-        "Leave .tolist() out: iterating over an array gives its members; to see numbers, return "
-        "them, or mx.debug_print them.",
-    ),
-    "a string": (_of_text, 'Print it while the program runs: mx.debug_print("{}", x).'),
+    "a Python bool": "Choose between values with mx.numpy.where, or between functions with "
+    "mx.cond, instead of Python's if; loop with mx.while_loop.",
+    "a Python index": "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
+    "mx.numpy.asarray(table)[index].",
+    "a NumPy array": "Use functions of mx.numpy, which take traced values.",
+    "a Python scalar": "Leave .item() out: a traced value acts as a number; to see it, return it, "
+    "or mx.debug_print it.",
+    "a list": "Leave .tolist() out: iterating over an array gives its members; to see numbers, "
+    "return them, or mx.debug_print them.",
+    "a string": 'Print it while the program runs: mx.debug_print("{}", x).',
 }

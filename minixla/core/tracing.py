@@ -288,11 +288,11 @@ class GraphTrace(Trace):
     transformation = "jit or make_graph"
     __slots__ = "_constants", "captured", "captured_inputs", "inputs", "instructions", "open_inputs"
 
-    def __init__(self, parent: Trace) -> None:
+    def __init__(self, parent: Trace, open_inputs: bool = False) -> None:
         super().__init__(parent)
         self.inputs: list[Value] = []
         #: Whether the function may declare more inputs than it was given.
-        self.open_inputs = False
+        self.open_inputs = open_inputs
         self.instructions: list[Instruction] = []
         #: Tracers of enclosing traces that the program reads, and the inputs that stand for them.
         self.captured: list[Tracer] = []
@@ -414,8 +414,7 @@ def trace_to_graph(
     """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
     # The function takes a tracer for each shape and returns values, whose places in what the user's
     # returned `where` gives for messages; with `open_inputs` it may declare more, by `parameter`.
-    trace = GraphTrace(_state.trace)
-    trace.open_inputs = open_inputs
+    trace = GraphTrace(_state.trace, open_inputs)
     arguments = [trace.add_input(shape) for shape in shapes]
     with tracing(trace):
         graph = trace.graph(function(*arguments), name, where)
