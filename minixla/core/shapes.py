@@ -13,12 +13,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from minixla.core.element_types import (
-    ELEMENT_TYPES,
-    ElementType,
-    canonical_element_type,
-    element_type,
-)
+from minixla.core import element_types
+from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import too_large
 
 
@@ -280,14 +276,14 @@ def _leaf(text: str, match: re.Match[str]) -> AnyShape:
     if match["token"]:
         return TOKEN
     name, listed = match.group(6, 7)
-    if name not in ELEMENT_TYPES:
+    if name not in element_types.ELEMENT_TYPES:
         raise _no_shape(text, match.start())
     sizes = [_SIZE.fullmatch(each) for each in listed.split(",")] if listed.strip() else []
     # A longer number than 2**63 - 1 is a mistake (and slow to read).
     found = [(int(size[2]), size[1] is not None) for size in sizes if size and len(size[2]) <= 19]
     if len(found) < len(sizes):
         raise _no_shape(text, match.start(7))
-    return Shape(ELEMENT_TYPES[name], [size for size, _ in found], [flag for _, flag in found])
+    return Shape(name, [size for size, _ in found], [flag for _, flag in found])
 
 
 def _no_shape(text: str, at: int) -> ValueError:

@@ -24,16 +24,9 @@ from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import Function, hide_frames
-from minixla.core.tracer import (
-    Tracer,
-    check_value,
-    host_array,
-    leaked,
-    not_a_value,
-    unknown_value,
-    weak_type_of,
-)
+from minixla.core.tracer import Tracer, check_value, host_array, leaked, not_a_value, unknown_value
 from minixla.core.tracer import shape_of as shape_of
+from minixla.core.tracer import weak_type_of as weak_type_of
 
 
 class Trace:
