@@ -29,6 +29,11 @@ class Source(NamedTuple):
         return self.code.co_filename
 
     @property
+    def function(self) -> str:
+        """The qualified name of the function that holds the line."""
+        return self.code.co_qualname
+
+    @property
     def line(self) -> int:
         """The line number, counted from 1; 0 where Python does not know it."""
         known = _LINES.get(id(self.code))
@@ -45,7 +50,7 @@ class Source(NamedTuple):
             with contextlib.suppress(OSError, ValueError):  # that is gone, or on another drive
                 path = os.path.relpath(file)
                 file = file if path.startswith("..") else path
-        return f"{file}:{self.line} ({self.code.co_qualname})"
+        return f"{file}:{self.line} ({self.function})"
 
 
 # The line of each instruction, of two bytes, by identity of the code object, which is kept:
