@@ -28,12 +28,8 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
 
     Its name, signature, defaults and documentation are those of the class; a last operand whose
     name ends in `...` is a sequence of arrays. Where it does more, it is the class's static method
-    `build`.
-
-    Args:
-        cls: the operation.
-        renamed: the parameters of attributes that have another name, such as `shape`, which
-            every operation has.
+    `build`. `renamed` are the parameters of attributes that have another name, such as `shape`,
+    which every operation has.
     """
     if "build" in vars(cls):
         own = vars(cls)["build"].__func__

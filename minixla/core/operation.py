@@ -287,23 +287,17 @@ class Operation(Record):
 
     # Hooks for operations that hold programs: None, or a method of the class.
 
-    #: `run(*operands)`: evaluates in Python instead of by the `reference` rule or
-    #: the engine, where the current trace evaluates.
-    run = _NO_HOOK
+    #: `run(*operands)`: evaluates in Python instead of by the `reference` rule or the engine, where
+    #: the current trace evaluates.
     #: `stage_operands(operands) -> (operation, operands)`: both, as a graph holds them.
-    stage_operands = _NO_HOOK
     #: `forward(primals, tangents) -> (results, tangents)`: result and jvp in one.
-    forward = _NO_HOOK
     #: `enter(trace, operands)`: its results, with the programs that it runs entered by a trace.
-    enter = _NO_HOOK
     #: `linearize(operands, active) -> (results, pullback)`: result and vjp in one.
-    linearize = _NO_HOOK
-    #: `dependent(variables)`: which results depend on the marked operands, where a
-    #: jvp rule may apply it to tangents beside values that they do not depend on.
-    dependent = _NO_HOOK
-    #: `batch_within(trace, operands, dimensions)`: `batch` for functions that may
-    #: read values of the batching trace, which is told.
-    batch_within = _NO_HOOK
+    #: `dependent(variables)`: which results depend on the marked operands, where a jvp rule may
+    #: apply it to tangents beside values that they do not depend on.
+    #: `batch_within(trace, operands, dimensions)`: `batch` for functions that may read values of
+    #: the batching trace, which is told.
+    run = stage_operands = forward = enter = linearize = dependent = batch_within = _NO_HOOK
 
     def lacks(
         self, rule: str, kind: type[MinixlaError] = errors.TransformError, advice: str = ""

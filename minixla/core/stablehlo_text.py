@@ -98,19 +98,11 @@ class Emitter:
         hints: str = "",
         **attributes: Any,
     ) -> list[str]:
-        """An operation in generic form.
+        """An operation in generic form, by its full name; returns the names of its results.
 
-        Args:
-            operation: its full name, `stablehlo.reverse`.
-            operands: SSA names.
-            shapes: the operands' shapes.
-            results: the results' shapes.
-            regions: texts made by `region`.
-            hints: attributes that are not the operation's own, `{mhlo.sharding = "..."}`.
-            attributes: see `attribute_text`; None leaves one out.
-
-        Returns:
-            The names of the results.
+        `operands` are SSA names of values of `shapes`, `results` the results' shapes, `regions`
+        texts made by `region`, `hints` attributes that are not the operation's own
+        (`{mhlo.sharding = "..."}`); the others are as `attribute_text` says, None leaves one out.
         """
         names = [self.name() for _ in results]
         given = [f"{k} = {attribute_text(v)}" for k, v in attributes.items() if v is not None]
@@ -156,15 +148,12 @@ class Emitter:
         token: str | None = None,
         operands: Sequence[str] | None = None,
     ) -> str:
-        """The text of a region with one block that computes `graph`.
+        """The text of a region with one block that computes `graph`, ended by `terminator`.
 
-        Args:
-            graph: the program.
-            terminator: the operation that ends it.
-            token: where side effects are in order with those outside: None, `parameter` (the first
-                parameter and result is a token), `captured` (the block reads that before it, and
-                its first result is a token) or `read` (a parameter, but no result).
-            operands: names of values outside that its inputs are; default: the block's parameters.
+        `token` says where side effects are in order with those outside: None, `parameter` (the
+        first parameter and result is a token), `captured` (the block reads that before it, and its
+        first result is a token) or `read` (a parameter, but no result). `operands` are names of
+        values outside that its inputs are; by default they are the block's parameters.
         """
         outer, self._lines, before = self._lines, [], self._token
         parameters = operands or [self.name("r") for _ in graph.inputs]
