@@ -3,7 +3,8 @@
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, cast
+from itertools import count
+from typing import Any, cast
 
 from minixla.core.attributes import Literal, spelling
 from minixla.core.operation import Operation, Shapes
@@ -138,7 +139,7 @@ class Graph:
         self.output_shapes = tuple([value.shape for value in self.outputs])
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
         self.memo: dict[Any, Any] = {}
-        self._hash: int | None = None
+
         self._identity = object()
 
     @property
@@ -258,22 +259,17 @@ class Graph:
         for step in self.instructions:
             operands = tuple([number[id(value)] for value in step.operands])
             steps.append((written(step.op), operands, step.result_shapes))
-            for value in step.results:
-                number[id(value)] = len(number)
+            number.update(zip(map(id, step.results), count(len(number)), strict=False))
         return self.input_shapes, tuple(steps), tuple([number[id(each)] for each in self.outputs])
 
+    @inner_first
     def __hash__(self) -> int:
-        if self._hash is None:
-            for graph in innermost_first(self, lambda each: each._hash is not None):
-                steps = [(step.op.name, *step.op.computations) for step in graph.instructions]
-                graph._hash = hash((graph.input_shapes, graph.output_shapes, *steps))
-        return self._hash  # type: ignore[return-value]  # the loop ends with this graph
+        steps = [(step.op.name, *step.op.computations) for step in self.instructions]
+        return hash((self.input_shapes, self.output_shapes, *steps))
 
 
-class _Place(NamedTuple):
+class _Place(int):
     """Stands for a program that a pickled or compared one runs: its number among those."""
-
-    number: int
 
 
 def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
@@ -295,8 +291,7 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
         values, instructions = [*inputs], []
         for op, operands, shapes in steps:
             if type(op) is tuple:
-                kind, attributes = op
-                op = kind(*_replaced(attributes, lambda place: made[place[0]]))
+                op = op[0](*_replaced(op[1], made.__getitem__))
             step = Instruction(op, tuple([values[n] for n in operands]), shapes, None)
             instructions.append(step)
             values.extend(step.results)

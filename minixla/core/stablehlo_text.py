@@ -210,10 +210,8 @@ class Emitter:
                 if source is not None:
                     # Code objects are equal across files, so they count by identity.
                     key = (id(source.code), source.instruction)
-                    found = self._locations.get(key)
-                    if found is None:
-                        found = self._locations[key] = f"loc{len(self._locations)}", source
-                    self._location = f" loc(#{found[0]})"
+                    named = f"loc{len(self._locations)}", source
+                    self._location = f" loc(#{self._locations.setdefault(key, named)[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
             if len(results) == len(instruction.results) == 1:  # in less time than the general form
                 names[id(instruction.results[0])] = results[0]
