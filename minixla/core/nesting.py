@@ -33,9 +33,8 @@ class _Limit:
 def _stack_size() -> int:
     """How many bytes the stack of this thread may have."""
     is_main = threading.current_thread() is threading.main_thread()
-    own = 0 if is_main else threading.stack_size()
-    if own:
-        return own
+    if not is_main and threading.stack_size():
+        return threading.stack_size()
     try:
         import resource  # which Windows has not
     except ImportError:
@@ -94,24 +93,17 @@ def _nesting_error(error: RecursionError) -> NestingError:
     # After how many places the calls repeat themselves.
     periods = (n for n in range(1, len(keys) // 2 + 1) if keys[n:] == keys[:-n])
     period = next(periods, None)
+    title, shown = "from the outermost to the innermost", [f"  {source}" for source in places]
     if period:
         names = "a function calls itself" if period == 1 else f"{period} lines call each other"
-        middle = places[len(places) // 2 :][:period]
-        given = [f"{names}, {len(places) // period} times:", *_listed(middle)]
-    else:
-        given = ["from the outermost to the innermost:", *_listed(places)]
+        title = f"{names}, {len(places) // period} times"
+        shown = shown[len(places) // 2 :][:period]
+    if len(shown) > 12:
+        shown[6:-6] = [f"  ... {len(shown) - 12} more ..."]
     problem = "functions are traced within each other, deeper than the stack has room"
     advice = (
         "A function that calls itself must come to an end while it is traced: let a Python number "
         "or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or mx.scan. If "
         "it does end, sys.setrecursionlimit gives the functions themselves more room."
     )
-    return explain(NestingError, "trace", problem, given, advice)
-
-
-def _listed(places: list[Source], most: int = 12) -> list[str]:
-    shown = [f"  {source}" for source in places]
-    if len(shown) <= most:
-        return shown
-    left_out = f"  ... {len(shown) - most} more ..."
-    return [*shown[: most // 2], left_out, *shown[-most // 2 :]]
+    return explain(NestingError, "trace", problem, [f"{title}:", *shown], advice)

@@ -1,8 +1,4 @@
-"""Shapes of values: arrays (with optional dynamic bounds), tuples and tokens; all interned.
-
-And what has them outside of traces: arrays, of which snapshots are safe from what is written to
-them later, and tuples.
-"""
+"""Shapes of arrays (perhaps with dynamic bounds), tuples and tokens, and what has them outside."""
 
 import math
 import operator

@@ -30,12 +30,7 @@ from minixla.core.tracer import weak_type_of as weak_type_of
 
 
 class Trace:
-    """What happens to operations while it is current. Subclasses define `process`.
-
-    Attributes:
-        parent: the trace under which this one computes.
-        alive: False once the function being traced has returned.
-    """
+    """What happens to operations while it is current. Subclasses define `process`."""
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
@@ -46,8 +41,8 @@ class Trace:
     __slots__ = ("alive", "parent")
 
     def __init__(self, parent: "Trace | None") -> None:
-        self.parent: Any = parent
-        self.alive = True
+        self.parent: Any = parent  # under which this one computes
+        self.alive = True  # until the function being traced has returned
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The result (or tuple of results) of applying `operation` to `operands`."""
