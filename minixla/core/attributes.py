@@ -131,7 +131,7 @@ def attribute(
 
 def exact(value: Any) -> Any:
     """A key that is equal for the same value only: 0.0 and -0.0 differ, and 1 and True."""
-    # Programs count by identity: who keeps the key keeps the value. That of a list can be hashed.
+    # Programs count by identity: who keeps the key keeps the value. Keys of lists can be hashed.
     kind = type(value)
     if kind is int:
         return value

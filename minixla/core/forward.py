@@ -77,8 +77,7 @@ class PartialTrace(GraphTrace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         if any(map(self.is_own, operands)):
             return super().process(operation, operands)
-        with under(self.parent):
-            return self.parent.process(operation, operands)
+        return self.outside(operation, operands)
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         return value if self.is_own(value) else self.parent.lift(value, subject)

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from itertools import count
 from typing import Any, cast
@@ -17,15 +18,13 @@ from minixla.core.tracebacks import Function
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Value:
     """A value in a graph: an input (`instruction` is None) or one result of an instruction."""
 
-    __slots__ = ("index", "instruction", "shape")
-
-    def __init__(self, shape: AnyShape, instruction: "Instruction | None", index: int) -> None:
-        self.shape = shape
-        self.instruction = instruction
-        self.index = index
+    shape: AnyShape
+    instruction: "Instruction | None"
+    index: int
 
     @property
     def literal(self) -> Literal | None:
