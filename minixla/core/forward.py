@@ -11,6 +11,43 @@ from minixla.core.tracer import WrappingTracer, unwrapped, wrapped
 from minixla.core.tracing import GraphTrace, Trace, _state, shape_of, under
 
 
+def has_tangent(value: Any) -> bool:
+    """Whether a value (or Shape) has a tangent: floats, complex numbers, tuples that hold such."""
+    shape = shape_of(value)
+    if type(shape) is Shape:
+        return shape.element_type.is_inexact
+    return isinstance(shape, TupleShape) and any(map(has_tangent, shape.elements))
+
+
+def jvp_of(operation: Operation, primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
+    """Results and their tangents (None for zero) under the current trace."""
+    if operation.forward is not None:
+        return operation.forward(primals, tangents)
+    results = _state.trace.process(operation, tuple(primals))
+    refuse_without_derivative(operation)
+    single = type(results) is not tuple
+    inexact = has_tangent(results) if single else any(map(has_tangent, results))
+    if operation.zero_derivative is not None or not inexact:
+        return results, None
+    jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
+    found = jvp(primals, tangents, results)
+    if type(results) is tuple and found is not None:
+        return results, tuple(map(with_sizes_of, found, results))
+    return results, with_sizes_of(found, results)
+
+
+def refuse_without_derivative(operation: Operation) -> None:
+    """Raises DerivativeError where the operation says that it has no derivative."""
+    if operation.no_derivative is not None:
+        problem = f"it has no derivative: {operation.no_derivative}"
+        given = [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes]
+        advice = (
+            "Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
+            "mx.custom_jvp or mx.custom_vjp."
+        )
+        raise explain(DerivativeError, operation.builder_name, problem, given, advice)
+
+
 class ForwardTracer(WrappingTracer):
     """A value and its tangent, which is what is known, both of the parent trace."""
 
@@ -21,6 +58,8 @@ class ForwardTrace(Trace):
     """Computes primals under the parent trace and pushes tangents along."""
 
     transformation = prefix = memo_key = "jvp"
+    #: `derive(operation, primals, tangents)`: results and tangents (None: zero), under the parent.
+    derive = staticmethod(jvp_of)
     __slots__ = ()
 
     def again(self, parent: Trace) -> "ForwardTrace":
@@ -61,12 +100,6 @@ class ForwardTrace(Trace):
             _state.trace = previous
         return wrapped(self, ForwardTracer, results, tangents_out)
 
-    def derive(
-        self, operation: Operation, primals: list[Any], tangents: list[Any]
-    ) -> tuple[Any, Any]:
-        """Results and their tangents (None for zero), under the parent."""
-        return jvp_of(operation, primals, tangents)
-
 
 class PartialTrace(GraphTrace):
     """Records operations on its own tracers; computes all others under its parent."""
@@ -103,40 +136,3 @@ class LinearizeTrace(ForwardTrace):
             with under(known):
                 results = known.process(operation, tuple(primals))
         return results, tangents_out
-
-
-def has_tangent(value: Any) -> bool:
-    """Whether a value (or Shape) has a tangent: floats, complex numbers, tuples that hold such."""
-    shape = shape_of(value)
-    if type(shape) is Shape:
-        return shape.element_type.is_inexact
-    return isinstance(shape, TupleShape) and any(map(has_tangent, shape.elements))
-
-
-def jvp_of(operation: Operation, primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
-    """Results and their tangents (None for zero) under the current trace."""
-    if operation.forward is not None:
-        return operation.forward(primals, tangents)
-    results = _state.trace.process(operation, tuple(primals))
-    refuse_without_derivative(operation)
-    single = type(results) is not tuple
-    inexact = has_tangent(results) if single else any(map(has_tangent, results))
-    if operation.zero_derivative is not None or not inexact:
-        return results, None
-    jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-    found = jvp(primals, tangents, results)
-    if type(results) is tuple and found is not None:
-        return results, tuple(map(with_sizes_of, found, results))
-    return results, with_sizes_of(found, results)
-
-
-def refuse_without_derivative(operation: Operation) -> None:
-    """Raises DerivativeError where the operation says that it has no derivative."""
-    if operation.no_derivative is not None:
-        problem = f"it has no derivative: {operation.no_derivative}"
-        given = [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes]
-        advice = (
-            "Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
-            "mx.custom_jvp or mx.custom_vjp."
-        )
-        raise explain(DerivativeError, operation.builder_name, problem, given, advice)

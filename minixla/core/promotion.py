@@ -50,11 +50,8 @@ def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[Elemen
     all_weak = all(weak for _, weak in operands)
     if len(kinds) == 1:
         return operands[0][0], all_weak
-    if all_weak:
-        nodes = [kind.name for kind in kinds]
-    else:
-        nodes = [_WEAK[kind.kind] if weak else kind.name for kind, weak in operands]
-    joined = _join(frozenset(nodes))
+    named = [_WEAK[kind.kind] if weak and not all_weak else kind.name for kind, weak in operands]
+    joined = _join(frozenset(named))
     if joined is None:
         problem = "the element types have no common type"
         shown = [", ".join(kind.name for kind, _ in operands)]

@@ -101,9 +101,11 @@ class Shape(_Interned):
         bounded = f", #stablehlo.bounds<{bounds}>" if flags else ""
         stablehlo = f"tensor<{'x'.join([*typed, declared.stablehlo])}{bounded}>"
         self = object.__new__(cls)
-        _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic, rank=len(sizes))
-        _fill(self, is_dynamic=bool(flags), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
-        _fill(self, _text=f"{declared.name}[{','.join(listed)}]", stablehlo=stablehlo)
+        own = dict(element_type=declared, dimensions=sizes, dynamic=dynamic, is_dynamic=bool(flags))
+        own |= dict(rank=len(sizes), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
+        own |= dict(_text=f"{declared.name}[{','.join(listed)}]", stablehlo=stablehlo)
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
 
@@ -156,7 +158,7 @@ class TupleShape(_Interned):
             if not isinstance(each, (Shape, TupleShape, TokenShape)):
                 raise TypeError(f"a member of a tuple shape must be a shape, not {each!r}")
         self = object.__new__(cls)
-        _fill(self, elements=key)
+        object.__setattr__(self, "elements", key)
         return cls._interned.setdefault(key, self)
 
     @property
@@ -187,11 +189,6 @@ class TokenShape(_Interned):
 
     def __reduce__(self) -> str:
         return "TOKEN"
-
-
-def _fill(shape: _Interned, **attributes: Any) -> None:
-    for name, value in attributes.items():
-        object.__setattr__(shape, name, value)
 
 
 # NumPy and XLA count bytes in 64 bits with a sign. XLA ends the process where that overflows, also
