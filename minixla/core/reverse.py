@@ -127,10 +127,9 @@ class ReverseTrace(Trace):
         finally:
             _state.trace = self.parent
             linear.alive = False
+        known: Any = self._target(tangents_out)
         if type(results) is tuple and tangents_out is not None:
-            known: Any = list(map(self._target, tangents_out))
-        else:
-            known = self._target(tangents_out)
+            known = list(map(self._target, tangents_out))
         return wrapped(self, ReverseTracer, results, known)
 
     def _target(self, tangent: Any) -> Target:
@@ -222,9 +221,7 @@ class LinearTrace(Trace):
         if not isinstance(results, tuple):
             return LinearTracer(self, results, (node, 0))
         tangents = tuple([LinearTracer(self, shape, (node, i)) for i, shape in enumerate(results)])
-        if operation.dependent is None:
-            return tangents
-        flags = operation.dependent(linear)
+        flags = [True] if operation.dependent is None else operation.dependent(linear)
         if all(flags):
             return tangents
         # Results that no tangent reaches are values, whatever stands for the tangents.

@@ -62,13 +62,7 @@ _MOST_LISTS = 1024
 class ReverseSource(Source):
     """A position where the reverse derivative of an operation is being computed."""
 
-    operation: Any
-
-    def __new__(cls, source: Source, operation: Any) -> "ReverseSource":
-        """The same position, and the operation."""
-        made = super().__new__(cls, *source)
-        made.operation = operation
-        return made
+    operation: Any = None
 
 
 # Decorators of the standard library stand between the user's frames and ours.

@@ -101,7 +101,8 @@ class NumberWatch(NamedTuple):
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
         if node.source is not None:
-            _state.source = ReverseSource(node.source, operation)
+            _state.source = source = ReverseSource(*node.source)
+            source.operation = operation
         # What runs programs is looked into.
         runs_programs = operation and (operation.linearize is not None or operation.forward)
         if not self.kinds or operation is None or runs_programs:
