@@ -1,7 +1,4 @@
-"""What Python may ask of a value that has no number: what to write instead.
-
-The question is a method such as `__float__`; what the user wrote is read off the source.
-"""
+"""What to write instead where Python asks a traced value for a number, as `__float__` does."""
 
 import ast
 import builtins
