@@ -180,11 +180,11 @@ def _pullback(
 ) -> Pullback:
     """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
     count = len(results) if type(results) is tuple else None
-    are_dynamic = False
-    for each in (*operands, *([results] if count is None else results)):
-        are_dynamic = are_dynamic or is_dynamic(each)  # any(map(...)) takes twice as long
+    are_dynamic = is_dynamic(results) if count is None else any(map(is_dynamic, results))
+    for each in operands:  # every step asks: any(map(...)) takes twice as long
+        are_dynamic = are_dynamic or is_dynamic(each)
 
-    def pullback(cotangents: Any) -> Sequence[Any]:
+    def pullback(cotangents: Any) -> Any:  # in less time than a longer annotation takes
         wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))
         found = rule(wanted, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found

@@ -414,7 +414,7 @@ def closed_graph(
 ) -> Graph:
     """The graph of a computation (a reducer, a loop body), which may capture no tracers."""
 
-    def flat(*arguments: Any) -> Sequence[Any]:
+    def flat(*arguments: Any) -> Any:
         result = function(*arguments)
         return result if isinstance(result, (tuple, list)) else (result,)
 
