@@ -325,7 +325,8 @@ class Operation(Record):
         return self._inference(shapes) if found is None else found
 
     def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
-        self._check_operands(shapes)
+        self._check_count(shapes)
+        self._refuse_dynamic(shapes)
         try:
             found = self.shape(*shapes)
         except MinixlaError as error:
@@ -343,25 +344,27 @@ class Operation(Record):
         self._inferred[shapes] = found
         return found
 
-    def _check_operands(self, shapes: ShapeList) -> None:
-        """Refuses a wrong number of operands, and dynamic dimensions where rules take none."""
+    def _check_count(self, shapes: ShapeList) -> None:
         names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
-        dynamic = [index for index, shape in enumerate(shapes) if shape.is_dynamic]
-        refused = [index for index in dynamic if index not in self.dynamic_operands]
         if count < len(names) - variadic or (count > len(names) and not variadic):
             problem = f"{count} operands were given"
             advice = f"It takes {', '.join(names) or 'none'}."
-        elif refused:
-            problem = f"operand {self.operand_labels(count)[refused[0]]} has a dynamic dimension"
-            advice = (
-                "It takes static sizes only: set each size back to its bound with "
-                "set_dimension_size(operand, bound, dimension), which fills up with zeros."
-            )
-        else:
-            return
-        shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
-        raise explain(ShapeError, self.builder_name, problem, shown, advice)
+            shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
+            raise explain(ShapeError, self.builder_name, problem, shown, advice)
+
+    def _refuse_dynamic(self, shapes: ShapeList) -> None:
+        for index, shape in enumerate(shapes):
+            if shape.is_dynamic and index not in self.dynamic_operands:
+                problem = (
+                    f"operand {self.operand_labels(len(shapes))[index]} has a dynamic dimension"
+                )
+                shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
+                advice = (
+                    "It takes static sizes only: set each size back to its bound with "
+                    "set_dimension_size(operand, bound, dimension), which fills up with zeros."
+                )
+                raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def refuse(self, label: str, problem: str, advice: str) -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
