@@ -1,27 +1,10 @@
 """The foundation: element types, shapes, graphs, tracing, errors. No operations here."""
 
+from minixla.core import errors
 from minixla.core.attributes import Literal, attribute
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
-from minixla.core.errors import (
-    AttributeValueError,
-    ConcretizationError,
-    DeadlockError,
-    DerivativeError,
-    ForeignCallError,
-    GradientCheckError,
-    ImportError_,
-    IndexingError,
-    InfinityError,
-    IntegerRangeError,
-    LeakedTracerError,
-    MinixlaError,
-    NaNError,
-    NestingError,
-    ShapeError,
-    SizeError,
-    TransformError,
-)
+from minixla.core.errors import *
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, Operation, operation_named, register
 from minixla.core.processes import transfer_from_outfeed, transfer_to_infeed
@@ -30,10 +13,7 @@ from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of, u
 
 # By module, in the order above.
 __all__ = ["Literal", "attribute", "builder", "ELEMENT_TYPES", "ElementType", "element_type"]
-__all__ += ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
-__all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
-__all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
-__all__ += ["NestingError", "ShapeError", "SizeError", "TransformError"]
+__all__ += errors.__all__
 __all__ += ["Graph", "Instruction", "Value", "REGISTRY", "Operation", "operation_named", "register"]
 __all__ += ["transfer_from_outfeed", "transfer_to_infeed"]
 __all__ += ["TOKEN", "AnyShape", "Shape", "TokenShape", "TupleShape", "parse_shape"]

@@ -1,7 +1,5 @@
 """Typed attributes of operations: each kind says which values it takes and makes them hashable."""
 
-from __future__ import annotations
-
 import math
 import operator
 import re
@@ -91,7 +89,7 @@ class Field(NamedTuple):
     hlo: str | None = "="
     name: str = ""
 
-    def named(self, name: str) -> Field:
+    def named(self, name: str) -> "Field":
         """The same of a name, which it has in the texts too that have no other for it."""
         stablehlo, hlo = (name if each == "=" else each for each in (self.stablehlo, self.hlo))
         return Field(self.kind, self.default, stablehlo, hlo, name)
@@ -132,10 +130,8 @@ def attribute(
 
 
 def exact(value: Any) -> Any:
-    """A key that is equal for the same value only: 0.0 and -0.0, 1 and True, programs by identity.
-
-    That of a list of what can be hashed can be hashed too. Who keeps the key keeps the value.
-    """
+    """A key that is equal for the same value only: 0.0 and -0.0 differ, and 1 and True."""
+    # Programs count by identity: who keeps the key keeps the value. Keys of lists can be hashed.
     kind = type(value)
     if kind is int:
         return value
@@ -277,10 +273,7 @@ class Instance(Attribute):
 
 
 class Function(Attribute):
-    """A Python function of one call, which no table of operations keeps alive.
-
-    Equal ones are not the same: each call has an operation of its own.
-    """
+    """A Python function of one call, which no table keeps alive: equal ones are not the same."""
 
     description = "a function"
     accepts = Callable
@@ -355,10 +348,7 @@ class Literal:
     keeps_identity = True
 
     def __init__(self, data: Any, shape: Shape | None = None) -> None:
-        """Wraps an array of NumPy's or a backend's.
-
-        The caller gives its shape only where nobody will write to it.
-        """
+        """Wraps an array; the caller gives its shape only where nobody will write to it."""
         if shape is None:
             data = snapshot(np.asarray(data))
             declared = canonical_element_type(element_type(data.dtype))
@@ -369,7 +359,7 @@ class Literal:
         self._array = data if isinstance(data, np.ndarray) else None
 
     @classmethod
-    def splat(cls, value: Any, shape: Shape) -> Literal:
+    def splat(cls, value: Any, shape: Shape) -> "Literal":
         """The constant of `shape` that holds `value` everywhere."""
         scalar = np.asarray(value).astype(shape.dtype)
         return cls(np.broadcast_to(scalar, shape.dimensions), shape)
@@ -382,11 +372,6 @@ class Literal:
         return self._array
 
     @property
-    def is_host(self) -> bool:
-        """Whether the data is NumPy's rather than a backend's."""
-        return isinstance(self.data, np.ndarray)
-
-    @property
     def is_splat(self) -> bool:
         """Whether the array is held as one value repeated (always true for scalars)."""
         data = self.data
@@ -397,7 +382,8 @@ class Literal:
     @property
     def is_printed(self) -> bool:
         """Whether a program holds it; a backend's array, or a large one, enters as an operand."""
-        return self.is_host and (self.is_splat or self.array.nbytes <= _PRINTED_BYTES)
+        is_host = isinstance(self.data, np.ndarray)
+        return is_host and (self.is_splat or self.array.nbytes <= _PRINTED_BYTES)
 
     @property
     def scalar(self) -> Any:

@@ -1,7 +1,5 @@
 """Batching: a trace whose values stand for a batch of values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,14 +11,11 @@ from minixla.core.tracing import Trace, _state, shape_of
 
 
 class BatchTracer(WrappingTracer):
-    """A value of the parent trace of which is known which dimension is the batch.
-
-    For a tuple that is a tuple: that of each member, None where the member has no batch.
-    """
+    """A value of the parent trace and where its batch dimension is; in a tuple, for each member."""
 
     __slots__ = ()
 
-    def __init__(self, trace: BatchTrace, value: Any, dimension: Any) -> None:
+    def __init__(self, trace: "BatchTrace", value: Any, dimension: Any) -> None:
         self._trace = trace
         self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
@@ -59,7 +54,7 @@ class BatchTrace(Trace):
     def memo_key(self) -> Any:
         return "batch", self.size
 
-    def again(self, parent: Trace) -> BatchTrace:
+    def again(self, parent: Trace) -> "BatchTrace":
         return BatchTrace(parent, self.size)
 
     def put_together(self, values: Sequence[Any], known: Any) -> Any:

@@ -28,67 +28,56 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
 
     Its name, signature, defaults and documentation are those of the class; a last operand whose
     name ends in `...` is a sequence of arrays. Where it does more, it is the class's static method
-    `build`.
-
-    Args:
-        cls: the operation.
-        renamed: the parameters of attributes that have another name; that of `output_shape` is
-            `shape`, which every operation has.
+    `build`. `renamed` are the parameters of attributes that have another name; that of
+    `output_shape` is `shape`, which every operation has.
     """
     renamed = {"output_shape": "shape", **renamed}
     if "build" in vars(cls):
         own = vars(cls)["build"].__func__
         # Messages name it by its code.
         own.__code__ = own.__code__.replace(co_name=cls.builder_name, co_qualname=cls.builder_name)
-        return named_like(own, cls)
-    names = [name.removesuffix("...") for name in cls.operands]
-    listed = [name for name in cls.operands if name.endswith("...")]
-    given = [
-        f"*operand_list({name}, {cls.builder_name!r}, {name!r})" if f"{name}..." in listed else name
-        for name in names
-    ]
+        return builds(cls)(own)
+    space: dict[str, Any] = {"operation": cls, "operand_list": operand_list}
+    space["__name__"] = cls.__module__
+    annotations: dict[str, str] = {}
+    parameters, given, looked_up = [], [], []
+    for operand in cls.operands:
+        name = operand.removesuffix("...")
+        parameters.append(name)
+        if name == operand:
+            given.append(name)
+        else:
+            given.append(f"*operand_list({name}, {cls.builder_name!r}, {name!r})")
+            annotations[name] = "Sequence[Any]"
     fields = {renamed.get(name, name): field for name, field in cls.fields.items()}
-    defaults = {f"_{name}": field.default for name, field in fields.items()}
-    parameters = names + [
-        name if field.default is REQUIRED else f"{name}=_{name}" for name, field in fields.items()
-    ]
-    # Lists cannot be looked up.
-    looked_up = [
-        f"tuple({name}) if type({name}) is list else {name}"
-        if isinstance(field.kind, SequenceOf)
-        else name
-        for name, field in fields.items()
-    ]
+    for name, field in fields.items():
+        space[f"_{name}"], takes = field.default, field.kind.takes
+        parameters.append(name if field.default is REQUIRED else f"{name}=_{name}")
+        # Lists cannot be looked up.
+        as_tuple = f"tuple({name}) if type({name}) is list else {name}"
+        looked_up.append(as_tuple if isinstance(field.kind, SequenceOf) else name)
+        is_optional = field.default is None and takes != "Any"
+        annotations[name] = f"{takes} | None" if is_optional else takes
     record = f"operation({', '.join(looked_up)})"
     if all(field.default is None for field in fields.values()):
         # The usual call, without a look-up.
         is_default = " is ".join([*fields, "None"])
         record = f"(default if {is_default} else {record})" if fields else "default"
-        defaults["default"] = cls()
-    source = (
-        f"def {cls.builder_name}({', '.join(parameters)}):\n"
-        f"    return {record}({', '.join(given)})\n"
-    )
-    space: dict[str, Any] = {"operation": cls, "operand_list": operand_list, **defaults}
-    space["__name__"] = cls.__module__
-    exec(compile(source, __file__, "exec"), space)
+        space["default"] = cls()
+    header = f"def {cls.builder_name}({', '.join(parameters)}):\n"
+    exec(compile(f"{header}    return {record}({', '.join(given)})\n", __file__, "exec"), space)
     function = space[cls.builder_name]
-    function.__annotations__ = {name.removesuffix("..."): "Sequence[Any]" for name in listed}
-    for name, field in fields.items():
-        takes = field.kind.takes
-        or_none = " | None" if field.default is None and takes != "Any" else ""
-        function.__annotations__[name] = takes + or_none
-    return named_like(function, cls)
-
-
-def named_like(function: Function, cls: type[Operation]) -> Function:
-    """Gives a builder function the name and documentation of its operation."""
-    function.__name__ = function.__qualname__ = cls.builder_name
-    function.__module__ = cls.__module__
-    function.__doc__ = inspect.getdoc(cls)
-    return function
+    function.__annotations__ = annotations
+    return builds(cls)(function)
 
 
 def builds(cls: type[Operation]) -> Callable[[Function], Function]:
-    """The decorator of a builder function of its own, which is `named_like` its operation."""
-    return lambda function: named_like(function, cls)
+    """The decorator that gives a builder function the name and documentation of its operation."""
+
+    def named(function: Function) -> Function:
+        function.__name__ = function.__qualname__ = cls.builder_name
+        function.__module__ = cls.__module__
+        function.__doc__ = inspect.getdoc(cls)
+        return function
+
+    return named

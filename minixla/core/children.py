@@ -71,14 +71,10 @@ class HelperDied(Exception):
 
 
 class Helper:
-    """A process that answers requests: started when first asked, and again when it has died.
+    """A process that answers requests: started when first asked, and again when it has died."""
 
-    Over `stream_to_parent` it can `receive` requests, and `send` replies of the same number.
-
-    Args:
-        words: what Python is to run, and its arguments.
-    """
-
+    # Python runs `words` in it: over `stream_to_parent` it can `receive` requests, and `send`
+    # replies of the same number.
     def __init__(self, *words: str) -> None:
         self._words = words
         self._child: subprocess.Popen[bytes] | None = None
@@ -87,11 +83,7 @@ class Helper:
         atexit.register(self.stop)
 
     def ask(self, request: object, seconds: float, *blocks: bytes) -> tuple[Any, list[np.ndarray]]:
-        """The reply to a request, and its blocks of bytes.
-
-        Raises:
-            HelperDied: none comes; the message says how the process ended, and what it wrote.
-        """
+        """The reply to a request, and its blocks of bytes; HelperDied where none comes."""
         with self._lock:
             # A process that forked this one has started its own.
             if self._child is None or self._owner != os.getpid() or self._child.poll() is not None:

@@ -16,10 +16,7 @@ from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_gra
 
 
 class EnteredGraph(NamedTuple):
-    """A graph whose body a trace has entered, and what that knows of the original's outputs.
-
-    Its inputs and outputs are what those of the original are taken apart into.
-    """
+    """A graph of what values are taken apart into, and what is known of the original's outputs."""
 
     graph: Graph
     known: tuple[Any, ...]
@@ -28,11 +25,8 @@ class EnteredGraph(NamedTuple):
 def entered_graph(
     graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None = None
 ) -> EnteredGraph:
-    """`graph` as a trace makes it, by `trace.again`: the way in which all enter programs.
-
-    `known` is what it knows of each input, `wanted` what it shall know of each output, where that
-    is less than it finds.
-    """
+    """`graph` as a trace makes it, by `trace.again`: the way in which all enter programs."""
+    # `known` is of each input, `wanted` of each output, where that is less than the trace finds.
     key = trace.memo_key, known, wanted
     is_kept = trace.memo_key is not None
     if is_kept and key in graph.memo:  # not by `graph.remembered`, which takes a frame
@@ -66,11 +60,7 @@ def entered_graph(
 
 @remembered
 def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> EnteredGraph:
-    """The forward derivative of `graph` with respect to the inputs marked in `active`.
-
-    From primals, then a tangent for each active one, to results, then a tangent for each of which
-    `known` says that it may have one.
-    """
+    """From primals and tangents of the active ones to results and tangents of the known ones."""
     made, moving = entered_graph(graph, ForwardTrace(None), active)
     inputs, outputs = _tangents_last(made.inputs, active), _tangents_last(made.outputs, moving)
     ordered = Graph(inputs, made.instructions, outputs, made.name)
@@ -85,12 +75,10 @@ def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Valu
 
 
 class ReverseGraphs(NamedTuple):
-    """The two halves of a reverse derivative.
+    """The two halves of a reverse derivative."""
 
-    `forward` gives the results and what `backward` needs, which takes a cotangent for each active
-    output besides and gives one for each active input; others are always zero.
-    """
-
+    # `forward` gives the results and what `backward` needs, which takes a cotangent for each active
+    # output besides and gives one for each active input; others are always zero.
     forward: Graph
     backward: Graph
     active_outputs: tuple[bool, ...]

@@ -69,11 +69,6 @@ def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
     return lines
 
 
-def can_draw() -> bool:
-    """Whether Graphviz is there."""
-    return shutil.which("dot") is not None
-
-
 def draw(graph: Graph, form: str) -> bytes | None:
     """The graph as an "svg" or "png", or None where Graphviz is not there or takes too long."""
     program = shutil.which("dot")

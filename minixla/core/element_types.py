@@ -1,7 +1,5 @@
 """XLA's element types and their NumPy, StableHLO and HLO names."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -34,17 +32,13 @@ class ElementType:
         self.is_inexact = self.is_float or self.is_complex
 
     @property
-    def real(self) -> ElementType:
+    def real(self) -> "ElementType":
         """The type of the real part: f32 for c64, f64 for c128, itself otherwise."""
         return {"c64": F32, "c128": F64}.get(self.name, self)
 
     @property
-    def complex(self) -> ElementType:
-        """The complex type with parts of this type.
-
-        Raises:
-            TypeError: there is none (only f32 and f64 have one).
-        """
+    def complex(self) -> "ElementType":
+        """The complex type with parts of this type; TypeError for others than f32 and f64."""
         found = {"f32": C64, "f64": C128}.get(self.name, self)
         if not found.is_complex:
             raise TypeError(f"there is no complex type with parts of {self.name}")
@@ -121,10 +115,7 @@ _NARROW = {"s64": S32, "u64": U32, "f64": F32, "c128": C64}
 
 
 def canonical_element_type(declared: ElementType) -> ElementType:
-    """What a value from outside becomes: 64-bit types narrow unless 64-bit mode is on.
-
-    The mode is JAX's `jax_enable_x64`.
-    """
+    """What a value from outside becomes: 64-bit types narrow unless `jax_enable_x64` is on."""
     narrow = _NARROW.get(declared.name)
     # Whoever turned the mode on has imported JAX; the core does not.
     if narrow is None or ((jax := sys.modules.get("jax")) and jax.config.jax_enable_x64):

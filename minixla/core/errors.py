@@ -8,14 +8,17 @@ from minixla.core.source import Source, find_source
 from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
+# What users see of them.
+__all__ = ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
+__all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
+__all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
+__all__ += ["NestingError", "ShapeError", "SizeError", "TransformError"]
+
 
 class MinixlaError(Exception):
-    """Base class of every error that minixla raises on purpose.
+    """Base class of every error that minixla raises on purpose."""
 
-    Attributes:
-        refusal: what an operation refused, where it did not know its operands yet.
-    """
-
+    #: What an operation refused, where it did not know its operands yet.
     refusal: Any = None
 
 
@@ -27,12 +30,9 @@ class ShapeError(MinixlaError, TypeError, ValueError):
 
 
 class SizeError(MinixlaError, ValueError, MemoryError):
-    """An array has more bytes than 64 bits can count, or than there is memory for.
+    """An array has more bytes than 64 bits can count, or than there is memory for."""
 
-    Attributes:
-        problem: what is wrong, one clause that names no operation.
-    """
-
+    #: What is wrong, one clause that names no operation.
     problem = ""
 
 
@@ -103,13 +103,10 @@ def explain(
     advice: str = "",
     source: Source | None = None,
 ) -> ErrorType:
-    """An error of class `kind` whose message has the house's layout.
-
-    `subject` is the operation or transformation (`dot_general`), `problem` one clause without a
-    full stop; `given` are lines that show what was given, `advice` is the rule and what to do. The
-    user's line is by default that of the instruction which is being transformed, if any, else the
-    caller's innermost line outside the framework.
-    """
+    """An error of class `kind` whose message has the house's layout."""
+    # `subject` is the operation or transformation, `problem` a clause without a full stop; `given`
+    # are lines that show what was given, `advice` is the rule and what to do. The user's line is by
+    # default that of an instruction which is being transformed, else the caller's innermost.
     mark_frames(sys._getframe(1))
     source = source or state.source or find_source(2)
     lines = [f"{subject}: {problem}.", *(f"  {line}" for line in given)]

@@ -1,7 +1,5 @@
 """Forward derivatives: a trace whose values carry a tangent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,101 +9,6 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer, unwrapped, wrapped
 from minixla.core.tracing import GraphTrace, Trace, _state, shape_of, under
-
-
-class ForwardTracer(WrappingTracer):
-    """A value and its tangent, which is what is known, both of the parent trace."""
-
-    __slots__ = ()
-
-
-class ForwardTrace(Trace):
-    """Computes primals under the parent trace and pushes tangents along."""
-
-    transformation = prefix = memo_key = "jvp"
-    __slots__ = ()
-
-    def again(self, parent: Trace) -> ForwardTrace:
-        return ForwardTrace(parent)
-
-    def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
-        """A primal, and its tangent where it has one, which is what is known."""
-        if not self.is_own(value):
-            return [value], False
-        is_moving = has_tangent(value)
-        return [value.value, value.known][: 1 + is_moving], is_moving
-
-    def put_together(self, values: Sequence[Any], known: bool) -> Any:
-        return ForwardTracer(self, *values) if known else values[0]
-
-    def shapes_of(self, shape: AnyShape, known: bool) -> list[AnyShape]:
-        return [shape] * (1 + known)
-
-    def joined(self, known: bool, other: bool) -> bool:
-        """A tangent that may not be there is zero."""
-        return known or other
-
-    def as_known(self, value: Any, known: bool) -> list[Any]:
-        values, is_moving = self.taken_apart(value)
-        return [*values, zeros_like(values[0])] if known and not is_moving else values
-
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        primals, tangents, is_active = unwrapped(self, ForwardTracer, operands)
-        if not is_active:
-            return self.outside(operation, operands)
-        parent = self.parent
-        primals = [parent.lift(primal, operation.builder_name) for primal in primals]
-        previous = _state.trace
-        _state.trace = parent
-        try:
-            results, tangents_out = self.derive(operation, primals, tangents)
-        finally:
-            _state.trace = previous
-        return wrapped(self, ForwardTracer, results, tangents_out)
-
-    def derive(
-        self, operation: Operation, primals: list[Any], tangents: list[Any]
-    ) -> tuple[Any, Any]:
-        """Results and their tangents (None for zero), under the parent."""
-        return jvp_of(operation, primals, tangents)
-
-
-class PartialTrace(GraphTrace):
-    """Records operations on its own tracers; computes all others under its parent."""
-
-    transformation = "linearize"
-    __slots__ = ()
-
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        if any(map(self.is_own, operands)):
-            return super().process(operation, operands)
-        with under(self.parent):
-            return self.parent.process(operation, operands)
-
-    def lift(self, value: Any, subject: str = "trace") -> Any:
-        return value if self.is_own(value) else self.parent.lift(value, subject)
-
-
-class LinearizeTrace(ForwardTrace):
-    """Computes primals at once, and records what happens to tangents, as a program."""
-
-    transformation = "linearize"
-    __slots__ = ("recorder",)
-
-    def __init__(self, parent: Trace) -> None:
-        self.recorder = PartialTrace(parent)
-        super().__init__(self.recorder)
-
-    def derive(
-        self, operation: Operation, primals: list[Any], tangents: list[Any]
-    ) -> tuple[Any, Any]:
-        results, tangents_out = jvp_of(operation, primals, tangents)
-        if type(results) is tuple and any(map(self.recorder.is_own, results)):
-            # One program gives both: the recorded one is run for tangents alone.
-            known = self.recorder.parent
-            with under(known):
-                results = known.process(operation, tuple(primals))
-        return results, tangents_out
 
 
 def has_tangent(value: Any) -> bool:
@@ -143,3 +46,93 @@ def refuse_without_derivative(operation: Operation) -> None:
             "mx.custom_jvp or mx.custom_vjp."
         )
         raise explain(DerivativeError, operation.builder_name, problem, given, advice)
+
+
+class ForwardTracer(WrappingTracer):
+    """A value and its tangent, which is what is known, both of the parent trace."""
+
+    __slots__ = ()
+
+
+class ForwardTrace(Trace):
+    """Computes primals under the parent trace and pushes tangents along."""
+
+    transformation = prefix = memo_key = "jvp"
+    #: `derive(operation, primals, tangents)`: results and tangents (None: zero), under the parent.
+    derive = staticmethod(jvp_of)
+    __slots__ = ()
+
+    def again(self, parent: Trace) -> "ForwardTrace":
+        return ForwardTrace(parent)
+
+    def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
+        """A primal, and its tangent where it has one, which is what is known."""
+        if not self.is_own(value):
+            return [value], False
+        is_moving = has_tangent(value)
+        return [value.value, value.known][: 1 + is_moving], is_moving
+
+    def put_together(self, values: Sequence[Any], known: bool) -> Any:
+        return ForwardTracer(self, *values) if known else values[0]
+
+    def shapes_of(self, shape: AnyShape, known: bool) -> list[AnyShape]:
+        return [shape] * (1 + known)
+
+    def joined(self, known: bool, other: bool) -> bool:
+        """A tangent that may not be there is zero."""
+        return known or other
+
+    def as_known(self, value: Any, known: bool) -> list[Any]:
+        values, is_moving = self.taken_apart(value)
+        return [*values, zeros_like(values[0])] if known and not is_moving else values
+
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        primals, tangents, is_active = unwrapped(self, ForwardTracer, operands)
+        if not is_active:
+            return self.outside(operation, operands)
+        parent = self.parent
+        primals = [parent.lift(primal, operation.builder_name) for primal in primals]
+        previous = _state.trace
+        _state.trace = parent
+        try:
+            results, tangents_out = self.derive(operation, primals, tangents)
+        finally:
+            _state.trace = previous
+        return wrapped(self, ForwardTracer, results, tangents_out)
+
+
+class PartialTrace(GraphTrace):
+    """Records operations on its own tracers; computes all others under its parent."""
+
+    transformation = "linearize"
+    __slots__ = ()
+
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        if any(map(self.is_own, operands)):
+            return super().process(operation, operands)
+        return self.outside(operation, operands)
+
+    def lift(self, value: Any, subject: str = "trace") -> Any:
+        return value if self.is_own(value) else self.parent.lift(value, subject)
+
+
+class LinearizeTrace(ForwardTrace):
+    """Computes primals at once, and records what happens to tangents, as a program."""
+
+    transformation = "linearize"
+    __slots__ = ("recorder",)
+
+    def __init__(self, parent: Trace) -> None:
+        self.recorder = PartialTrace(parent)
+        super().__init__(self.recorder)
+
+    def derive(
+        self, operation: Operation, primals: list[Any], tangents: list[Any]
+    ) -> tuple[Any, Any]:
+        results, tangents_out = jvp_of(operation, primals, tangents)
+        if type(results) is tuple and any(map(self.recorder.is_own, results)):
+            # One program gives both: the recorded one is run for tangents alone.
+            known = self.recorder.parent
+            with under(known):
+                results = known.process(operation, tuple(primals))
+        return results, tangents_out

@@ -1,14 +1,14 @@
 """Graphs: closed programs whose instructions are XLA operations."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, NamedTuple, cast
+from itertools import count
+from typing import Any, cast
 
 from minixla.core.attributes import Literal, spelling
-from minixla.core.operation import Operation
+from minixla.core.operation import Operation, Shapes
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
@@ -18,15 +18,13 @@ from minixla.core.tracebacks import Function
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Value:
     """A value in a graph: an input (`instruction` is None) or one result of an instruction."""
 
-    __slots__ = ("index", "instruction", "shape")
-
-    def __init__(self, shape: AnyShape, instruction: Instruction | None, index: int) -> None:
-        self.shape = shape
-        self.instruction = instruction
-        self.index = index
+    shape: AnyShape
+    instruction: "Instruction | None"
+    index: int
 
     @property
     def literal(self) -> Literal | None:
@@ -37,6 +35,9 @@ class Value:
     def __repr__(self) -> str:
         owner = "input" if self.instruction is None else self.instruction.op.hlo_name
         return f"<Value {self.shape} of {owner}>"
+
+
+Values = Sequence[Value]
 
 
 class Instruction:
@@ -53,29 +54,24 @@ class Instruction:
     __slots__ = ("operands", "op", "results", "shapes", "single", "source")
 
     def __init__(
-        self,
-        op: Operation,
-        operands: tuple[Value, ...],
-        result_shapes: AnyShape | tuple[AnyShape, ...],
-        source: Source | None,
+        self, op: Operation, operands: tuple[Value, ...], shapes: Shapes, source: Source | None
     ) -> None:
-        # Any: it has the attributes of its class.
-        self.op: Any = op
+        self.op: Any = op  # which has the attributes of its class
         self.operands = operands
         self.source = source
-        if isinstance(result_shapes, tuple):
-            self.single, self.shapes = False, result_shapes
-            self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
+        if isinstance(shapes, tuple):
+            self.single, self.shapes = False, shapes
+            self.results = tuple([Value(shape, self, i) for i, shape in enumerate(shapes)])
         else:
-            self.single, self.shapes = True, (result_shapes,)
-            self.results = (Value(result_shapes, self, 0),)
+            self.single, self.shapes = True, (shapes,)
+            self.results = (Value(shapes, self, 0),)
 
     @property
-    def result_shapes(self) -> AnyShape | tuple[AnyShape, ...]:
+    def result_shapes(self) -> Shapes:
         """The shape of the result, or a tuple of them, as `Operation.infer` gives it."""
         return self.shapes[0] if self.single else self.shapes
 
-    def again(self, operands: Sequence[Value], op: Operation | None = None) -> Instruction:
+    def again(self, operands: Values, op: Operation | None = None) -> "Instruction":
         """The same for other operands, by another operation if one is given."""
         return Instruction(op or self.op, tuple(operands), self.result_shapes, self.source)
 
@@ -93,7 +89,7 @@ def remembered(make: Function) -> Function:
     """A function of a program whose results are kept with the program, by its other arguments."""
 
     @wraps(make)
-    def found(graph: Graph, *given: Any) -> Any:
+    def found(graph: "Graph", *given: Any) -> Any:
         # Not by `graph.remembered`: programs may be nested deeply, and each frame counts.
         key = make, *given
         if key not in graph.memo:
@@ -104,14 +100,12 @@ def remembered(make: Function) -> Function:
 
 
 def inner_first(make: Function) -> Function:
-    """`remembered`, where the same is asked of the programs that a program runs, and of theirs.
-
-    It is found for these first: programs may be nested deeper than Python's recursion goes.
-    """
+    """`remembered`, of the programs that a program runs, and of theirs, before itself."""
 
     @wraps(make)
-    def found(graph: Graph) -> Any:
+    def found(graph: "Graph") -> Any:
         if make not in graph.memo:
+            # They may be nested deeper than Python's recursion goes.
             for each in innermost_first(graph, lambda each: make in each.memo):
                 each.memo[make] = make(each)
         return graph.memo[make]
@@ -131,9 +125,9 @@ class Graph:
 
     def __init__(
         self,
-        inputs: Sequence[Value],
+        inputs: Values,
         instructions: Sequence[Instruction],
-        outputs: Sequence[Value],
+        outputs: Values,
         name: str = "main",
     ) -> None:
         self.inputs = tuple(inputs)
@@ -144,7 +138,7 @@ class Graph:
         self.output_shapes = tuple([value.shape for value in self.outputs])
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
         self.memo: dict[Any, Any] = {}
-        self._hash: int | None = None
+
         self._identity = object()
 
     @property
@@ -154,7 +148,7 @@ class Graph:
         return any(step.has_side_effect for step in self.instructions)
 
     @property
-    def computations(self) -> list[Graph]:
+    def computations(self) -> list["Graph"]:
         """The programs that its instructions run."""
         operations = [step.op for step in self.instructions]
         return [each for op in operations if not op.is_plain for each in op.computations]
@@ -170,28 +164,21 @@ class Graph:
         """Whether compilers get it in place of its calls, over which they recurse."""
         return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
 
-    def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
-        """`make(*arguments)`, made once for a key: what derives from this program."""
-        if key not in self.memo:
-            self.memo[key] = make(*arguments)
-        return self.memo[key]
-
-    def pruned(self) -> Graph:
+    @remembered
+    def pruned(self) -> "Graph":
         """The same program without pure instructions that no output depends on."""
-        if "pruned" not in self.memo:
-            needed = {id(value.instruction) for value in self.outputs}
-            kept: list[Instruction] = []
-            for step in reversed(self.instructions):
-                if id(step) in needed or (not step.op.is_plain and step.has_side_effect):
-                    kept.append(step)
-                    needed.update([id(operand.instruction) for operand in step.operands])
-            same = len(kept) == len(self.instructions)
-            found = self if same else Graph(self.inputs, kept[::-1], self.outputs, self.name)
-            self.memo["pruned"] = found.memo["pruned"] = found
-        return self.memo["pruned"]
+        needed = {id(value.instruction) for value in self.outputs}
+        kept: list[Instruction] = []
+        for step in reversed(self.instructions):
+            if id(step) in needed or (not step.op.is_plain and step.has_side_effect):
+                kept.append(step)
+                needed.update([id(operand.instruction) for operand in step.operands])
+        if len(kept) == len(self.instructions):
+            return self
+        return Graph(self.inputs, kept[::-1], self.outputs, self.name)
 
     @inner_first
-    def silent(self) -> Graph:
+    def silent(self) -> "Graph":
         """The same program without instructions that have no results: they only show values."""
         values: dict[int, Value] = {}
         kept: list[Instruction] = []
@@ -211,6 +198,12 @@ class Graph:
         outputs = [values.get(id(value), value) for value in self.outputs]
         return Graph(self.inputs, kept, outputs, self.name)
 
+    def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
+        """`make(*arguments)`, made once for a key: what derives from this program."""
+        if key not in self.memo:
+            self.memo[key] = make(*arguments)
+        return self.memo[key]
+
     def stablehlo(self) -> str:
         """The program as a StableHLO module whose public function is `main`."""
         from minixla.core.stablehlo_text import Emitter  # what writes a graph reads it
@@ -228,10 +221,9 @@ class Graph:
         return html_of(self)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(map(repr, self.input_shapes))
-        outputs = ", ".join(map(repr, self.output_shapes))
-        count = len(self.instructions)
-        return f"<Graph {self.name} ({inputs}) -> ({outputs}), {count} instructions>"
+        shapes = (", ".join(map(repr, each)) for each in (self.input_shapes, self.output_shapes))
+        signature = "({}) -> ({})".format(*shapes)
+        return f"<Graph {self.name} {signature}, {len(self.instructions)} instructions>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -240,7 +232,7 @@ class Graph:
             other._identity = self._identity  # found once
         return self._identity is other._identity
 
-    def __copy__(self, memo: object = None) -> Graph:
+    def __copy__(self, memo: object = None) -> "Graph":
         return self
 
     __deepcopy__ = __copy__
@@ -266,22 +258,17 @@ class Graph:
         for step in self.instructions:
             operands = tuple([number[id(value)] for value in step.operands])
             steps.append((written(step.op), operands, step.result_shapes))
-            for value in step.results:
-                number[id(value)] = len(number)
+            number.update(zip(map(id, step.results), count(len(number)), strict=False))
         return self.input_shapes, tuple(steps), tuple([number[id(each)] for each in self.outputs])
 
+    @inner_first
     def __hash__(self) -> int:
-        if self._hash is None:
-            for graph in innermost_first(self, lambda each: each._hash is not None):
-                steps = [(step.op.name, *step.op.computations) for step in graph.instructions]
-                graph._hash = hash((graph.input_shapes, graph.output_shapes, *steps))
-        return self._hash  # type: ignore[return-value]  # the loop ends with this graph
+        steps = [(step.op.name, *step.op.computations) for step in self.instructions]
+        return hash((self.input_shapes, self.output_shapes, *steps))
 
 
-class _Place(NamedTuple):
+class _Place(int):
     """Stands for a program that a pickled or compared one runs: its number among those."""
-
-    number: int
 
 
 def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
@@ -303,8 +290,7 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
         values, instructions = [*inputs], []
         for op, operands, shapes in steps:
             if type(op) is tuple:
-                kind, attributes = op
-                op = kind(*_replaced(attributes, lambda place: made[place[0]]))
+                op = op[0](*_replaced(op[1], made.__getitem__))
             step = Instruction(op, tuple([values[n] for n in operands]), shapes, None)
             instructions.append(step)
             values.extend(step.results)

@@ -4,7 +4,6 @@ XLA's own parser reads it back, constants of more than 16 elements aside: they a
 """
 
 import math
-import re
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from typing import Any
@@ -15,7 +14,7 @@ from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import nested_text, quoted
+from minixla.core.stablehlo_text import identifier, nested_text, quoted
 
 # Larger constants are elided, as XLA does.
 _ELIDED_ABOVE = 16
@@ -39,7 +38,7 @@ class HloEmitter:
 
     def module(self, graph: Graph) -> str:
         """The program as an HLO module, computations that it calls before it."""
-        name = _identifier(graph.name)
+        name = identifier(graph.name, ".-")
         texts = {name: f"ENTRY {self._computation(graph, name, False)}"}
         callees = {name: self._called}
         while self._pending:
@@ -60,7 +59,7 @@ class HloEmitter:
         key = (id(graph), by_tuple and len(graph.inputs) != 1)
         name = self._names.get(key)
         if name is None:
-            name = self._names[key] = self._number(_identifier(graph.name))
+            name = self._names[key] = self._number(identifier(graph.name, ".-"))
             self._pending.append((graph, key[1]))
         self._called.add(name)
         return f"%{name}"
@@ -89,7 +88,8 @@ class HloEmitter:
             return self.instruction("broadcast", [scalar], shape, dimensions=())
         text = "{...}"
         if shape.size <= _ELIDED_ABOVE:
-            text = nested_text(literal.array, shape.element_type, _real_hlo, "{}")
+            numbers = literal.array if shape.rank > 0 else literal.scalar
+            text = nested_text(numbers, shape.element_type, _real_hlo, "{}")
         return self.instruction("constant", [text], shape)
 
     def pack(self, operands: Sequence[str], shapes: Sequence[AnyShape]) -> str:
@@ -162,11 +162,6 @@ class HloEmitter:
 def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:
     """One result is itself; several, or none, come as a tuple."""
     return shapes[0] if len(shapes) == 1 else TupleShape(shapes)
-
-
-def _identifier(name: str) -> str:
-    cleaned = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
-    return cleaned if cleaned and (cleaned[0].isalpha() or cleaned[0] == "_") else f"_{cleaned}"
 
 
 def _real_hlo(value: Any) -> str:

@@ -17,10 +17,8 @@ def zeros_like(value: Any) -> Any:
 
 
 def with_sizes_of(value: Any, like: Any) -> Any:
-    """`value` (or None) with its dimensions dynamic where those of `like` are, and as large.
-
-    What it gets beyond its size is zero. Values of other dimensions than `like` (or a Shape) stay.
-    """
+    """`value` (or None), dynamic where `like` is, and as large: what it gets so is zero."""
+    # Values of other dimensions than `like` (or a Shape) stay.
     if value is None or not (is_dynamic(value) or is_dynamic(like)):
         return value
     shape: Any = shape_of(value)
@@ -59,10 +57,7 @@ def spread(
 def pullback_by(
     backward: Callable[..., Any], results: Sequence[Any], outputs: Sequence[Any], inputs: Any
 ) -> Callable[[Any], list[Any]]:
-    """A pullback, as `Operation.linearize` gives it.
-
-    `backward` takes cotangents of the results that `outputs` marks, gives those of `inputs`.
-    """
+    """A pullback (`Operation.linearize`) by what takes cotangents of the marked `outputs`."""
 
     def pullback(cotangents: Any) -> list[Any]:
         marked = compress(enumerate(results), outputs)

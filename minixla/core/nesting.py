@@ -33,9 +33,8 @@ class _Limit:
 def _stack_size() -> int:
     """How many bytes the stack of this thread may have."""
     is_main = threading.current_thread() is threading.main_thread()
-    own = 0 if is_main else threading.stack_size()
-    if own:
-        return own
+    if not is_main and threading.stack_size():
+        return threading.stack_size()
     try:
         import resource  # which Windows has not
     except ImportError:
@@ -46,11 +45,8 @@ def _stack_size() -> int:
     return size
 
 
-def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
-    """Begins one more level of functions that are traced or evaluated within each other.
-
-    It takes so many frames of ours. What is returned `leave_level` is to be given.
-    """
+def enter_level(frames: int) -> int:
+    """Begins one more level, of so many frames of ours; gives what `leave_level` is to be given."""
     before = state.own_frames
     state.own_frames = now = before + frames
     if now // _STEP != before // _STEP:
@@ -67,10 +63,8 @@ def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
 
 
 def leave_level(before: int, error: BaseException | None) -> None:
-    """Ends a level, and those within it whose own end Python had no frame left to run.
-
-    Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
-    """
+    """Ends a level, and those within it whose own end Python had no frame left to run."""
+    # Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
     state.own_frames = before
     if before or (thread := threading.get_ident()) not in _Limit.threads:
         return
@@ -81,18 +75,6 @@ def leave_level(before: int, error: BaseException | None) -> None:
             sys.setrecursionlimit(_Limit.before)
     if isinstance(error, RecursionError) and not isinstance(error, NestingError):
         raise _nesting_error(error) from None
-
-
-class nested:
-    """One level, inside a `with` block."""
-
-    __slots__ = ("_before",)
-
-    def __enter__(self) -> None:
-        self._before = enter_level()
-
-    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        leave_level(self._before, error)
 
 
 def _nesting_error(error: RecursionError) -> NestingError:
@@ -111,24 +93,17 @@ def _nesting_error(error: RecursionError) -> NestingError:
     # After how many places the calls repeat themselves.
     periods = (n for n in range(1, len(keys) // 2 + 1) if keys[n:] == keys[:-n])
     period = next(periods, None)
+    title, shown = "from the outermost to the innermost", [f"  {source}" for source in places]
     if period:
         names = "a function calls itself" if period == 1 else f"{period} lines call each other"
-        middle = places[len(places) // 2 :][:period]
-        given = [f"{names}, {len(places) // period} times:", *_listed(middle)]
-    else:
-        given = ["from the outermost to the innermost:", *_listed(places)]
+        title = f"{names}, {len(places) // period} times"
+        shown = shown[len(places) // 2 :][:period]
+    if len(shown) > 12:
+        shown[6:-6] = [f"  ... {len(shown) - 12} more ..."]
     problem = "functions are traced within each other, deeper than the stack has room"
     advice = (
         "A function that calls itself must come to an end while it is traced: let a Python number "
         "or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or mx.scan. If "
         "it does end, sys.setrecursionlimit gives the functions themselves more room."
     )
-    return explain(NestingError, "trace", problem, given, advice)
-
-
-def _listed(places: list[Source], most: int = 12) -> list[str]:
-    shown = [f"  {source}" for source in places]
-    if len(shown) <= most:
-        return shown
-    left_out = f"  ... {len(shown) - most} more ..."
-    return [*shown[: most // 2], left_out, *shown[-most // 2 :]]
+    return explain(NestingError, "trace", problem, [f"{title}:", *shown], advice)

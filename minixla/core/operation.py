@@ -1,7 +1,5 @@
 """The base class of operations, and the cached inference of result shapes."""
 
-from __future__ import annotations
-
 import keyword
 import re
 import sys
@@ -40,10 +38,7 @@ _MOST_LINES = 16
 _MOST_SHOWN = 300
 
 _DERIVATIVE_ADVICE = "Or wrap the call in mx.custom_jvp, mx.custom_vjp or mx.stop_gradient."
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+", name)
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+")
 
 
 class Operation(Record):
@@ -86,7 +81,6 @@ class Operation(Record):
 
     name: ClassVar[str] = ""
     namespace: ClassVar[str] = ""
-    builder_name: ClassVar[str] = ""
     hlo_name: ClassVar[str] = ""
     stablehlo_name: ClassVar[str | None] = None
     spec_names: ClassVar[tuple[str, ...]] = ()
@@ -119,7 +113,7 @@ class Operation(Record):
             hide_frames(error)
             raise
 
-    def changed(self, change: Callable[[Any], Any]) -> Operation:
+    def changed(self, change: Callable[[Any], Any]) -> "Operation":
         """The operation with each attribute passed through `change`."""
         return self.replace(**{name: change(each) for name, each in self.values.items()})
 
@@ -127,13 +121,13 @@ class Operation(Record):
         super().__init_subclass__()
         name = cls.__dict__.get("name", cls.__name__)
         cls.name = full_name(name, cls.namespace, cls.__module__)
-        if "spec_names" not in cls.__dict__:
-            cls.spec_names = (cls.name,)
-        if "builder_name" not in cls.__dict__:
-            words = "_".join(_words(name)).lower()
-            cls.builder_name = f"{words}_" if keyword.iskeyword(words) else words
-        if "hlo_name" not in cls.__dict__:
-            cls.hlo_name = "-".join(_words(name)).lower()
+        words = _WORD.findall(name)
+        called = "_".join(words).lower()
+        called = f"{called}_" if keyword.iskeyword(called) else called
+        derived = {"builder_name": called, "hlo_name": "-".join(words).lower()}
+        for each, value in {"spec_names": (cls.name,), **derived}.items():
+            if each not in cls.__dict__:
+                setattr(cls, each, value)
         #: Whether no instruction of it runs a program, has a side effect or spans devices.
         cls.is_plain = not (
             cls.has_side_effect
@@ -157,33 +151,34 @@ class Operation(Record):
         raise self.lacks("reference", advice="mx.reference needs it.")
 
     def stablehlo(
-        self, emit: Emitter, operands: Names, shapes: ShapeList, results: ShapeList, /
+        self, emit: "Emitter", operands: Names, shapes: ShapeList, results: ShapeList, /
     ) -> Names:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
             raise self.lacks("stablehlo", advice="The engine and mx.jit need it.")
         regions = [emit.region(each) for each in self.computations]
         name = f"stablehlo.{self.stablehlo_name}"
-        return emit.operation(name, operands, shapes, results, regions, **self._written(0))
+        return emit.operation(
+            name, operands, shapes, results, regions, **self._written("stablehlo")
+        )
 
-    def _written(self, text: int) -> dict[str, Any]:
-        """The attributes with their names and notation in StableHLO (0) or HLO (1)."""
-        key = "_written_in_hlo" if text else "_written_in_stablehlo"
-        written = self.__dict__.get(key)
-        if written is None:
-            written = {}
+    def _written(self, text: str) -> dict[str, Any]:
+        """The attributes with their names and notation in the text of `stablehlo` or `hlo`."""
+        key = f"_written_in_{text}"
+        if key not in self.__dict__:
+            written: dict[str, Any] = {}
             # HLO names programs last.
             for name, field in sorted(self.fields.items(), key=lambda x: x[1].kind.holds_programs):
-                label = field.hlo if text else field.stablehlo
-                if label is not None and (text or not field.kind.holds_programs):
-                    codec = field.kind.hlo if text else field.kind.stablehlo
-                    value = self.__dict__[name]
-                    given = None if value is None else codec(value)
+                label, value = getattr(field, text), self.__dict__[name]
+                if label is not None and (text == "hlo" or not field.kind.holds_programs):
+                    given = None if value is None else getattr(field.kind, text)(value)
                     written.update(given if type(given) is dict else {label: given})
             self.__dict__[key] = written
-        return dict(written)
+        return dict(self.__dict__[key])
 
-    def hlo(self, emit: HloEmitter, operands: Names, shapes: ShapeList, result: AnyShape, /) -> str:
+    def hlo(
+        self, emit: "HloEmitter", operands: Names, shapes: ShapeList, result: AnyShape, /
+    ) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
         The default writes one instruction, `hlo_name` with what `hlo_attributes` gives; operations
@@ -199,7 +194,7 @@ class Operation(Record):
         the name of a computation; None leaves one out. The default gives what the attributes'
         declarations say.
         """
-        return self._written(1)
+        return self._written("hlo")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /) -> Any:
         """The tangent of the result (or a tuple of them); None stands for a zero tangent.
@@ -295,23 +290,17 @@ class Operation(Record):
 
     # Hooks for operations that hold programs: None, or a method of the class.
 
-    #: `run(*operands)`: evaluates in Python instead of by the `reference` rule or
-    #: the engine, where the current trace evaluates.
-    run = _NO_HOOK
+    #: `run(*operands)`: evaluates in Python instead of by the `reference` rule or the engine, where
+    #: the current trace evaluates.
     #: `stage_operands(operands) -> (operation, operands)`: both, as a graph holds them.
-    stage_operands = _NO_HOOK
     #: `forward(primals, tangents) -> (results, tangents)`: result and jvp in one.
-    forward = _NO_HOOK
     #: `enter(trace, operands)`: its results, with the programs that it runs entered by a trace.
-    enter = _NO_HOOK
     #: `linearize(operands, active) -> (results, pullback)`: result and vjp in one.
-    linearize = _NO_HOOK
-    #: `dependent(variables)`: which results depend on the marked operands, where a
-    #: jvp rule may apply it to tangents beside values that they do not depend on.
-    dependent = _NO_HOOK
-    #: `batch_within(trace, operands, dimensions)`: `batch` for functions that may
-    #: read values of the batching trace, which is told.
-    batch_within = _NO_HOOK
+    #: `dependent(variables)`: which results depend on the marked operands, where a jvp rule may
+    #: apply it to tangents beside values that they do not depend on.
+    #: `batch_within(trace, operands, dimensions)`: `batch` for functions that may read values of
+    #: the batching trace, which is told.
+    run = stage_operands = forward = enter = linearize = dependent = batch_within = _NO_HOOK
 
     def lacks(
         self, rule: str, kind: type[MinixlaError] = errors.TransformError, advice: str = ""
@@ -343,22 +332,20 @@ class Operation(Record):
         self._refuse_dynamic(shapes)
         try:
             found = self.shape(*shapes)
-        except errors.SizeError as error:
-            given = self._operand_lines(shapes)
-            raise errors.too_large(self.builder_name, error.problem, given) from None
         except MinixlaError as error:
+            pairs = zip(self.operand_labels(len(shapes)), shapes, strict=True)
+            given = [f"{name} {shape}" for name, shape in pairs]
+            if len(given) > _MOST_LINES:
+                given[_MOST_LINES - 1 :] = ["..."]
+            if isinstance(error, errors.SizeError):
+                raise errors.too_large(self.builder_name, error.problem, given) from None
             if error.refusal is None or error.refusal[0] is not self:
                 raise
-            raise self._refusal(*error.refusal[1:], operands=self._operand_lines(shapes)) from None
+            raise self._refusal(*error.refusal[1:], operands=given) from None
         if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
             self._inferred.clear()
         self._inferred[shapes] = found
         return found
-
-    def _operand_lines(self, shapes: ShapeList) -> list[str]:
-        given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
-        lines = [f"{name} {shape}" for name, shape in given]
-        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
     def _check_count(self, shapes: ShapeList) -> None:
         names, count = self.operands, len(shapes)
@@ -371,9 +358,10 @@ class Operation(Record):
 
     def _refuse_dynamic(self, shapes: ShapeList) -> None:
         for index, shape in enumerate(shapes):
-            if isinstance(shape, Shape) and shape.is_dynamic and index not in self.dynamic_operands:
-                label = self.operand_labels(len(shapes))[index]
-                problem = f"operand {label} has a dynamic dimension"
+            if shape.is_dynamic and index not in self.dynamic_operands:
+                problem = (
+                    f"operand {self.operand_labels(len(shapes))[index]} has a dynamic dimension"
+                )
                 shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
                 advice = (
                     "It takes static sizes only: set each size back to its bound with "
@@ -437,7 +425,7 @@ class Operation(Record):
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind, values = type(self), tuple(self.values.values())
-        if kind in registered(self.name):
+        if registered(self.name) is kind:
             return _registered, (self.name, kind.__module__, values)
         return kind, values
 

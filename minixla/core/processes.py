@@ -4,10 +4,10 @@ Outside `mx.simulate` (`minixla.reference_evaluator.simulation`) it is the only 
 partition, which can meet nobody but has queues to and from the host.
 """
 
-import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -18,11 +18,9 @@ ProcessId = tuple[int, int]
 
 
 class Meeting(NamedTuple):
-    """What a process brings to a collective.
+    """What a process brings to a collective."""
 
-    The n-th of each member with the same subject, channel and members is one meeting.
-    """
-
+    # The n-th of each member with the same subject, channel and members is one meeting.
     subject: str  # the operation's name
     channel: int  # 0 for none
     members: tuple[ProcessId, ...]  # who meets, this process among them
@@ -98,16 +96,13 @@ class Process:
         raise explain(DeadlockError, subject, problem, [f"it waits for {awaited}"], advice)
 
 
-class _Current(threading.local):
-    process = Process()
-
-
-_current = _Current()
+_ALONE = Process()
+_current = ContextVar("process", default=_ALONE)  # each thread starts with its own
 
 
 def current_process() -> Process:
     """The process that this thread runs."""
-    return _current.process
+    return _current.get()
 
 
 def transfer_to_infeed(item: Any) -> None:
@@ -116,7 +111,7 @@ def transfer_to_infeed(item: Any) -> None:
     Args:
         item: what Infeed reads.
     """
-    _Current.process.infeed.append(tuple(item) if isinstance(item, (tuple, list)) else item)
+    _ALONE.infeed.append(tuple(item) if isinstance(item, (tuple, list)) else item)
 
 
 def transfer_from_outfeed() -> Any:
@@ -125,18 +120,18 @@ def transfer_from_outfeed() -> Any:
     Raises:
         DeadlockError: nothing was written to the outfeed.
     """
-    if not _Current.process.outfeed:
+    if not _ALONE.outfeed:
         problem = "it would wait for ever: nothing was written"
         advice = "Run the program that writes first; jax.effects_barrier() waits until it has."
         raise explain(DeadlockError, "transfer_from_outfeed", problem, advice=advice)
-    return _Current.process.outfeed.popleft()
+    return _ALONE.outfeed.popleft()
 
 
 @contextmanager
 def running_on(process: Process) -> Iterator[None]:
     """Makes `process` this thread's inside a `with` block."""
-    previous, _current.process = _current.process, process
+    token = _current.set(process)
     try:
         yield
     finally:
-        _current.process = previous
+        _current.reset(token)

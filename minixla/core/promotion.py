@@ -36,14 +36,8 @@ def _join(nodes: frozenset[str]) -> str | None:
 
 
 def result_type(operands: Iterable[tuple[ElementType, bool]]) -> tuple[ElementType, bool]:
-    """The common element type of operands, and whether it is still weak.
-
-    Args:
-        operands: the element type of each and whether it is weakly typed.
-
-    Raises:
-        ShapeError: the types have no common type that loses nothing (`f8e4m3fn` and `bf16`).
-    """
+    """The common element type of operands, and whether it is still weak, as theirs may be."""
+    # ShapeError: no common type loses nothing (`f8e4m3fn` and `bf16`).
     operands = tuple(operands)
     kind, weak = _result_type(operands)
     # A strong operand of that very type is declared so, and stays what it is in 32-bit mode.
@@ -56,11 +50,8 @@ def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[Elemen
     all_weak = all(weak for _, weak in operands)
     if len(kinds) == 1:
         return operands[0][0], all_weak
-    if all_weak:
-        nodes = [kind.name for kind in kinds]
-    else:
-        nodes = [_WEAK[kind.kind] if weak else kind.name for kind, weak in operands]
-    joined = _join(frozenset(nodes))
+    named = [_WEAK[kind.kind] if weak and not all_weak else kind.name for kind, weak in operands]
+    joined = _join(frozenset(named))
     if joined is None:
         problem = "the element types have no common type"
         shown = [", ".join(kind.name for kind, _ in operands)]

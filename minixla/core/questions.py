@@ -1,9 +1,7 @@
-"""What Python may ask of a value that has no number: what to write instead.
-
-The question is a method such as `__float__`; what the user wrote is read off the source.
-"""
+"""What to write instead where Python asks a traced value for a number, as `__float__` does."""
 
 import ast
+import builtins
 import cmath
 import math
 import re
@@ -54,8 +52,9 @@ _BUILTINS: dict[Any, str] = {
 
 def advice_for(wanted: str, expression: Expression | None) -> str:
     """What to write where `a Python bool` or the like was asked for by an expression, if known."""
-    specific, general = _ADVICE[wanted]
-    return (None if expression is None else specific(expression)) or general
+    specific = _SPECIFIC.get(wanted)
+    found = None if expression is None or specific is None else specific(expression)
+    return found or _GENERAL[wanted]
 
 
 def _filled(template: str, call: ast.Call) -> Advice:
@@ -97,7 +96,7 @@ def _of_test(expression: Expression) -> Advice:
     for node in (expression.node, *expression.parents):
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             if child in (None, node.test):
-                return _of_branch(node, written or _for_arrays(node.test))
+                return _of_branch(node, written or _of_operator(node.test) or text_of(node.test))
             break
         if isinstance(node, ast.comprehension):
             return "Choose elements with mx.numpy.where, or with a mask: x[mask] outside of jit."
@@ -108,18 +107,14 @@ def _of_test(expression: Expression) -> Advice:
     return None if written is None else f"Write {written}."
 
 
-def _for_arrays(test: ast.expr) -> str:
-    return _of_operator(test) or text_of(test)
-
-
 def _of_operator(node: ast.AST) -> Advice:
     """An operator on truth values as it is written for arrays; None for other expressions."""
     match node:
         case ast.UnaryOp(ast.Not(), operand):
-            return f"mx.numpy.logical_not({_for_arrays(operand)})"
+            return f"mx.numpy.logical_not({_of_operator(operand) or text_of(operand)})"
         case ast.BoolOp(op, values):
             name = "and" if isinstance(op, ast.And) else "or"
-            terms = map(_for_arrays, values)
+            terms = [_of_operator(each) or text_of(each) for each in values]
             return reduce(lambda first, each: f"mx.numpy.logical_{name}({first}, {each})", terms)
         case ast.Compare(left, [_, _, *_] as ops, others):
             triples = zip([left, *others], ops, others, strict=False)
@@ -152,32 +147,27 @@ def _of_number(expression: Expression) -> Advice:
     if not isinstance(node, ast.Call):
         return _of_text(expression) or _of_assignment(expression)
     before, _, name = text_of(node.func).rpartition(".")
-    if _is_type(before, name):
-        return _of_conversion(node)
+    conversion = _of_conversion(node)
+    if conversion is not None or name in _WITHOUT or before not in ("", "math", "cmath"):
+        return conversion
     if name == "log" and len(node.args) == 2:
         return _filled("mx.numpy.log({0}) / mx.numpy.log({1})", node)
-    if name in _WITHOUT or before not in ("", "math", "cmath"):
-        return None
     if name in OF_MATH:
         return _filled(OF_MATH[name], node)
     is_known = name in (*dir(math), *dir(cmath))
     return f"Write mx.numpy.{name}({', '.join(map(text_of, node.args))})." if is_known else None
 
 
-def _is_type(before: str, name: str) -> bool:
-    """Whether `before.name` is a type of numbers, Python's or NumPy's."""
-    if before not in ("np", "numpy"):
-        return not before and name in ("complex", "float", "int")
-    kind = getattr(np, name, None)
-    return isinstance(kind, type) and issubclass(kind, np.number)
-
-
 def _of_conversion(call: ast.Call) -> Advice:
-    if len(call.args) != 1:
+    """For a type of numbers, Python's or NumPy's, called with one of them."""
+    before, _, name = text_of(call.func).rpartition(".")
+    kind = {"": vars(builtins), "np": vars(np), "numpy": vars(np)}.get(before, {}).get(name)
+    is_type = isinstance(kind, type) and issubclass(kind, (complex, float, int, np.number))
+    if len(call.args) != 1 or not is_type or kind is bool:
         return None
-    name, value = text_of(call.func), _in_parentheses(call.args[0])
+    written, value = text_of(call.func), _in_parentheses(call.args[0])
     acts = "a traced value acts as a number"
-    return f"Leave {name}() out: {acts}; {value}.astype({name}) converts it."
+    return f"Leave {written}() out: {acts}; {value}.astype({written}) converts it."
 
 
 def _in_parentheses(node: ast.expr) -> str:
@@ -248,44 +238,34 @@ def _of_array(expression: Expression) -> Advice:
     if not isinstance(node, ast.Call):
         return _of_index(expression)
     text, given = text_of(node.func), ", ".join(map(text_of, node.args))
-    before, _, name = text.rpartition(".")
-    if _is_type(before, name):
-        return _of_conversion(node)
-    if name in _MAKERS:
-        return f"Write mx.numpy.{_MAKERS[name]}({given})."
-    return (
+    maker = _MAKERS.get(text.rpartition(".")[2])
+    if maker is not None:
+        return f"Write mx.numpy.{maker}({given})."
+    return _of_conversion(node) or (
         f"{text} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by mx.from_jax; "
         f"mx.debug_callback({text}, {given}) calls it with the numbers while the program runs, for "
         "what else it does."
     )
 
 
-_NUMBER = (
-    "Compute with functions of mx.numpy instead of Python's; to see the number, return it, or "
-    "mx.debug_print it."
-)
-_ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
-    **dict.fromkeys(("a Python int", "a Python float", "a Python complex"), (_of_number, _NUMBER)),
-    "a Python bool": (
-        _of_bool,
-        "Choose between values with mx.numpy.where, or between functions with mx.cond, instead of "
-        "Python's if; loop with mx.while_loop.",
-    ),
-    "a Python index": (
-        _of_index,
-        "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
-        "mx.numpy.asarray(table)[index].",
-    ),
-    "a NumPy array": (_of_array, "Use functions of mx.numpy, which take traced values."),
-    "a Python scalar": (
-        lambda _: None,
-        "Leave .item() out: a traced value acts as a number; to see it, return it, or "
+_NUMBERS = "a Python int", "a Python float", "a Python complex"
+_SPECIFIC: dict[str, Callable[[Expression], Advice]] = dict.fromkeys(_NUMBERS, _of_number)
+_SPECIFIC |= {"a Python bool": _of_bool, "a Python index": _of_index}
+_SPECIFIC |= {"a NumPy array": _of_array, "a string": _of_text}
+_GENERAL = {
+    **dict.fromkeys(
+        _NUMBERS,
+        "Compute with functions of mx.numpy instead of Python's; to see the number, return it, or "
         "mx.debug_print it.",
     ),
-    "a list": (
-        lambda _: None,
-        "Leave .tolist() out: iterating over an array gives its members; to see numbers, return "
-        "them, or mx.debug_print them.",
-    ),
-    "a string": (_of_text, 'Print it while the program runs: mx.debug_print("{}", x).'),
+    "a Python bool": "Choose between values with mx.numpy.where, or between functions with "
+    "mx.cond, instead of Python's if; loop with mx.while_loop.",
+    "a Python index": "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
+    "mx.numpy.asarray(table)[index].",
+    "a NumPy array": "Use functions of mx.numpy, which take traced values.",
+    "a Python scalar": "Leave .item() out: a traced value acts as a number; to see it, return it, "
+    "or mx.debug_print it.",
+    "a list": "Leave .tolist() out: iterating over an array gives its members; to see numbers, "
+    "return them, or mx.debug_print them.",
+    "a string": 'Print it while the program runs: mx.debug_print("{}", x).',
 }

@@ -1,7 +1,5 @@
 """Records: objects whose fields are attributes, one object for equal attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, MutableMapping
 from functools import cached_property
 from threading import RLock
@@ -23,25 +21,16 @@ _NAMED = object()
 
 @dataclass_transform(eq_default=False, field_specifiers=(attribute,))
 class Record:
-    """Base class of operations: what their objects are made of.
-
-    Attributes:
-        fields: the declaration of each attribute by name, found in the class and its bases; what a
-            member sets to a value is no attribute of it any more.
-        computations: the programs among the attributes, those in tuples too.
-        is_ambiguous: whether attributes that differ may be equal, such as 0.0 and -0.0.
-        keeps_identity: whether some attribute counts by identity.
-        runs_programs: whether some are programs, or hold some.
-        is_unique: whether each has an object of its own, which nobody finds again.
-    """
+    """Base class of operations: what their objects are made of."""
 
     builder_name: ClassVar[str] = ""
+    #: The attributes of the class and its bases by name, less what a member sets to a value.
     fields: ClassVar[dict[str, Field]] = {}
-    computations: ClassVar[tuple[Graph, ...]] = ()
-    is_ambiguous: ClassVar[bool] = False
-    keeps_identity: ClassVar[bool] = False
-    runs_programs: ClassVar[bool] = False
-    is_unique: ClassVar[bool] = False
+    computations: ClassVar[tuple["Graph", ...]] = ()  #: Programs in the attributes, tuples too.
+    is_ambiguous: ClassVar[bool] = False  #: Whether what differs may be equal: 0.0 and -0.0.
+    keeps_identity: ClassVar[bool] = False  #: Whether some attribute counts by identity.
+    runs_programs: ClassVar[bool] = False  #: Whether some are programs, or hold some.
+    is_unique: ClassVar[bool] = False  #: Whether each has its own object, which nobody finds again.
     # Whether what is given is told apart exactly, also 1 and True, which the kind refuses. In lists
     # of integers, which calls have most, this would take more time than all else.
     _is_exact: ClassVar[bool] = False
@@ -175,7 +164,7 @@ class Record:
     __deepcopy__ = __copy__
 
 
-def _programs_in(values: Iterable[Any]) -> tuple[Graph, ...]:
+def _programs_in(values: Iterable[Any]) -> tuple["Graph", ...]:
     found: list[Any] = []
     for value in values:
         if type(value) is tuple:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from minixla.core import errors
 from minixla.core.errors import explain
-from minixla.core.shapes import Shape, TokenShape, TupleShape
+from minixla.core.shapes import AnyShape
 from minixla.core.tracer import shape_of
 
 Class = TypeVar("Class", bound=type[Any])
@@ -22,24 +22,17 @@ Class = TypeVar("Class", bound=type[Any])
 _XLA = "xla"
 #: The classes of XLA's operations by XLA's name (`DotGeneral`). Any: each has its own attributes.
 REGISTRY: dict[str, type[Any]] = {}
-#: The operations of each namespace by their names in it.
-NAMESPACES: dict[str, dict[str, type[Any]]] = {_XLA: REGISTRY}
+#: Those of other namespaces by full name, `my.DotGeneral`.
+OTHERS: dict[str, type[Any]] = {}
 #: The packages whose operations are XLA's.
 _OURS = ("minixla", "minixla_ops")
 _ROLES: dict[str, Callable[..., Any]] = {}
 
 
 def full_name(name: str, namespace: str, module: str) -> str:
-    """What an operation is called: `my.Name`; without a namespace in XLA's.
-
-    Where its class declares none, that is the top-level package of its module.
-    """
+    """`my.Name`; in XLA's namespace `Name`. By default that is the module's top-level package."""
     package = module.partition(".")[0]
     space = namespace or (_XLA if package in _OURS else package)
-    return _joined(space, name)
-
-
-def _joined(space: str, name: str) -> str:
     return name if space == _XLA else f"{space}.{name}"
 
 
@@ -53,18 +46,15 @@ def register(cls: Class) -> Class:
         raise ValueError(f"an operation named {cls.name} is registered already")
     if not inspect.getdoc(cls):
         raise ValueError(f"operation {cls.name} has no docstring")
-    space, _, name = cls.name.rpartition(".")
-    if space:
+    if "." in cls.name:
         _check_rules(cls)
-    NAMESPACES.setdefault(space or _XLA, {})[name] = cls
+    (OTHERS if "." in cls.name else REGISTRY)[cls.name] = cls
     return cls
 
 
-def registered(name: str) -> list[type[Any]]:
-    """The operation of a full name, or nothing."""
-    space, _, plain = name.rpartition(".")
-    found = NAMESPACES.get(space or _XLA, {}).get(plain)
-    return [] if found is None else [found]
+def registered(name: str) -> type[Any] | None:
+    """The operation of a full name."""
+    return REGISTRY.get(name.removeprefix(f"{_XLA}.")) or OTHERS.get(name)
 
 
 def operation_named(name: str, module: str | None = None) -> type[Any]:
@@ -79,32 +69,30 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
         KeyError: there is none, or several other namespaces have one.
     """
     found = registered(name)
-    if not found and module is not None:
+    if found is None and module is not None:
         importlib.import_module(module)
         found = registered(name)
-    if not found and "." not in name:
-        found = [names[name] for names in NAMESPACES.values() if name in names]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = ", ".join([each.name for each in found])
-        raise KeyError(f"several operations are named {name}; give one of these names: {several}")
-    known = [_joined(space, each) for space, names in NAMESPACES.items() for each in names]
-    similar = ", ".join(difflib.get_close_matches(name, known)) or "none"
+    if found is not None:
+        return found
+    spaces = {full: full.rpartition(".")[0] for full in OTHERS}
+    several = [full for full, space in spaces.items() if full == f"{space}.{name}"]
+    if len(several) == 1:
+        return OTHERS[several[0]]
+    if several:
+        listed = ", ".join(several)
+        raise KeyError(f"several operations are named {name}; give one of these names: {listed}")
+    similar = ", ".join(difflib.get_close_matches(name, [*REGISTRY, *OTHERS])) or "none"
     raise KeyError(
         f"no operation is named {name}; similar names: {similar}; "
-        f"namespaces: {', '.join(NAMESPACES)}"
+        f"namespaces: {', '.join(dict.fromkeys([_XLA, *spaces.values()]))}"
     )
 
 
 def fill_role(name: str, function: Callable[..., Any]) -> None:
-    """Makes `function` the one that plays `name`.
-
-    Roles: `add(x, y)`, `zeros(shape)`, `constant` and `tuple` (classes of operations: of a
-    Literal, and of no attribute), `call(graph, *operands)`,
-    `batch_by_loop(operation, operands, dimensions)`,
-    `move_batch(value, from, to, size)`, `resize(value, like)` (see `linear.with_sizes_of`).
-    """
+    """Makes `function` the one that plays `name`."""
+    # Roles: `add(x, y)`, `zeros(shape)`, `constant` and `tuple` (classes of operations: of one
+    # Literal, of no attribute), `call(graph, *operands)`, `move_batch(value, from, to, size)`,
+    # `batch_by_loop(operation, operands, dimensions)`, `resize(value, like)` (`with_sizes_of`).
     _ROLES[name] = function
 
 
@@ -119,20 +107,18 @@ def role(name: str) -> Callable[..., Any]:
 
 def _check_rules(kind: type[Any]) -> None:
     """Wraps the rules that a class, or a base of it outside this library, gives."""
-    for name in _WANTED:
+    for name in ("shape", "jvp", "vjp", "transpose", "batch"):
         home = next(base for base in kind.__mro__ if name in base.__dict__)
-        is_checked = any(home in names.values() for names in NAMESPACES.values())
+        is_checked = home in OTHERS.values()
         if not is_checked and home.__module__.partition(".")[0] not in _OURS:
             setattr(kind, name, _checked(name, home.__dict__[name]))
 
 
 def _checked(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-    wanted = _WANTED[name]
-
     @functools.wraps(rule)
-    def checked(self: Any, *given: Any, **named: Any) -> Any:
-        found = rule(self, *given, **named)
-        missed = wanted(found, *given, **named)
+    def checked(self: Any, *given: Any) -> Any:
+        found = rule(self, *given)
+        missed = _missed(name, found, given)
         if missed:
             problem = f"its {name} rule gives something else than {missed}"
             shown = [f"rule of class {type(self).__name__}", f"given {_shown(found)}"]
@@ -142,6 +128,23 @@ def _checked(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return checked
+
+
+def _missed(name: str, found: Any, given: tuple[Any, ...]) -> str:
+    """What a rule should have given for its arguments; nothing if it did."""
+    if name == "shape":
+        each = found if isinstance(found, tuple) else (found,)
+        fits = all(isinstance(one, AnyShape) for one in each)
+        return "" if fits else "a Shape, or a tuple of a Shape for each result"
+    if name == "batch":
+        fits = isinstance(found, tuple) and len(found) == 2
+        wanted = "a pair: the result (or a tuple) and its batch dimension (or one for each)"
+        return "" if fits else wanted
+    if name == "jvp":
+        fits = found is None or _fit(found, given[2])
+        return "" if fits else f"tangents like its results, {_shown(given[2])}, or None for zero"
+    fits = _fit(found, given[1])
+    return "" if fits else f"a cotangent or None for each operand, {_shown(given[1])}"
 
 
 def _shown(found: Any) -> str:
@@ -164,38 +167,3 @@ def _fit(found: Any, values: Any) -> bool:
         return all(each is None or shape_of(each) is shape_of(value) for each, value in pairs)
     except (errors.ShapeError, TypeError):
         return False
-
-
-# What a rule should have given, for what it gave and for its arguments; nothing if it did.
-
-
-def _shapes(found: Any, *operands: Any) -> str:
-    each = found if isinstance(found, tuple) else (found,)
-    fits = all(isinstance(one, (Shape, TupleShape, TokenShape)) for one in each)
-    return "" if fits else "a Shape, or a tuple of a Shape for each result"
-
-
-def _tangents(found: Any, primals: Any, tangents: Any, results: Any) -> str:
-    if found is None or _fit(found, results):
-        return ""
-    return f"tangents like its results, {_shown(results)}, or None for zero"
-
-
-def _cotangents(found: Any, cotangents: Any, operands: Any, *others: Any, **named: Any) -> str:
-    fits = _fit(found, operands)
-    return "" if fits else f"a cotangent or None for each operand, {_shown(operands)}"
-
-
-def _batched(found: Any, operands: Any, dimensions: Any) -> str:
-    fits = isinstance(found, tuple) and len(found) == 2
-    wanted = "a pair: the result (or a tuple) and its batch dimension (or one for each)"
-    return "" if fits else wanted
-
-
-_WANTED: dict[str, Callable[..., str]] = {
-    "shape": _shapes,
-    "jvp": _tangents,
-    "vjp": _cotangents,
-    "transpose": _cotangents,
-    "batch": _batched,
-}

@@ -1,7 +1,5 @@
 """Reverse derivatives: a trace that records how results depend on inputs, and the walk back."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class LinearTracer(Tracer):
 
     __slots__ = ("target",)
 
-    def __init__(self, trace: LinearTrace, shape: AnyShape, target: Target) -> None:
+    def __init__(self, trace: "LinearTrace", shape: AnyShape, target: Target) -> None:
         self._trace = trace
         self._shape = shape
         self._weak = False
@@ -129,10 +127,9 @@ class ReverseTrace(Trace):
         finally:
             _state.trace = self.parent
             linear.alive = False
+        known: Any = self._target(tangents_out)
         if type(results) is tuple and tangents_out is not None:
-            known: Any = list(map(self._target, tangents_out))
-        else:
-            known = self._target(tangents_out)
+            known = list(map(self._target, tangents_out))
         return wrapped(self, ReverseTracer, results, known)
 
     def _target(self, tangent: Any) -> Target:
@@ -178,21 +175,16 @@ class ReverseTrace(Trace):
         return [pending[x.known[0]].get(0) if self.is_own(x) else None for x in inputs]
 
 
-def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:
-    for operand in operands:  # every step asks: any(map(...)) takes twice as long
-        if is_dynamic(operand):
-            return True
-    return any(map(is_dynamic, results)) if type(results) is tuple else is_dynamic(results)
-
-
 def _pullback(
     rule: Callable[..., Sequence[Any]], results: Any, operands: Sequence[Any], *given: Any
 ) -> Pullback:
     """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
     count = len(results) if type(results) is tuple else None
-    are_dynamic = _any_dynamic(operands, results)
+    are_dynamic = is_dynamic(results) if count is None else any(map(is_dynamic, results))
+    for each in operands:  # every step asks: any(map(...)) takes twice as long
+        are_dynamic = are_dynamic or is_dynamic(each)
 
-    def pullback(cotangents: Any) -> Sequence[Any]:
+    def pullback(cotangents: Any) -> Any:  # in less time than a longer annotation takes
         wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))
         found = rule(wanted, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
@@ -229,9 +221,7 @@ class LinearTrace(Trace):
         if not isinstance(results, tuple):
             return LinearTracer(self, results, (node, 0))
         tangents = tuple([LinearTracer(self, shape, (node, i)) for i, shape in enumerate(results)])
-        if operation.dependent is None:
-            return tangents
-        flags = operation.dependent(linear)
+        flags = [True] if operation.dependent is None else operation.dependent(linear)
         if all(flags):
             return tangents
         # Results that no tangent reaches are values, whatever stands for the tangents.

@@ -1,10 +1,4 @@
-"""Shapes of values: arrays (with optional dynamic bounds), tuples and tokens; all interned.
-
-And what has them outside of traces: arrays, of which snapshots are safe from what is written to
-them later, and tuples.
-"""
-
-from __future__ import annotations
+"""Shapes of arrays (perhaps with dynamic bounds), tuples and tokens, and what has them outside."""
 
 import math
 import operator
@@ -15,12 +9,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from minixla.core.element_types import (
-    ELEMENT_TYPES,
-    ElementType,
-    canonical_element_type,
-    element_type,
-)
+from minixla.core import element_types
+from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import too_large
 
 
@@ -52,7 +42,7 @@ class Shape(_Interned):
 
     __slots__ = ("_text", "dimensions", "dtype", "dynamic", "element_type", "is_dynamic", "nbytes")
     __slots__ += ("rank", "size", "stablehlo")
-    _interned: dict[tuple[Any, ...], Shape] = {}
+    _interned: dict[tuple[Any, ...], "Shape"] = {}
 
     element_type: ElementType
     dimensions: tuple[int, ...]
@@ -69,7 +59,7 @@ class Shape(_Interned):
         element_type_: Any,
         dimensions: Iterable[int] = (),
         dynamic: Iterable[bool] | None = None,
-    ) -> Shape:
+    ) -> "Shape":
         """Interns a shape.
 
         Args:
@@ -82,47 +72,58 @@ class Shape(_Interned):
             ValueError: a negative size, or `dynamic` of another length.
             SizeError: more bytes than 64 bits with a sign can count.
         """
-        dimensions = tuple(dimensions)
-        flags = _dynamic_flags(dynamic, len(dimensions)) if dynamic is not None else ()
-        key = (element_type_, dimensions, flags)
-        found = cls._interned.get(key)
-        return found if found is not None else cls._make(element_type_, dimensions, flags)
-
-    @classmethod
-    def _make(cls, declared: Any, sizes: tuple[Any, ...], flags: tuple[bool, ...]) -> Shape:
-        declared = element_type(declared)
-        sizes = tuple([operator.index(size) for size in sizes])
+        dimensions, flags = tuple(dimensions), ()
+        if dynamic is not None:
+            flags = tuple(map(bool, dynamic))
+            if len(flags) != len(dimensions):
+                raise ValueError(f"{len(flags)} dynamic flags for {len(dimensions)} dimensions")
+            flags = flags if any(flags) else ()
+        found = cls._interned.get((element_type_, dimensions, flags))
+        if found is not None:
+            return found
+        declared = element_type(element_type_)
+        sizes = tuple([operator.index(size) for size in dimensions])
         if any(size < 0 for size in sizes):
             raise ValueError(f"a dimension size is negative: {list(sizes)}")
         key = (declared, sizes, flags)
         found = cls._interned.get(key)
         if found is not None:
             return found
-        _check_bytes(declared, sizes)
-        self = object.__new__(cls)
         dynamic, dtype, size = flags or (False,) * len(sizes), declared.dtype, math.prod(sizes)
-        _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic, rank=len(sizes))
-        _fill(self, is_dynamic=bool(flags), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
-        _fill(self, _text=_print_array(declared, sizes, dynamic))
-        _fill(self, stablehlo=_stablehlo(declared, sizes, dynamic))
+        if math.prod([size or 1 for size in sizes]) * dtype.itemsize > _MOST_BYTES:
+            shown = f"{declared.name}[{','.join(map(str, sizes))}] has more than 2**63 - 1 bytes"
+            more = ", where empty dimensions count as one element" if 0 in sizes else ""
+            raise too_large("shape", shown + more)
+        pairs = list(zip(map(str, sizes), dynamic, strict=True))
+        listed = [f"<={number}" if flag else number for number, flag in pairs]
+        typed = ["?" if flag else number for number, flag in pairs]
+        bounds = ", ".join([number if flag else "?" for number, flag in pairs])
+        bounded = f", #stablehlo.bounds<{bounds}>" if flags else ""
+        stablehlo = f"tensor<{'x'.join([*typed, declared.stablehlo])}{bounded}>"
+        self = object.__new__(cls)
+        own = dict(element_type=declared, dimensions=sizes, dynamic=dynamic, is_dynamic=bool(flags))
+        own |= dict(rank=len(sizes), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
+        own |= dict(_text=f"{declared.name}[{','.join(listed)}]", stablehlo=stablehlo)
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
 
-    def with_element_type(self, other: ElementType) -> Shape:
+    def with_element_type(self, other: ElementType) -> "Shape":
         """The same dimensions with another element type."""
         return Shape(other, self.dimensions, self.dynamic)
 
-    def with_dimensions(self, dimensions: Sequence[int]) -> Shape:
+    def with_dimensions(self, dimensions: Sequence[int]) -> "Shape":
         """The same element type with other, static dimensions."""
         return Shape(self.element_type, dimensions)
 
-    def with_dimension(self, index: int, size: int) -> Shape:
+    def with_dimension(self, index: int, size: int) -> "Shape":
         """The same shape with one more, static, dimension at `index`."""
         sizes = (*self.dimensions[:index], size, *self.dimensions[index:])
         flags = (*self.dynamic[:index], False, *self.dynamic[index:]) if self.is_dynamic else None
         return Shape(self.element_type, sizes, flags)
 
-    def without_dimension(self, index: int) -> Shape:
+    def without_dimension(self, index: int) -> "Shape":
         """The same shape with one dimension less."""
         sizes = self.dimensions[:index] + self.dimensions[index + 1 :]
         flags = self.dynamic[:index] + self.dynamic[index + 1 :] if self.is_dynamic else None
@@ -139,11 +140,11 @@ class TupleShape(_Interned):
     """The shape of a tuple: its members' shapes. Prints as `(f32[], s32[4])`."""
 
     __slots__ = ("elements",)
-    _interned: dict[tuple[AnyShape, ...], TupleShape] = {}
+    _interned: dict[tuple["AnyShape", ...], "TupleShape"] = {}
 
-    elements: tuple[AnyShape, ...]
+    elements: tuple["AnyShape", ...]
 
-    def __new__(cls, elements: Iterable[AnyShape]) -> TupleShape:
+    def __new__(cls, elements: Iterable["AnyShape"]) -> "TupleShape":
         """Interns a tuple shape.
 
         Raises:
@@ -157,7 +158,7 @@ class TupleShape(_Interned):
             if not isinstance(each, (Shape, TupleShape, TokenShape)):
                 raise TypeError(f"a member of a tuple shape must be a shape, not {each!r}")
         self = object.__new__(cls)
-        _fill(self, elements=key)
+        object.__setattr__(self, "elements", key)
         return cls._interned.setdefault(key, self)
 
     @property
@@ -179,7 +180,7 @@ class TokenShape(_Interned):
     __slots__ = ()
     stablehlo = "!stablehlo.token"
 
-    def __new__(cls) -> TokenShape:
+    def __new__(cls) -> "TokenShape":
         """The one token shape."""
         return TOKEN
 
@@ -190,33 +191,11 @@ class TokenShape(_Interned):
         return "TOKEN"
 
 
-def _fill(shape: _Interned, **attributes: Any) -> None:
-    for name, value in attributes.items():
-        object.__setattr__(shape, name, value)
-
-
 # NumPy and XLA count bytes in 64 bits with a sign. XLA ends the process where that overflows, also
 # where another dimension is empty: strides are products of sizes too.
 _MOST_BYTES = (1 << 63) - 1
 #: More bytes than this no machine of today has addresses for (five levels of page tables).
 ADDRESS_SPACE = 1 << 57
-
-
-def _check_bytes(declared: ElementType, sizes: tuple[int, ...]) -> None:
-    if math.prod([size or 1 for size in sizes]) * declared.dtype.itemsize <= _MOST_BYTES:
-        return
-    shown = _print_array(declared, sizes, (False,) * len(sizes))
-    problem = f"{shown} has more than 2**63 - 1 bytes"
-    if 0 in sizes:
-        problem += ", where empty dimensions count as one element"
-    raise too_large("shape", problem)
-
-
-def _dynamic_flags(dynamic: Iterable[bool], rank: int) -> tuple[bool, ...]:
-    flags = tuple(map(bool, dynamic))
-    if len(flags) != rank:
-        raise ValueError(f"{len(flags)} dynamic flags for {rank} dimensions")
-    return flags if any(flags) else ()
 
 
 def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[Any], str]) -> str:
@@ -240,20 +219,6 @@ AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 ShapeList: TypeAlias = Sequence[AnyShape]
 
 
-def _print_array(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]) -> str:
-    parts = [f"<={size}" if flag else str(size) for size, flag in zip(sizes, dynamic, strict=True)]
-    return f"{declared.name}[{','.join(parts)}]"
-
-
-def _stablehlo(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]) -> str:
-    parts = ["?" if flag else str(size) for size, flag in zip(sizes, dynamic, strict=True)]
-    bounds = ""
-    if any(dynamic):
-        listed = [str(size) if flag else "?" for size, flag in zip(sizes, dynamic, strict=True)]
-        bounds = f", #stablehlo.bounds<{', '.join(listed)}>"
-    return f"tensor<{'x'.join([*parts, declared.stablehlo])}{bounds}>"
-
-
 # Blanks and comments (`/*index=5*/`) may stand around each lexeme. Layouts are of no concern.
 _BLANK = r"(?:\s|/\*.*?\*/)*"
 _LAYOUT = r"(?:\{[^}]*\})?"
@@ -262,6 +227,7 @@ _LEXEME = re.compile(
     rf"|(?P<array>([a-z][a-z0-9]*)\[([^\]]*)\]){_LAYOUT}){_BLANK}",
     re.DOTALL,
 )
+
 _LEADING = re.compile(_BLANK, re.DOTALL)
 _MEMBER = "open", "token", "array"
 _SIZE = re.compile(r"\s*(<=)?\s*(\d+)\s*", re.ASCII)
@@ -303,14 +269,14 @@ def _leaf(text: str, match: re.Match[str]) -> AnyShape:
     if match["token"]:
         return TOKEN
     name, listed = match.group(6, 7)
-    if name not in ELEMENT_TYPES:
+    if name not in element_types.ELEMENT_TYPES:
         raise _no_shape(text, match.start())
     sizes = [_SIZE.fullmatch(each) for each in listed.split(",")] if listed.strip() else []
     # A longer number than 2**63 - 1 is a mistake (and slow to read).
     found = [(int(size[2]), size[1] is not None) for size in sizes if size and len(size[2]) <= 19]
     if len(found) < len(sizes):
         raise _no_shape(text, match.start(7))
-    return Shape(ELEMENT_TYPES[name], [size for size, _ in found], [flag for _, flag in found])
+    return Shape(name, [size for size, _ in found], [flag for _, flag in found])
 
 
 def _no_shape(text: str, at: int) -> ValueError:
@@ -323,12 +289,10 @@ def _no_shape(text: str, at: int) -> ValueError:
 
 
 class TupleValue:
-    """What a value of tuple shape is where nothing is staged; in a graph it is a traced value.
+    """What a value of tuple shape is where nothing is staged; in a graph it is a traced value."""
 
-    Its members are values of any trace, TupleValues among them. As a tangent or cotangent it may
-    hold None, for a member whose is zero.
-    """
-
+    # Its members are values of any trace, TupleValues among them. As a tangent or cotangent it may
+    # hold None, for a member whose is zero.
     __slots__ = ("elements",)
 
     def __init__(self, elements: Sequence[Any]) -> None:
@@ -343,26 +307,19 @@ class DeclaredArray(np.ndarray):
 
 
 def shape_of_data(value: Any) -> Shape | None:
-    """The shape of an array or Python scalar from outside; None where `value` is neither.
-
-    NumPy arrays of 64-bit types narrow as `canonical_element_type` says; arrays that a backend
-    made, and those of a rule, keep the types that they have.
-    """
-    if type(value) is DeclaredArray:
-        return Shape(element_type(value.dtype), value.shape)
-    if isinstance(value, (np.ndarray, np.generic)):
-        try:
-            return Shape(canonical_element_type(element_type(value.dtype)), value.shape)
-        except TypeError:
-            return None
-    if isinstance(value, (bool, int, float, complex)):
+    """The shape of an array or Python scalar from outside; None where `value` is neither."""
+    # NumPy's 64-bit types narrow as `canonical_element_type` says; arrays that a backend made, and
+    # those of a rule, keep the types that they have.
+    is_numpy = isinstance(value, (np.ndarray, np.generic))
+    if not is_numpy and isinstance(value, (bool, int, float, complex)):
         return Shape(element_type(type(value)))
-    dtype = getattr(value, "dtype", None)
-    sizes = getattr(value, "shape", None)
+    dtype, sizes = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or not isinstance(sizes, tuple):
         return None
     try:
-        return Shape(element_type(dtype), sizes)
+        kind = element_type(dtype)
+        is_narrowed = is_numpy and type(value) is not DeclaredArray
+        return Shape(canonical_element_type(kind) if is_narrowed else kind, sizes)
     except (TypeError, ValueError):
         return None
 
@@ -372,29 +329,19 @@ _TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
 
 
 def snapshot(array: np.ndarray) -> np.ndarray:
-    """A read-only array of what `array` holds now; itself, where nobody can write to it.
-
-    Two snapshots of an unchanged array are one object, which a program that reads it holds once.
-    """
+    """A read-only array of what `array` holds now; itself, where nobody can write to it."""
+    # Two snapshots of an unchanged array are one object, which a program that reads it holds once.
     if not array.flags.writeable:
         return array
     key = id(array)
-    known, last = _TAKEN.get(key, (None, None))
-    if known is not None and last is not None and known() is array:
-        taken = last()
-        if taken is not None and holds(taken, array):
+    known, last = _TAKEN.get(key, (lambda: None, lambda: None))
+    taken = last()
+    if known() is array and taken is not None:
+        is_alike = taken.dtype == array.dtype and taken.shape == array.shape
+        if is_alike and taken.tobytes() == array.tobytes():
             return taken
     taken = array.copy()
     taken.flags.writeable = False
     forget = weakref.ref(array, lambda _: _TAKEN.pop(key, None))
     _TAKEN[key] = (forget, weakref.ref(taken))
     return taken
-
-
-def holds(taken: np.ndarray, array: np.ndarray) -> bool:
-    """Whether an earlier snapshot of `array` still says what it holds."""
-    return taken is array or (
-        taken.dtype == array.dtype
-        and taken.shape == array.shape
-        and taken.tobytes() == array.tobytes()
-    )

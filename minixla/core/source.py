@@ -1,15 +1,11 @@
 """Where in the user's program an operation was called, and by which expression."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools
 import linecache
 import os
 import sys
-from bisect import bisect_right
-from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from types import CodeType
@@ -40,49 +36,33 @@ class Source(NamedTuple):
     @property
     def line(self) -> int:
         """The line number, counted from 1; 0 where Python does not know it."""
-        _, starts, lines = _LINE_TABLES.get(id(self.code)) or _line_table(self.code)
-        return lines[bisect_right(starts, self.instruction) - 1]
+        known = _LINES.get(id(self.code))
+        if known is None:
+            if len(_LINES) >= _MOST_LISTS:
+                _LINES.clear()
+            lines = [place[0] or 0 for place in self.code.co_positions()]
+            known = _LINES[id(self.code)] = self.code, lines
+        return known[1][self.instruction // 2]
 
     def __str__(self) -> str:
-        return f"{_shown_path(self.file)}:{self.line} ({self.function})"
+        file = self.file  # as seen from the current folder, where it is below that
+        if os.path.isabs(file):
+            with contextlib.suppress(OSError, ValueError):  # that is gone, or on another drive
+                path = os.path.relpath(file)
+                file = file if path.startswith("..") else path
+        return f"{file}:{self.line} ({self.function})"
+
+
+# The line of each instruction, of two bytes, by identity of the code object, which is kept:
+# hashing one takes longer than all else.
+_LINES: dict[int, tuple[CodeType, list[int]]] = {}
+_MOST_LISTS = 1024
 
 
 class ReverseSource(Source):
     """A position where the reverse derivative of an operation is being computed."""
 
-    operation: Any
-
-    def __new__(cls, source: Source, operation: Any) -> ReverseSource:
-        """The same position, and the operation."""
-        made = super().__new__(cls, *source)
-        made.operation = operation
-        return made
-
-
-def _shown_path(file: str) -> str:
-    """The path as seen from the current folder, where the file is below it."""
-    if not os.path.isabs(file):
-        return file
-    try:
-        path = os.path.relpath(file)
-    except (OSError, ValueError):  # the current folder is gone, or on another drive
-        return file
-    return file if path.startswith("..") else path
-
-
-# By identity of the code object, which is kept: hashing one takes longer than all else.
-_LINE_TABLES: dict[int, tuple[CodeType, list[int], list[int]]] = {}
-_MOST_LINE_TABLES = 1024
-
-
-def _line_table(code: CodeType) -> tuple[CodeType, list[int], list[int]]:
-    """A code object, the offsets at which its lines start, and these lines."""
-    rows = [(start, line or 0) for start, _, line in code.co_lines()]
-    found = code, [start for start, _ in rows], [line for _, line in rows]
-    if len(_LINE_TABLES) >= _MOST_LINE_TABLES:
-        _LINE_TABLES.clear()
-    _LINE_TABLES[id(code)] = found
-    return found
+    operation: Any = None
 
 
 # Decorators of the standard library stand between the user's frames and ours.
@@ -112,12 +92,9 @@ def is_user_file(file: str) -> bool:
 
 
 def find_source(depth: int = 1) -> Source | None:
-    """The innermost frame of the caller's stack that is the user's code, beyond `depth` frames.
-
-    None where there is none, or an entry point, such as the command line, stands before it.
-    """
-    frame = sys._getframe(depth)
-    known = _IS_USER_FILE
+    """The innermost frame of the caller's stack that is the user's code, beyond `depth` frames."""
+    # None where there is none, or an entry point, such as the command line, stands before it.
+    frame, known = sys._getframe(depth), _IS_USER_FILE
     while frame is not None:
         code = frame.f_code
         is_user = known.get(code.co_filename)
@@ -130,13 +107,9 @@ def find_source(depth: int = 1) -> Source | None:
 
 
 def given_as(value: Any) -> tuple[str | None, str] | None:
-    """How the user gave a value to the framework's function that is running, or None.
-
-    That is the function's name, None where it has none of its own, and the place of the value
-    among its arguments: `x`, `arrays[1]`.
-    """
-    frames = []
-    frame = sys._getframe(1)
+    """The name of the running function of ours, if it has one, and how the user gave it a value."""
+    # That is a place among its arguments, `x` or `arrays[1]`; None where it is not there.
+    frames, frame = [], sys._getframe(1)
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         frames.append(frame)
         frame = frame.f_back
@@ -156,12 +129,8 @@ def _place_in(held: Any, value: Any, name: str, depth: int = 4) -> str | None:
         return name
     if not depth:  # a list may hold itself
         return None
-    if type(held) in (list, tuple):
-        members: Iterable[tuple[Any, Any]] = enumerate(held)
-    elif type(held) is dict:
-        members = held.items()
-    else:
-        return None
+    is_list = type(held) in (list, tuple)
+    members = enumerate(held) if is_list else held.items() if type(held) is dict else ()
     places = (_place_in(each, value, f"{name}[{key!r}]", depth - 1) for key, each in members)
     return next((place for place in places if place is not None), None)
 
@@ -177,16 +146,14 @@ def running_expression(source: Source | None) -> Expression | None:
     """The expression that the instruction of a source evaluates; None where nobody knows."""
     if source is None:
         return None
-    place = next(islice(source.code.co_positions(), source.instruction // 2, None), None)
-    lines = linecache.getlines(source.file)
-    if place is None or None in place or not lines:
+    place = next(islice(source.code.co_positions(), source.instruction // 2, None), (None,))
+    if None in place:
         return None
     try:
-        tree = ast.parse("".join(lines))
+        tree = ast.parse("".join(linecache.getlines(source.file)))
     except (SyntaxError, ValueError, RecursionError):  # the file has changed, or is no Python
         return None
-    names = ("lineno", "end_lineno", "col_offset", "end_col_offset")
-    found: Expression | None = None
+    names, found = ("lineno", "end_lineno", "col_offset", "end_col_offset"), None
     expressions = [Expression(tree, ())]
     for each in expressions:  # outer before inner: the innermost at the place is found last
         node, parents = each

@@ -10,10 +10,10 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
-from minixla.core.nesting import nested
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
+from minixla.core.tracing import nested
 
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
@@ -24,17 +24,17 @@ class Emitter:
 
     #: Whether the program is to run in this process, so that `host_call` may be used.
     calls_host = False
+    #: `host_call(function, operands, shapes, results, has_side_effect)`: a call of a function of
+    #: NumPy arrays, which gives one for each of `results`; if it has a side effect, once, in order.
+    host_call: Any = None
     #: Whether `main`, too, takes and gives a token where the program has side effects.
     threads_main = False
 
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None
     ) -> None:
-        """Starts a module, in which operations carry the user's lines where `locations` says so.
-
-        The names of its functions begin with `prefix`. It is for one `platform` (`cpu`), whose slow
-        paths operations may avoid, or for any.
-        """
+        """A module, with the user's lines (`locations`), whose functions' names have a `prefix`."""
+        #: What it is for (`cpu`), whose slow paths operations may avoid; None for any.
         self.platform = platform
         #: The user's line of the operation that is being written, where lines are carried.
         self.source: Source | None = None
@@ -50,7 +50,7 @@ class Emitter:
 
     def module(self, graph: Graph) -> str:
         """The whole module, whose function `main` computes `graph`."""
-        header = f"module @{_symbol(graph.name)} {{"
+        header = f"module @{identifier(graph.name)} {{"
         texts = [self._function(graph, f"{self._prefix}main", "public")]
         while self._pending:
             callee = self._pending.pop()
@@ -64,7 +64,7 @@ class Emitter:
         """The symbol of a private function that computes `graph`; one for each graph."""
         symbol = self._symbols.get(id(graph))
         if symbol is None:
-            stem = symbol = self._prefix + _symbol(graph.name)
+            stem = symbol = self._prefix + identifier(graph.name)
             numbers = count()
             while symbol in self._names:
                 symbol = f"{stem}_{next(numbers)}"
@@ -98,19 +98,11 @@ class Emitter:
         hints: str = "",
         **attributes: Any,
     ) -> list[str]:
-        """An operation in generic form.
+        """An operation in generic form, by its full name; returns the names of its results.
 
-        Args:
-            operation: its full name, `stablehlo.reverse`.
-            operands: SSA names.
-            shapes: the operands' shapes.
-            results: the results' shapes.
-            regions: texts made by `region`.
-            hints: attributes that are not the operation's own, `{mhlo.sharding = "..."}`.
-            attributes: see `attribute_text`; None leaves one out.
-
-        Returns:
-            The names of the results.
+        `operands` are SSA names of values of `shapes`, `results` the results' shapes, `regions`
+        texts made by `region`, `hints` attributes that are not the operation's own
+        (`{mhlo.sharding = "..."}`); the others are as `attribute_text` says, None leaves one out.
         """
         names = [self.name() for _ in results]
         given = [f"{k} = {attribute_text(v)}" for k, v in attributes.items() if v is not None]
@@ -130,21 +122,6 @@ class Emitter:
         name = self.name()
         self.line(f"{name} = stablehlo.constant {literal_text(literal)}")
         return name
-
-    def host_call(
-        self,
-        function: Callable[..., Sequence[Any]],
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        has_side_effect: bool,
-    ) -> list[str]:
-        """A call of a Python function of NumPy arrays, where `calls_host` says that it can be.
-
-        It gives an array for each of `results`. One that has a side effect is called once, in order
-        with others.
-        """
-        raise NotImplementedError("this text runs elsewhere")
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
         """Notes that the next operation calls compiled code, which has the name `target`.
@@ -171,15 +148,12 @@ class Emitter:
         token: str | None = None,
         operands: Sequence[str] | None = None,
     ) -> str:
-        """The text of a region with one block that computes `graph`.
+        """The text of a region with one block that computes `graph`, ended by `terminator`.
 
-        Args:
-            graph: the program.
-            terminator: the operation that ends it.
-            token: where side effects are in order with those outside: None, `parameter` (the first
-                parameter and result is a token), `captured` (the block reads that before it, and
-                its first result is a token) or `read` (a parameter, but no result).
-            operands: names of values outside that its inputs are; default: the block's parameters.
+        `token` says where side effects are in order with those outside: None, `parameter` (the
+        first parameter and result is a token), `captured` (the block reads that before it, and its
+        first result is a token) or `read` (a parameter, but no result). `operands` are names of
+        values outside that its inputs are; by default they are the block's parameters.
         """
         outer, self._lines, before = self._lines, [], self._token
         parameters = operands or [self.name("r") for _ in graph.inputs]
@@ -193,10 +167,7 @@ class Emitter:
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
 
     def expand(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """Writes the instructions of `graph` in place of one operation, whose location they carry.
-
-        Returns the names of its results, for operands of these names.
-        """
+        """Writes `graph` in place of one operation, at its location; returns the results' names."""
         location, locations = self._location, self._locations
         self._locations = None
         try:
@@ -239,10 +210,8 @@ class Emitter:
                 if source is not None:
                     # Code objects are equal across files, so they count by identity.
                     key = (id(source.code), source.instruction)
-                    found = self._locations.get(key)
-                    if found is None:
-                        found = self._locations[key] = f"loc{len(self._locations)}", source
-                    self._location = f" loc(#{found[0]})"
+                    named = f"loc{len(self._locations)}", source
+                    self._location = f" loc(#{self._locations.setdefault(key, named)[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
             if len(results) == len(instruction.results) == 1:  # in less time than the general form
                 names[id(instruction.results[0])] = results[0]
@@ -269,9 +238,10 @@ def escaped(text: str) -> str:
     return "".join([c if c.isprintable() else "?" for c in safe])
 
 
-def _symbol(name: str) -> str:
-    cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return cleaned if cleaned and not cleaned[0].isdigit() else f"f_{cleaned}"
+def identifier(name: str, others: str = "") -> str:
+    """A name made of letters, `_`, digits and `others`; it begins with a letter or `_`."""
+    cleaned = re.sub(rf"[^\w{others}]", "_", name, flags=re.ASCII)
+    return cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
 
 
 def _parameters(names: Sequence[str], graph: Graph, token: str | None) -> str:
@@ -325,34 +295,25 @@ def _float_text(number: float) -> str:
 
 def literal_text(literal: Literal) -> str:
     """A constant as an MLIR elements attribute with its type: `dense<1.0> : tensor<4xf32>`."""
-    shape = literal.shape
-    if shape.size == 0:
-        return f"dense<> : {shape.stablehlo}"
+    shape, text = literal.shape, ""
     if literal.is_splat:
-        return f"dense<{scalar_text(literal.scalar, shape.element_type)}> : {shape.stablehlo}"
-    array = literal.array
-    if array.size <= _READABLE:
-        return f"dense<{nested_text(array, shape.element_type)}> : {shape.stablehlo}"
-    return f'dense<"0x{array.tobytes().hex().upper()}"> : {shape.stablehlo}'
-
-
-_Real = Callable[[Any], str]
+        text = nested_text(literal.scalar, shape.element_type)
+    elif 0 < shape.size <= _READABLE:
+        text = nested_text(literal.array, shape.element_type)
+    elif shape.size:
+        text = f'"0x{literal.array.tobytes().hex().upper()}"'
+    return f"dense<{text}> : {shape.stablehlo}"
 
 
 def nested_text(
-    array: np.ndarray, kind: ElementType, real: _Real = real_text, brackets: str = "[]"
+    array: Any, kind: ElementType, real: Callable[[Any], str] = real_text, brackets: str = "[]"
 ) -> str:
-    """The numbers of an array, rows in brackets, real numbers as `real` writes them."""
-    if array.ndim == 0:
-        return scalar_text(array[()], kind, real)
-    rows = ", ".join([nested_text(row, kind, real, brackets) for row in array])
-    return f"{brackets[0]}{rows}{brackets[1]}"
-
-
-def scalar_text(value: Any, kind: ElementType, real: _Real = real_text) -> str:
-    """A number of an element type."""
+    """A number, or those of an array, rows in brackets, real ones as `real` writes them."""
+    if array.ndim > 0:
+        rows = ", ".join([nested_text(row, kind, real, brackets) for row in array])
+        return f"{brackets[0]}{rows}{brackets[1]}"
     if kind.kind == "pred":
-        return "true" if value else "false"
+        return "true" if array else "false"
     if kind.is_integer:
-        return str(int(value))
-    return f"({real(value.real)}, {real(value.imag)})" if kind.is_complex else real(value)
+        return str(int(array))
+    return f"({real(array.real)}, {real(array.imag)})" if kind.is_complex else real(array)

@@ -37,10 +37,7 @@ state = ThreadState()
 
 @contextmanager
 def at_own_lines() -> Iterator[None]:
-    """Inside a `with` block instructions and errors name the user's line that runs.
-
-    For functions of the user's that run while an instruction is being transformed.
-    """
+    """Inside a `with` block instructions and errors name the user's line that runs, of a rule."""
     previous, state.source = state.source, None
     try:
         yield
@@ -49,10 +46,8 @@ def at_own_lines() -> Iterator[None]:
 
 
 def restore_state(trace: Any, own_frames: int) -> None:
-    """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending.
-
-    Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
-    """
+    """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending."""
+    # Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
     if trace is ThreadState.trace:
         vars(state).pop("trace", None)
     else:

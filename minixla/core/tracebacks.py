@@ -29,10 +29,8 @@ def _is_filtering() -> bool:
 
 
 def api_boundary(function: Function) -> Function:
-    """`function`, whose errors show no frames of the framework. A decorator.
-
-    It costs a frame; where that matters, call `hide_frames` in an `except` clause instead.
-    """
+    """`function`, whose errors show no frames of the framework. A decorator."""
+    # It costs a frame; where that matters, call `hide_frames` in an `except` clause instead.
     return cast(Function, functools.wraps(function)(hiding_frames(function)))
 
 
@@ -54,10 +52,7 @@ def hiding_frames(function: Function) -> Function:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Takes the framework's frames out of the traceback of an error, and of those it came from.
-
-    To be called where the error was caught, before a bare `raise`.
-    """
+    """Takes our frames off an error and those it came from, where it was caught, before `raise`."""
     if not _is_filtering():
         return
     pending: list[BaseException | None] = [error]

@@ -1,19 +1,12 @@
 """Tracers as values: what they offer to Python and NumPy, and what a value is at all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.errors import (
-    ConcretizationError,
-    IntegerRangeError,
-    LeakedTracerError,
-    ShapeError,
-    explain,
-)
+from minixla.core import errors
+from minixla.core.errors import ConcretizationError, ShapeError, explain
 from minixla.core.questions import advice_for
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, TupleValue, shape_of_data
 from minixla.core.source import find_source, given_as, running_expression, text_of
@@ -64,7 +57,7 @@ class Tracer:
         shape = self._shape
         self._weak = isinstance(shape, Shape) and shape.element_type.kind != "pred"
 
-    def _weak_copy(self) -> Tracer:
+    def _weak_copy(self) -> "Tracer":
         """A tracer of the same value that is weakly typed, where the trace keeps that."""
         return self
 
@@ -157,7 +150,7 @@ class WrappingTracer(Tracer):
         # The value itself may be known elsewhere as a strongly typed one.
         self.value = self._trace.parent.weakly(self.value)
 
-    def _weak_copy(self) -> WrappingTracer:
+    def _weak_copy(self) -> "WrappingTracer":
         return type(self)(self._trace, self._trace.parent.weakly(self.value), self.known)
 
     def _concrete(self, wanted: str) -> Any:
@@ -277,7 +270,7 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand")
         advice = (
             "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64."
         )
-        raise explain(IntegerRangeError, subject, problem, [str(value)], advice) from None
+        raise explain(errors.IntegerRangeError, subject, problem, [str(value)], advice) from None
 
 
 #: What may be asked of a value that is being differentiated: its derivative is zero anyway.
@@ -287,11 +280,9 @@ _PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python inde
 def unknown_value(
     subject: str, wanted: str, where: str, given: Sequence[str], otherwise: str
 ) -> ConcretizationError:
-    """The error where Python asked for a value that is not known, or may not be.
-
-    `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
-    `where` from which value, of which `given` is known, and `otherwise` what to do besides.
-    """
+    """The error where Python asked for a value that is not known, or may not be."""
+    # `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
+    # `where` from which value, of which `given` is known, and `otherwise` what to do besides.
     source = state.source or find_source(2)
     # The line of an instruction that is transformed is not the one that asks.
     expression = None if state.source else running_expression(source)
@@ -301,7 +292,7 @@ def unknown_value(
     return explain(ConcretizationError, subject, problem, [*asked, *given], advice, source)
 
 
-def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
+def leaked(tracer: Tracer, subject: str) -> errors.LeakedTracerError:
     """The error for a tracer whose trace has ended or is not an enclosing one."""
     trace = tracer._trace
     given = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
@@ -320,4 +311,4 @@ def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
             "Return the value from the transformed function instead of storing it in a global, an "
             "attribute or a list that outlives the call."
         )
-    return explain(LeakedTracerError, subject, problem, given, advice)
+    return explain(errors.LeakedTracerError, subject, problem, given, advice)

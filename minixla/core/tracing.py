@@ -4,8 +4,6 @@ Each thread has one current trace. `bind` hands it the operation; the trace trea
 not its own tracers as constants and, for what it computes, binds under its parent.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import inspect
@@ -21,30 +19,18 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
 from minixla.core.operation import Operation
 from minixla.core.registry import role
-from minixla.core.shapes import AnyShape, TupleValue, holds, shape_of_data, snapshot
+from minixla.core.shapes import AnyShape, TupleValue, shape_of_data, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import Function, hide_frames
-from minixla.core.tracer import (
-    Tracer,
-    check_value,
-    host_array,
-    leaked,
-    not_a_value,
-    unknown_value,
-    weak_type_of,
-)
+from minixla.core.tracer import Tracer, check_value, host_array, leaked, not_a_value, unknown_value
 from minixla.core.tracer import shape_of as shape_of
+from minixla.core.tracer import weak_type_of as weak_type_of
 
 
 class Trace:
-    """What happens to operations while it is current. Subclasses define `process`.
-
-    Attributes:
-        parent: the trace under which this one computes.
-        alive: False once the function being traced has returned.
-    """
+    """What happens to operations while it is current. Subclasses define `process`."""
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
@@ -54,9 +40,9 @@ class Trace:
     at_once: ClassVar[Callable[..., Any] | None] = None
     __slots__ = ("alive", "parent")
 
-    def __init__(self, parent: Trace | None) -> None:
-        self.parent: Any = parent
-        self.alive = True
+    def __init__(self, parent: "Trace | None") -> None:
+        self.parent: Any = parent  # under which this one computes
+        self.alive = True  # until the function being traced has returned
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The result (or tuple of results) of applying `operation` to `operands`."""
@@ -70,10 +56,7 @@ class Trace:
             return self.parent.process(operation, operands)
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
-        """`value` in the form that derivative rules compute with: never a NumPy or Python number.
-
-        The message of the ShapeError for what is no array begins with `subject`.
-        """
+        """`value` as derivative rules have it, not as a number; `subject` is for the error."""
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
     def weakly(self, value: Any) -> Any:
@@ -90,7 +73,7 @@ class Trace:
     #: Equal for traces that do the same; None: programs are entered anew each time.
     memo_key: Any = None
 
-    def again(self, parent: Any) -> Trace:
+    def again(self, parent: Any) -> "Trace":
         """The same under another parent: for a program's body."""
         rule = "give it the method again(parent)"
         raise NotImplementedError(f"{type(self).__name__} does not enter programs: {rule}")
@@ -116,7 +99,7 @@ class Trace:
         return self.taken_apart(value)[0]
 
     @property
-    def evaluator(self) -> Trace:
+    def evaluator(self) -> "Trace":
         """The trace that does the work: itself, unless it only watches another."""
         return self
 
@@ -168,12 +151,10 @@ def bind(operation: Operation, *operands: Any) -> Any:
 
 
 def one_program(*names: str) -> Callable[[Function], Function]:
-    """Marks a function of arrays and Python numbers that evaluators may run as one program.
-
-    Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
-    the parameters that are operands (arrays, numbers or None); the others are options, whose values
-    a program is made for. None given: all are operands, by position.
-    """
+    """Marks a function of arrays and Python numbers that evaluators may run as one program."""
+    # Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
+    # the parameters that are operands (arrays, numbers or None); a program is made for values of
+    # the others, options. None given: all are operands, by position.
 
     def marked(function: Function) -> Function:
         parameters = inspect.signature(function).parameters
@@ -207,21 +188,17 @@ def one_program(*names: str) -> Callable[[Function], Function]:
 
 
 class under:
-    """Makes a trace the current one inside a `with` block.
+    """Makes a trace the current one inside a `with` block, a level of so many `frames` of ours."""
 
-    It counts as a level where a function is run that may be one of many within each other.
-    """
+    __slots__ = ("_frames", "_level", "_previous", "_trace")
 
-    __slots__ = ("_is_level", "_level", "_previous", "_trace")
-    _frames: ClassVar[int] = 1
-
-    def __init__(self, trace: Trace, is_level: bool = True) -> None:
+    def __init__(self, trace: Trace, frames: int = 1) -> None:
         self._trace = trace
-        self._is_level = is_level
+        self._frames = frames
 
     def __enter__(self) -> None:
         self._previous = _state.trace
-        self._level = enter_level(self._frames) if self._is_level else -1
+        self._level = enter_level(self._frames)
         _state.trace = self._trace
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
@@ -229,19 +206,23 @@ class under:
             del _state.trace  # the evaluator may have been loaded meanwhile
         else:
             _state.trace = self._previous
-        if self._level >= 0:
-            leave_level(self._level, error)
+        leave_level(self._level, error)
+
+
+def nested() -> under:
+    """One level of functions within each other, for a `with` block."""
+    return under(_state.trace, FRAMES_OF_TRACING)
 
 
 class tracing(under):
-    """Makes a trace current inside a `with` block; afterwards it is dead.
+    """Makes a trace current inside a `with` block; afterwards it is dead."""
 
-    Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its
-    end, and scanning it again and again would take most of the time.
-    """
-
+    # Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its
+    # end, and scanning it again and again would take most of the time.
     __slots__ = ("_collect",)
-    _frames = FRAMES_OF_TRACING
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace, FRAMES_OF_TRACING)
 
     def __enter__(self) -> None:
         self._collect = gc.isenabled()
@@ -263,13 +244,13 @@ class GraphTracer(Tracer):
 
     __slots__ = ("_value",)
 
-    def __init__(self, trace: GraphTrace, value: Value) -> None:
+    def __init__(self, trace: "GraphTrace", value: Value) -> None:
         self._trace = trace
         self._value = value
         self._shape = value.shape
         self._weak = False
 
-    def _weak_copy(self) -> GraphTracer:
+    def _weak_copy(self) -> "GraphTracer":
         copied = GraphTracer(self._trace, self._value)
         copied._mark_weak()
         return copied
@@ -295,11 +276,11 @@ class GraphTrace(Trace):
     transformation = "jit or make_graph"
     __slots__ = "_constants", "captured", "captured_inputs", "inputs", "instructions", "open_inputs"
 
-    def __init__(self, parent: Trace) -> None:
+    def __init__(self, parent: Trace, open_inputs: bool = False) -> None:
         super().__init__(parent)
         self.inputs: list[Value] = []
         #: Whether the function may declare more inputs than it was given.
-        self.open_inputs = False
+        self.open_inputs = open_inputs
         self.instructions: list[Instruction] = []
         #: Tracers of enclosing traces that the program reads, and the inputs that stand for them.
         self.captured: list[Tracer] = []
@@ -346,17 +327,13 @@ class GraphTrace(Trace):
         return super().weakly(self.lift(value))
 
     def capture(self, operand: Any, subject: str = "trace") -> Value:
-        """The value that stands for something from outside the program.
-
-        Tracers of enclosing traces become extra inputs, everything else a constant, as it is now:
-        a NumPy array may be written to later.
-        """
+        """The value that stands for something from outside the program, as it is now."""
+        # Tracers of enclosing traces become extra inputs, everything else a constant.
+        if isinstance(operand, np.ndarray):
+            operand = snapshot(operand)
         found = self._constants.get(id(operand))
         if found is not None:
-            value, _, seen = found
-            if seen is None or holds(seen, operand):
-                return value
-        seen = None
+            return found[0]
         if isinstance(operand, Tracer):
             if operand._trace is self:
                 return operand._value  # type: ignore[attr-defined]  # of its own kind of tracer
@@ -372,13 +349,10 @@ class GraphTrace(Trace):
         elif isinstance(operand, TupleValue):
             members = [self.lift(element, subject) for element in operand.elements]
             value = self.process(role("tuple")(), tuple(members))._value
-        elif isinstance(operand, np.ndarray) and operand.flags.writeable:
-            seen = snapshot(operand)
-            value = self.capture(seen, subject)
         else:
             value = self._constant(operand, subject)
         # The operand is kept alive, so that no other object gets its identity.
-        self._constants[id(operand)] = (value, operand, seen)
+        self._constants[id(operand)] = value, operand
         return value
 
     def _constant(self, operand: Any, subject: str) -> Value:
@@ -388,7 +362,7 @@ class GraphTrace(Trace):
         if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
             operand = host_array(operand, shape, subject)
         literal = Literal(operand, shape)
-        if not literal.is_splat or not literal.is_host:
+        if not (literal.is_splat and isinstance(literal.data, np.ndarray)):
             return self._record_constant(literal)
         scalar = literal.scalar
         key = (shape, scalar.tobytes())
@@ -425,14 +399,10 @@ def trace_to_graph(
     open_inputs: bool = False,
     where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
-    """The graph of a function, and the tracers of enclosing traces that are its first inputs.
-
-    The function takes a tracer for each shape and returns a sequence of values, whose places in
-    what the user's function returned `where` gives for messages; with `open_inputs` it may declare
-    more inputs, by `parameter`.
-    """
-    trace = GraphTrace(_state.trace)
-    trace.open_inputs = open_inputs
+    """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
+    # The function takes a tracer for each shape and returns values, whose places in what the user's
+    # returned `where` gives for messages; with `open_inputs` it may declare more, by `parameter`.
+    trace = GraphTrace(_state.trace, open_inputs)
     arguments = [trace.add_input(shape) for shape in shapes]
     with tracing(trace):
         graph = trace.graph(function(*arguments), name, where)
@@ -444,7 +414,7 @@ def closed_graph(
 ) -> Graph:
     """The graph of a computation (a reducer, a loop body), which may capture no tracers."""
 
-    def flat(*arguments: Any) -> Sequence[Any]:
+    def flat(*arguments: Any) -> Any:
         result = function(*arguments)
         return result if isinstance(result, (tuple, list)) else (result,)
 
@@ -458,10 +428,7 @@ def closed_graph(
 
 
 def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
-    """Binds a graph's instructions one by one under the current trace.
-
-    Instructions recorded on the way keep the source lines of the original ones.
-    """
+    """Binds a graph's instructions, with their source lines, under the current trace."""
     values = dict(zip(map(id, graph.inputs), operands, strict=True))
     state, process, previous = _state, _state.trace.process, _state.source
     try:

@@ -94,15 +94,15 @@ def registered(
     members["operands"] = tuple([f"{each}{dots}" for each, dots in lists.items()])
     kind: Any = type(plain, (CustomOperation,), members)
     if replace:
-        registry.NAMESPACES.get(space, {}).pop(plain, None)
+        registry.OTHERS.pop(f"{space}.{plain}", None)
     registry.register(kind)
     kind.registered = made = RegisteredOperation(definition, kind, shape_function)
     return made
 
 
 def _refuse_taken(full: str, plain: str, replace: bool) -> None:
-    if registry.registered(full) and not replace:
-        known = registry.registered(full)[0]
+    known = registry.registered(full)
+    if known is not None and not replace:
         shown = [f"registered: {getattr(known, 'registered', known)!r}"]
         problem, advice = f"an operation named {full} is registered already", "Choose another name"
         advice += ", with the project's in front, or replace it: register_op(..., replace=True)."

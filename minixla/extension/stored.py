@@ -72,9 +72,9 @@ def _registered(target: str) -> type[DeclaredOperation] | None:
     """The class of the operation whose name, with its namespace, a target is or begins with."""
     parts = target.split(".")
     for count in range(len(parts), 1, -1):
-        for kind in registry.registered(".".join(parts[:count])):
-            if issubclass(kind, DeclaredOperation):
-                return kind
+        kind = registry.registered(".".join(parts[:count]))
+        if kind is not None and issubclass(kind, DeclaredOperation):
+            return kind
     return None
 
 

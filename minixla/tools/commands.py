@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -166,7 +167,7 @@ def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
         picture = drawing.draw(program.graph, form)
         if picture is not None:
             return _write(options, picture)
-        why = "took too long" if drawing.can_draw() else "is not installed (no program `dot`)"
+        why = "took too long" if shutil.which("dot") else "is not installed (no program `dot`)"
         if options.output is not None:
             raise BadInput(f"Graphviz {why}; --form dot writes what it reads")
         print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)

@@ -9,11 +9,10 @@ import numpy as np
 from jax.custom_derivatives import CustomVJPPrimal
 
 from minixla.core.errors import MinixlaError
-from minixla.core.nesting import nested
 from minixla.core.shapes import AnyShape, shape_of_data
 from minixla.core.state import at_own_lines
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import Tracer, shape_of
+from minixla.core.tracing import Tracer, nested, shape_of
 from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms import arguments, custom_calls

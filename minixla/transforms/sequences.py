@@ -10,10 +10,9 @@ import minixla.numpy as mxnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
-from minixla.core.nesting import nested
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import shape_of
+from minixla.core.tracing import nested, shape_of
 from minixla.engine.float0 import flatten, places, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int

@@ -101,7 +101,8 @@ class NumberWatch(NamedTuple):
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
         if node.source is not None:
-            _state.source = ReverseSource(node.source, operation)
+            _state.source = source = ReverseSource(*node.source)
+            source.operation = operation
         # What runs programs is looked into.
         runs_programs = operation and (operation.linearize is not None or operation.forward)
         if not self.kinds or operation is None or runs_programs:
@@ -160,7 +161,7 @@ def looking_for(trace: Trace, watch: NumberWatch) -> Iterator[None]:
     """In a `with` block a trace is the current one, and this is looked for."""
     previous, _state.watch = _state.watch, watch
     try:
-        with under(trace, is_level=False):
+        with under(trace, 0):
             yield
     finally:
         _state.watch = previous

@@ -62,8 +62,10 @@ class Scan(RunsPrograms, Composed):
     is_reverse: bool = attribute(Flag(), default=False)
     is_associative: bool | None = attribute(Boolean(), default=None)
 
-    def _refuse_dynamic(self, shapes):
-        super()._refuse_dynamic(shapes[: len(shapes) - self.carries])
+    @property
+    def dynamic_operands(self):  # type: ignore[override]  # the carries, by attributes
+        count = len(self.to_apply.inputs)
+        return range(count - self.carries, count)
 
     def shape(self, *operands):
         count, dimension = len(operands) - self.carries, self.scan_dimension

@@ -8,7 +8,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, element_type, register
-from minixla.core.builders import named_like
+from minixla.core.builders import builds
 from minixla.core.linear import add_cotangents
 from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
@@ -232,7 +232,7 @@ def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
             hide_frames(error)
             raise
 
-    builder = named_like(builder, operation)
+    builder = builds(operation)(builder)
     builder.__doc__ = f"{builder.__doc__}\n\n{_ARGUMENTS}"
     return builder
 

@@ -40,9 +40,9 @@ class _Start(_OnChannel, Transfer):
     #: Its channel's type in StableHLO, if the host is at the other end.
     host_type: ClassVar[int]
 
-    def _written(self, text: int) -> dict[str, Any]:
+    def _written(self, text: str) -> dict[str, Any]:
         written = super()._written(text)
-        if self.is_host_transfer and not text:
+        if self.is_host_transfer and text == "stablehlo":
             written["channel_handle"] = Channel().stablehlo(self.channel_id, self.host_type)
         return written
 

@@ -94,7 +94,7 @@ class Transfer(Operation):
         else:
             outer = [*given, token], [*types, TOKEN], [*received, TOKEN]
             name = f"stablehlo.{self.stablehlo_name}"
-            *data, token = emit.operation(name, *outer, **self._written(0))
+            *data, token = emit.operation(name, *outer, **self._written("stablehlo"))
         if before is not None:
             emit.give_token([before if has_token else token])
         return data, token

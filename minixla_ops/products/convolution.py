@@ -210,7 +210,7 @@ class ConvGeneralDilated(Product):
         }
         texts = [f"{name} = {list(each)}".lower() for name, each in lists.items()]
         window = ", ".join(texts) if self.window_strides else ""
-        told = self._written(0)
+        told = self._written("stablehlo")
         others = f", precision_config = {told['precision_config']}" if self.precision_config else ""
         return (
             f"dim_numbers = {told['dimension_numbers']}, "

@@ -12,7 +12,7 @@ from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.stablehlo_text import bytes_text, quoted, scalar_text
+from minixla.core.stablehlo_text import bytes_text, nested_text, quoted
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import Computation, computation_of
@@ -146,7 +146,7 @@ def _text(value: Any) -> str:
         return bytes_text(value)
     dtype, held = value if isinstance(value, tuple) else (np.asarray(value).dtype, value)
     kind, numbers = element_type(np.dtype(dtype)), np.array(held, dtype)
-    texts = [scalar_text(number, kind) for number in numbers.flat]
+    texts = [nested_text(number, kind) for number in numbers.flat]
     if numbers.ndim:
         return (
             f"array<{kind.stablehlo}: {', '.join(texts)}>" if texts else f"array<{kind.stablehlo}>"

@@ -7,7 +7,7 @@ import numpy as np
 
 from minixla.core.derived import batched_graph
 from minixla.core.graph import Graph
-from minixla.core.nesting import nested
+from minixla.core.tracing import nested
 
 
 def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:

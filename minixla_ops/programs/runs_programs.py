@@ -40,7 +40,7 @@ class RunsPrograms(Operation):
 
     def _enter(self, trace: Trace, before: Sequence[Any], operands: Sequence[Any]) -> Any:
         shapes = self.infer(tuple(map(shape_of, (*before, *operands))))
-        with under(trace.parent, is_level=False):
+        with under(trace.parent):
             taken = tuple([trace.taken_apart(operand)[1] for operand in operands])
             operation, taken, known = self.entered(trace, taken)
             pairs = zip(operands, taken, strict=True)
