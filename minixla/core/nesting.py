@@ -73,11 +73,13 @@ def leave_level(before: int, error: BaseException | None) -> None:
         # The last one leaves the limit as it was.
         if not _Limit.threads and sys.getrecursionlimit() == _Limit.raised:
             sys.setrecursionlimit(_Limit.before)
-    if isinstance(error, RecursionError) and not isinstance(error, NestingError):
+    # JAX's flattening of trees, which is no Python, ends in a SystemError with that for its cause.
+    cause = error.__cause__ if isinstance(error, SystemError) else error
+    if error and isinstance(cause, RecursionError) and not isinstance(error, NestingError):
         raise _nesting_error(error) from None
 
 
-def _nesting_error(error: RecursionError) -> NestingError:
+def _nesting_error(error: BaseException) -> NestingError:
     places: list[Source] = []  # the user's lines in the traceback, outermost first
     traceback = error.__traceback__
     while traceback is not None:

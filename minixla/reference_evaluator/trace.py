@@ -12,11 +12,11 @@ from minixla.core import tracer as tracers
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import MinixlaError, ShapeError, explain, too_large
-from minixla.core.graph import Graph, remembered
+from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue, shape_of_data, snapshot
-from minixla.core.state import at_own_lines, state
-from minixla.core.tracing import Trace, trace_to_graph
+from minixla.core.source import Source
+from minixla.core.tracing import Trace
 from minixla_ops.elementwise.conversion import ConvertElementType
 
 
@@ -165,31 +165,35 @@ def _wide_shape(shape: AnyShape) -> AnyShape:
 
 @remembered
 def _wide_graph(graph: Graph) -> Graph:
-    """The program in double, for the reference rules of operations that run it."""
+    """The program in double, for the reference rules of operations that run it.
 
-    def function(*operands: Any) -> list[Any]:
-        values = dict(zip(graph.inputs, operands, strict=True))
-        for step in graph.instructions:
-            state.source = step.source
-            operation, given = step.op, [values[each] for each in step.operands]
-            if operation.reads_bits:  # in its own types, between conversions
-                given = list(map(_converted, given, [each.shape for each in step.operands]))
-            else:
-                operation = operation.changed(_wide_inside)
-            outcome = operation(*given)
-            outcomes = (outcome,) if step.single else outcome
-            for each, value in zip(step.results, outcomes, strict=True):
-                values[each] = _converted(value, _wide_shape(each.shape))
-        return [values[each] for each in graph.outputs]
+    Its shapes are not inferred: a rule may take the declared types alone.
+    """
+    values = {id(each): Value(_wide_shape(each.shape), None, each.index) for each in graph.inputs}
+    instructions: list[Instruction] = []
 
-    with at_own_lines():
-        return trace_to_graph(function, list(map(_wide_shape, graph.input_shapes)), graph.name)[0]
+    def converted(value: Value, shape: AnyShape, source: Source | None) -> Value:
+        if value.shape is shape or not isinstance(shape, Shape):
+            return value
+        convert = ConvertElementType(shape.element_type)
+        instructions.append(Instruction(convert, (value,), shape, source))
+        return instructions[-1].results[0]
 
-
-def _converted(value: Any, shape: AnyShape) -> Any:
-    if value._shape is shape or not isinstance(shape, Shape):
-        return value
-    return ConvertElementType(shape.element_type)(value)
+    for step in graph.instructions:
+        operands = [values[id(value)] for value in step.operands]
+        if step.op.reads_bits:  # in its own types, between conversions
+            pairs = zip(operands, step.operands, strict=True)
+            made = step.again([converted(wide, own.shape, step.source) for wide, own in pairs])
+        else:
+            shapes = tuple(map(_wide_shape, step.shapes))
+            results = shapes[0] if step.single else shapes
+            wide = step.op.changed(_wide_inside)
+            made = Instruction(wide, tuple(operands), results, step.source)
+        instructions.append(made)
+        found = [converted(each, _wide_shape(each.shape), step.source) for each in made.results]
+        values.update(zip(map(id, step.results), found, strict=True))
+    inputs, outputs = ([values[id(x)] for x in each] for each in (graph.inputs, graph.outputs))
+    return Graph(inputs, instructions, outputs, graph.name)
 
 
 def _wide_inside(value: Any) -> Any:

@@ -80,6 +80,7 @@ class Incomplete(Elementwise):
 class Igamma(Incomplete):
     """The regularised lower incomplete gamma function P(a, x)."""
 
+    spec_names = ()
     operands = ("a", "x")
     ends, inside = (0, math.inf), 1
 
@@ -98,6 +99,8 @@ class Igamma(Incomplete):
 class Igammac(Igamma):
     """The regularised upper incomplete gamma function Q(a, x)."""
 
+    spec_names = ()
+
     def integrand(self, a, x):
         return -super().integrand(a, x)
 
@@ -106,6 +109,7 @@ class Igammac(Igamma):
 class Betainc(Incomplete):
     """The regularised incomplete beta function I(a, b, x)."""
 
+    spec_names = ()
     operands = ("a", "b", "x")
     ends, inside = (0, 1), 0.5
 

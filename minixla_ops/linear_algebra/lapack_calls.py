@@ -1,6 +1,6 @@
 """Calls of LAPACK and BLAS in programs for the CPU, of cuSOLVER for GPUs: XLA has slow loops."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, count, islice
 from typing import Any
 
@@ -42,7 +42,7 @@ def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]
     )
 
 
-def lapack_target(routine: str, kind: ElementType, **options: str) -> tuple[str, str]:
+def lapack_target(routine: str, kind: ElementType, options: Mapping[str, str]) -> tuple[str, str]:
     """The target and attributes of a call; `routine` is without the letter of the element type."""
     given = [f"{name} = {ord(letter)} : ui8" for name, letter in options.items()]
     return f"lapack_{LETTERS[kind.name]}{routine}_ffi", ", ".join(given)

@@ -140,8 +140,11 @@ class Cholesky(MatrixOperation):
     def call(self, platform, kind):
         if platform == "cuda":  # as JAX; XLA:GPU has kernels by the row
             return "cusolver_potrf_ffi", f"lower = {str(self.lower).lower()}"
-        uplo = "L" if self.lower else "U"
-        return lapack_target("potrf", kind, uplo=uplo) if platform == "cpu" else None
+        return lapack_target("potrf", kind, self.lapack_options()) if platform == "cpu" else None
+
+    def lapack_options(self) -> dict[str, str]:
+        """The attributes of LAPACK's potrf."""
+        return {"uplo": "L" if self.lower else "U"}
 
     def jvp(self, primals, tangents, results):
         # l' = l phi(l^-1 a' l^-H), where phi halves the diagonal of the lower triangle (Murray,
@@ -236,13 +239,16 @@ class TriangularSolve(MatrixOperation):
         return cast(x if self.left_side else x.swapaxes(-1, -2), kind)
 
     def call(self, platform, kind):
-        letters = {
+        return lapack_target("trsm", kind, self.lapack_options()) if platform == "cpu" else None
+
+    def lapack_options(self) -> dict[str, str]:
+        """The attributes of BLAS's trsm."""
+        return {
             "diag": "U" if self.unit_diagonal else "N",
             "side": "L" if self.left_side else "R",
             "trans_x": {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}[self.transpose_a],
             "uplo": "L" if self.lower else "U",
         }
-        return lapack_target("trsm", kind, **letters) if platform == "cpu" else None
 
     def jvp(self, primals, tangents, results):
         # op(a) x' = b' - op(a') x
