@@ -36,6 +36,7 @@ examples: environment
 	$(BIN)/python examples/meta.py
 	$(BIN)/python examples/optax_equinox.py
 	$(BIN)/python examples/optax_orbit.py
+	$(BIN)/python examples/custom_operations.py
 
 # Each of two workers would run OpenBLAS with a thread per core: they wait for each other, and a
 # small matrix product takes ten times as long.

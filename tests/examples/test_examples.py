@@ -129,6 +129,16 @@ def test_layers_computed_again_have_the_same_gradient(monkeypatch: pytest.Monkey
     jax.tree.map(np.testing.assert_array_equal, kept, again)
 
 
+def test_custom_operations(tmp_path: Path) -> None:
+    """Each is checked by `check_op`, which raises nothing where all is well."""
+    lines = run("custom_operations.py", folder=tmp_path).stdout.splitlines()
+    assert re.fullmatch(
+        r"medians of 5x5, 128x128: composed [\d.]+ ms, in C\+\+ [\d.]+ ms", lines[0]
+    )
+    names = [re.fullmatch(r"custom\.Example(\w+): \d+ checks, all well", x) for x in lines[1:]]
+    assert [match[1] for match in names if match] == ["MedianPool", "Softmax", "Picked"]
+
+
 def test_meta(tmp_path: Path) -> None:
     done = run("meta.py", "--steps", "12", "--features", "8", "--seed", "2", folder=tmp_path)
     rows = re.findall(r"^ +\d+ +(\S+) +(\S+) +(\S+)$", done.stdout, re.MULTILINE)

@@ -1,0 +1,71 @@
+"""What check_op found: a line for each case and evaluator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from minixla.tools.reports import Finding, Report, Table, shown_number
+
+FAILED = "fails"
+BAD = ("parts", "inaccurate", FAILED)
+
+
+class Check(NamedTuple):
+    """What one check of one case gave.
+
+    Attributes:
+        case: which case, and how it was varied.
+        check: an evaluator, or `second derivatives`, `reference`.
+        ulp: the largest error of all values, in units of the last place.
+        verdict: "ok", "parts", "inaccurate", "fails" or "not evaluated".
+        note: why.
+    """
+
+    case: str
+    check: str
+    ulp: float | None
+    verdict: str
+    note: str = ""
+
+
+@dataclass(repr=False, eq=False)
+class OperationReport(Report):
+    """The outcome of `check_op`; printed, it is a table.
+
+    Attributes:
+        name: of the operation.
+        checks: a Check for each case and evaluator.
+        findings: a Finding for each place where evaluators part.
+    """
+
+    name: str
+    checks: list[Check]
+    findings: list[Finding]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all who could be asked agree with the reference."""
+        return not any(check.verdict in BAD for check in self.checks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON holds it: infinities and NaN as strings."""
+        return {**super().as_dict(), "ok": self.ok}
+
+    def _shown(self) -> tuple[str, list[Table], list[str]]:
+        """Checks that went well are one line for each evaluator."""
+        lines: dict[Any, list[Check]] = {}
+        for check in self.checks:
+            is_bad = check.verdict in BAD
+            key = (check.check, check.case) if is_bad else (check.check, check.verdict, check.note)
+            lines.setdefault((not is_bad, *key), []).append(check)
+        cells = []
+        for same in lines.values():
+            first, worst = same[0], max((x.ulp for x in same if x.ulp is not None), default=None)
+            case = first.case if len(same) == 1 else f"{len(same)} cases"
+            cells.append([first.check, case, shown_number(worst), first.verdict, first.note])
+        bad = [number for number, cell in enumerate(cells) if cell[3] in BAD]
+        count = sum(check.verdict in BAD for check in self.checks)
+        outcome = f"{count} of {len(self.checks)} checks fail" if count else "ok"
+        table = Table(("check", "of", "ulp", "verdict", "note"), cells, bad)
+        return f"check_op of {self.name}: {outcome}", [table], list(map(str, self.findings))

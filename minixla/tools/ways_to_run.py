@@ -1,0 +1,113 @@
+"""The ways in which programs are run, as evaluators: eagerly, in JAX, in loops, over batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+import minixla as mx
+from minixla.core.graph import Graph
+from minixla.core.tracing import evaluate_graph
+from minixla.extension.kernels import PythonKernel
+from minixla.extension.registered import RegisteredOperation
+from minixla.tools.evaluators import REFERENCE
+
+
+def _arrays(results: Any) -> list[np.ndarray]:
+    return list(map(np.asarray, results))
+
+
+def _way(run: Callable[[Callable[..., Any], list[Any]], Any]) -> Callable[..., list[np.ndarray]]:
+    """An evaluator that runs a function of arrays, which gives a list, in some way."""
+
+    def evaluate(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with jax.enable_x64(True):
+            try:
+                given = list(map(jax.numpy.asarray, operands))
+                return _arrays(run(lambda *xs: list(evaluate_graph(graph, xs)), given))
+            except RuntimeError as error:
+                raise NotImplementedError(str(error)) from error
+
+    return evaluate
+
+
+def _scanned(function: Callable[..., Any], operands: list[Any]) -> Any:
+    steps = [np.stack([each, each]) for each in operands]
+    results = mx.scan(lambda _, xs: ((), function(*xs)), (), steps, length=2)[1]
+    return [each[1] for each in results]
+
+
+def _mapped(function: Callable[..., Any], operands: list[Any]) -> Any:
+    one = [each[None] for each in operands]
+    return [each[0] for each in mx.pmap(function, axis_size=1)(*one)] if one else function()
+
+
+def _batched(which: int, function: Callable[..., Any], operands: list[Any]) -> Any:
+    """The member at a place of a batch of three; the others are of the same arrays, rolled."""
+    if not operands:
+        return function()
+    others = [np.roll(each, 1) if each.dtype.kind in "fc" else each for each in operands]
+    members = [others, others, others]
+    members[which] = operands
+    stacked = [np.stack(each) for each in zip(*members, strict=True)]
+    return [each[which] for each in mx.jit(mx.vmap(function))(*stacked)]
+
+
+def _batched_alone(function: Callable[..., Any], operands: list[Any]) -> Any:
+    """The function over batches of one operand after the other; where two part, the wrong one."""
+    found = function(*operands)
+    for number in range(len(operands)):
+        axes = [0 if index == number else None for index in range(len(operands))]
+        given = [np.stack([x, x]) if at == 0 else x for x, at in zip(operands, axes, strict=True)]
+        again = [each[1] for each in mx.jit(mx.vmap(function, axes))(*given)]
+        pairs = list(zip(again, found, strict=True))
+        if not all(
+            np.array_equal(*map(np.asarray, pair), equal_nan=_has_nan(pair)) for pair in pairs
+        ):
+            return again
+    return found
+
+
+def _has_nan(pair: Sequence[Any]) -> bool:
+    return all(np.asarray(each).dtype.kind in "fc" for each in pair)
+
+
+def _read_again(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    function = mx.import_stablehlo(graph.stablehlo())
+    results = _way(lambda _, given: jax.tree.leaves(mx.jit(function)(*given)))
+    return results(graph, operands)
+
+
+WAYS: dict[str, Callable[..., Any]] = {
+    "eager": _way(lambda function, given: function(*given)),
+    "inside JAX": _way(lambda function, given: jax.jit(function)(*given)),
+    "scan": _way(_scanned),
+    "pmap": _way(_mapped),
+    "vmap, first": _way(partial(_batched, 0)),
+    "vmap, last": _way(partial(_batched, 2)),
+    "vmap, each operand": _way(_batched_alone),
+    "StableHLO, read again": _read_again,
+}
+
+
+def by_kernels(op: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Evaluators for each kernel that may run here: those of traced values, and compiled ones."""
+    if not isinstance(op, RegisteredOperation):
+        return
+    table = op.kernels
+    for number, kernel in enumerate(table.listed):
+        is_traced = isinstance(kernel, PythonKernel) and kernel.platform != REFERENCE
+        if is_traced or (kernel.platform == jax.default_backend() and not is_traced):
+
+            def run(function: Callable[..., Any], given: list[Any], kernel: Any = kernel) -> Any:
+                table.forced = kernel
+                try:
+                    return mx.jit(lambda *xs: function(*xs))(*given)
+                finally:
+                    table.forced = None
+
+            yield f"kernel {number} ({kernel.platform})", _way(run)
