@@ -17,7 +17,7 @@ from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, e
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla.extension.definitions import Definition
-from minixla.extension.grammar import ArgumentDeclaration
+from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
 from minixla.extension.kinds import ListKind
 from minixla.extension.types import STRING, type_name
 
@@ -30,6 +30,13 @@ def python_name(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
+def given_attributes(definition: Definition) -> list[AttributeDeclaration]:
+    """The attributes that are parameters, those without a default first."""
+    own = definition.attributes.values()
+    given = [each for each in own if each.name not in definition.inferred]
+    return sorted(given, key=lambda each: each.default is not REQUIRED)
+
+
 class Wrapper:
     """What the function of an operation does with its arguments."""
 
@@ -40,12 +47,7 @@ class Wrapper:
         self.gives_list = len(outputs) == 1 and definition.is_list(outputs[0])
         several = [python_name(each.name) for each in outputs]
         self.result: Any = namedtuple(definition.name, several) if len(several) > 1 else None
-        own = definition.attributes
-        #: The attributes that are parameters, those without a default first.
-        self.given = sorted(
-            (each for each in own.values() if each.name not in definition.inferred),
-            key=lambda each: each.default is not REQUIRED,
-        )
+        self.given = given_attributes(definition)
 
     def __call__(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
         """The operation's results."""
@@ -184,11 +186,7 @@ def documentation(definition: Definition, text: str) -> str:
                 lines.append(f"    {python_name(name)}: {says}.{more}")
             lines.append("")
 
-    own = definition.attributes
-    given = sorted(
-        (each for each in own.values() if each.name not in definition.inferred),
-        key=lambda each: each.default is not REQUIRED,
-    )
+    given = given_attributes(definition)
     arguments = [(each.name, _kind_of(definition, each)) for each in definition.inputs.values()]
     for each in given:
         says = each.kind.description

@@ -13,6 +13,7 @@ from minixla.core.attributes import REQUIRED
 from minixla.core.errors import AttributeValueError, explain
 from minixla.extension.definitions import Definition
 from minixla.extension.kinds import EnumerationKind, Kind, ListKind, TypeKind
+from minixla.extension.wrappers import given_attributes
 from minixla.tools.compatibility_rules import Change, CompatibilityReport, change
 from minixla.tools.compatible_arguments import of_arguments, used
 
@@ -139,10 +140,7 @@ def _parameters(definition: Definition) -> Iterator[tuple[str, bool, bool]]:
     """The wrapper's parameters: name, whether it takes a list, whether it may be left out."""
     for each in definition.inputs.values():
         yield each.name, definition.is_list(each), False
-    plain = [
-        each for name, each in definition.attributes.items() if name not in definition.inferred
-    ]
-    for each in sorted(plain, key=lambda each: each.default is not REQUIRED):
+    for each in given_attributes(definition):
         yield each.name, False, each.default is not REQUIRED
 
 
