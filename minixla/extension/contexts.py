@@ -79,7 +79,10 @@ class Context:
     def refusal(self, message: str) -> InvalidArgumentError:
         """The error that says why the operation cannot be applied."""
         operation = self.operation
-        given = [f"{name} {_shown(x)}" for name, x in zip(operation.input_names, self.inputs)]  # noqa: B905  # some contexts have none
+        given = [
+            f"{name} {_shown(x)}"
+            for name, x in zip(operation.input_names, self.inputs, strict=False)
+        ]
         given += [f"{name} = {value!r}" for name, value in operation.values.items()]
         return explain(InvalidArgumentError, operation.builder_name, message.rstrip("."), given)
 

@@ -46,9 +46,19 @@ class DeclaredOperation(Operation):
         return tuple(map(self._types_of, self.definition.outputs.values()))
 
     @cached_property
+    def operand_types(self) -> list[DeclaredType]:
+        """The type of each operand."""
+        return [kind for each in self.input_types for kind in each]
+
+    @cached_property
+    def result_types(self) -> list[DeclaredType]:
+        """The type of each result."""
+        return [kind for each in self.output_types for kind in each]
+
+    @cached_property
     def has_strings(self) -> bool:
         """Whether an input or output is an array of strings, which no program takes."""
-        return any(STRING in each for each in (*self.input_types, *self.output_types))
+        return STRING in (*self.operand_types, *self.result_types)
 
     def _types_of(self, argument: ArgumentDeclaration) -> tuple[DeclaredType, ...]:
         kind = self.attr(argument.type) if isinstance(argument.type, str) else argument.type

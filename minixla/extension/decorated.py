@@ -184,9 +184,8 @@ class _Decorated:
         if self.shape_function is not None:
             return self.shape_function(context, *inputs)
         operation = context.operation
-        kinds_of = [kind for each in operation.input_types for kind in each]
-        flat = operation.flat_inputs(inputs)
-        shapes = [Shape(k, partial.dimensions) for k, partial in zip(kinds_of, flat, strict=True)]
+        pairs = zip(operation.operand_types, operation.flat_inputs(inputs), strict=True)
+        shapes = [Shape(kind, partial.dimensions) for kind, partial in pairs]
         found = [shape.dimensions for shape in self._found(operation, shapes)]
         return found[0] if len(self.definition.outputs) == 1 else found
 

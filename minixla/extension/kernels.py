@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from minixla.core.errors import (
-    ShapeError,
-    explain,
-)
+from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 from minixla.core.stablehlo_text import bytes_text, layouts_text
 from minixla.extension.foreign_text import dictionary_text
 from minixla.extension.kinds import ListKind
-from minixla.extension.stored import VERSION, stored_attributes, stored_dictionary
+from minixla.extension.stored import VERSION, stored_attributes
 from minixla.extension.types import type_name
 from minixla_ops.programs.composite_call import CompositeCall
 from minixla_ops.programs.compositions import kept_program
@@ -84,10 +81,11 @@ class PythonKernel(Kernel):
 
     function: Callable[..., Any] = field(kw_only=True, repr=False)
 
-    def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
+    def write(self, operation, emit, operands, shapes, results):
         """A call of the program that the function is, by the operation's name."""
         program = program_of(operation, self, emit.platform or "", tuple(shapes))
-        told = operation.name, stored_dictionary(operation), operation.registered.version
+        attributes = dictionary_text(stored_attributes(operation))
+        told = operation.name, attributes, operation.registered.version
         return CompositeCall(program, *told).stablehlo(emit, operands, shapes, results)
 
 
@@ -116,7 +114,7 @@ def program_of(
 class HostKernel(Kernel):
     """The reference, called on the host."""
 
-    def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
+    def write(self, operation, emit, operands, shapes, results):
         """A call of Python."""
 
         def function(*arrays: Any) -> Sequence[Any]:
@@ -132,7 +130,7 @@ class ForeignKernel(Kernel):
     target: str = field(kw_only=True)
     aliases: Mapping[str, str] = field(kw_only=True, default_factory=dict)
 
-    def write(self, operation, emit, operands, shapes, results):  # noqa: ANN001, ANN201
+    def write(self, operation, emit, operands, shapes, results):
         """One custom call."""
         emit.foreign_call(self.target, operation)
         given = stored_attributes(operation, is_read=not emit.calls_host)

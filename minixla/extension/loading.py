@@ -44,8 +44,7 @@ def load_op_library(path: Any) -> ModuleType:
 
     Raises:
         AttributeValueError: there is no such file, it describes nothing, it was made for another
-            version of the header or of XLA's interface, or an operation of that name exists that
-            is declared otherwise.
+            version of the header or of XLA's interface, or an operation of that name exists.
 
     Source: TensorFlow's `load_op_library`.
     """
@@ -105,8 +104,7 @@ def _shape_function(code: Any, name: str) -> Callable[..., Any]:
     def shape(context: Any, *inputs: Any) -> Any:
         operation = context.operation
         flat = operation.flat_inputs(inputs)
-        count = sum(map(len, operation.output_types))
-        records = [f"o {count}", *[f"i {_sizes(each)}" for each in flat]]
+        records = [f"o {len(operation.result_types)}", *[f"i {_sizes(each)}" for each in flat]]
         records += [f"a {each} {_text(context.attr(each))}" for each in operation.field_names]
         answer = ask(name.encode(), "".join(f"{x}{_RECORD}" for x in records).encode()).decode()
         if answer.startswith("!"):

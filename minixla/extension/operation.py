@@ -44,17 +44,17 @@ class CustomOperation(DeclaredOperation):
     """
 
     def _check_count(self, shapes):
-        wanted = sum(map(len, self.input_types))
+        wanted = len(self.operand_types)
         if len(shapes) != wanted:
             problem = f"{len(shapes)} operands were given"
-            lengths = [f"{n}: {len(t)}" for n, t in zip(self.input_names, self.input_types)]  # noqa: B905  # of one length
+            lengths = [
+                f"{n}: {len(t)}" for n, t in zip(self.input_names, self.input_types, strict=True)
+            ]
             raise explain(ShapeError, self.builder_name, problem, lengths, f"It takes {wanted}.")
 
     def shape(self, *operands):
         self.array_shapes(operands)
-        for index, (shape, kind) in enumerate(
-            zip(operands, (t for each in self.input_types for t in each), strict=True)
-        ):
+        for index, (shape, kind) in enumerate(zip(operands, self.operand_types, strict=True)):
             if isinstance(kind, ForeignType):
                 self.refuse("types", f"operand {index} is declared as {kind}", f"{kind.reason}.")
             if shape.element_type is not kind:
@@ -70,9 +70,8 @@ class CustomOperation(DeclaredOperation):
         """The result shapes by the shape function."""
         given = [PartialShape(each.dimensions) for each in operands]
         found = self.partial_shapes(given, operands)
-        kinds = [kind for each in self.output_types for kind in each]
         shapes = []
-        for index, (partial, kind) in enumerate(zip(found, kinds, strict=True)):
+        for index, (partial, kind) in enumerate(zip(found, self.result_types, strict=True)):
             if isinstance(kind, ForeignType):
                 self.refuse("types", f"output {index} is declared as {kind}", f"{kind.reason}.")
             sizes: Any = partial.dimensions
@@ -106,8 +105,7 @@ class CustomOperation(DeclaredOperation):
         return self
 
     def reference(self, *operands):
-        kinds = [kind for each in self.input_types for kind in each]
-        pairs = zip(operands, kinds, strict=True)
+        pairs = zip(operands, self.operand_types, strict=True)
         shapes = tuple([Shape(kind, array.shape) for array, kind in pairs])
         is_wide = any(a.dtype != s.dtype for a, s in zip(operands, shapes, strict=True))
         kernel = self.registered.kernels.reference(self)
@@ -136,10 +134,9 @@ class CustomOperation(DeclaredOperation):
             what = "it was given traced values" if is_traced else "it has no reference kernel"
             problem, advice = f"it takes or gives strings, but {what}", f"{STRING.reason}."
             raise explain(TransformError, self.builder_name, problem, (), advice)
-        kinds = [kind for each in self.input_types for kind in each]
         arrays = [
             np.asarray(each, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # an element type
-            for each, kind in zip(operands, kinds, strict=True)
+            for each, kind in zip(operands, self.operand_types, strict=True)
         ]
         context = Context(self, "reference", self.nested_inputs(arrays))
         found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
@@ -289,7 +286,7 @@ def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) ->
         raise explain(ShapeError, operation.builder_name, problem, (), advice)
     function: Callable[..., Any] = operation.composition
     graph = kept_program(function, operands, operation.builder_name)
-    kinds = [kind for each in operation.output_types for kind in each]
+    kinds = operation.result_types
     found = [getattr(each, "element_type", None) for each in graph.output_shapes]
     if found != kinds:
         problem = f"{kernel} gives other types than are declared"

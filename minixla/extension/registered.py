@@ -112,8 +112,7 @@ class RegisteredOperation:
 
         Raises:
             AttributeValueError: unknown platforms or attributes, values that they cannot have, two
-                kernels for the same.
-            FileNotFoundError, AttributeError: the library or the symbol does not exist.
+                kernels for the same, no such library or symbol.
         """
         source = find_source(1)
         allowed = self.kernels.allowed({**(where or {}), **attributes})
@@ -152,7 +151,9 @@ class RegisteredOperation:
         definition, problem = self.definition, "only compiled code writes into memory of inputs"
         sides = definition.inputs, definition.outputs
         if is_compiled or not aliases:
-            pairs = [(n, side) for pair in aliases.items() for n, side in zip(pair, sides)]  # noqa: B905  # two each
+            pairs = [
+                (n, side) for pair in aliases.items() for n, side in zip(pair, sides, strict=True)
+            ]
             wrong = [n for n, side in pairs if n not in side or definition.is_list(side[n])]
             if not wrong:
                 return

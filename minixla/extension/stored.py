@@ -9,7 +9,6 @@ from minixla.core import registry
 from minixla.core.attributes import REQUIRED
 from minixla.core.errors import ImportError_, explain
 from minixla.extension.declared import DeclaredOperation
-from minixla.extension.foreign_text import dictionary_text
 
 #: What the version is called among the attributes of a call that is only to be read.
 VERSION = "minixla.version"
@@ -23,11 +22,6 @@ def stored_attributes(operation: DeclaredOperation, is_read: bool = True) -> lis
         for name, declared in definition.attributes.items()
         if is_read or name not in definition.inferred
     ]
-
-
-def stored_dictionary(operation: DeclaredOperation) -> str:
-    """The same as a dictionary."""
-    return dictionary_text(stored_attributes(operation))
 
 
 def read_operation(

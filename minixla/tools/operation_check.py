@@ -142,12 +142,10 @@ def _checked(
         enter(REFERENCE, FAILED, f"{type(error).__name__}: {_first_line(error)}")
         return
     more = dict(by_kernels(op)) if is_variant else {**WAYS, **dict(by_kernels(op))}
-    silent: Callable[[str], None] = lambda _: None  # noqa: E731
     try:
         with np.errstate(all="ignore"):
-            found = cross_check(
-                function, *arguments, gradients=order > 0, evaluators=more, progress=silent
-            )
+            options: Any = {"gradients": order > 0, "evaluators": more}
+            found = cross_check(function, *arguments, **options, progress=lambda _: None)
     except Exception as error:  # a kernel's or rule's, which is what is looked for
         enter("cross_check", FAILED, f"{type(error).__name__}: {_first_line(error)}")
         return
