@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minixla.core import errors
+from minixla.core.data_flow import Edge
 from minixla.core.errors import ErrorType, MinixlaError, ShapeError, explain
 from minixla.core.linear import add_cotangents, instantiate
 from minixla.core.records import Record
@@ -287,6 +288,14 @@ class Operation(Record):
             a result does not depend on the batch). The default runs the members one by one.
         """
         return role("batch_by_loop")(self, operands, dimensions)
+
+    def data_flow(self, *operands: Any) -> Sequence[Edge]:
+        """Where values flow that one sharding must fit: see `core.data_flow`.
+
+        Args:
+            operands: the operands' shapes.
+        """
+        return ()
 
     # Hooks for operations that hold programs: None, or a method of the class.
 
