@@ -3,7 +3,7 @@
 import keyword
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minixla.core import errors
@@ -134,6 +134,7 @@ class Operation(Record):
             cls.has_side_effect
             or cls.runs_programs
             or cls.spans_devices
+            or cls.meshes is not Operation.meshes
             or "has_side_effect" in cls.fields
         )
 
@@ -288,6 +289,11 @@ class Operation(Record):
             a result does not depend on the batch). The default runs the members one by one.
         """
         return role("batch_by_loop")(self, operands, dimensions)
+
+    @property
+    def meshes(self) -> Iterable[Any]:
+        """The meshes of devices that it names, of which whoever runs it must know."""
+        return ()
 
     def data_flow(self, *operands: Any) -> Sequence[Edge]:
         """Where values flow that one sharding must fit: see `core.data_flow`.
