@@ -49,6 +49,12 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
     meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
     if not meshes or not values or jax.sharding.get_abstract_mesh().manual_axes:
         return list(values)
+    orders = {mesh.devices is not None and tuple(mesh.devices.flat) for mesh in meshes} - {False}
+    if len(orders) > 1:
+        problem = "meshes of one program have different devices, or the same in another order"
+        shown = [", ".join([str(device.id) for device in each]) for each in orders if each]
+        advice = "Make them of one list of devices."
+        raise explain(ShardingError, graph.name, problem, shown, advice)
     first = values[0]
     spec = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * jax.numpy.ndim(first))
     sharding = NamedSharding(_assignment(meshes[0]), spec)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
-import jax
 from jax.sharding import PartitionSpec
 from jax.tree_util import tree_unflatten
 
@@ -19,13 +18,11 @@ from minixla.sharding.axes import size_of
 from minixla.sharding.manual_computation import ManualComputation, member_of
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
+from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of
 from minixla.transforms.axis_operations import AxisOperation
+from minixla.transforms.layouts import MESH_NAME, known_mesh
 from minixla.transforms.named_axes import Axis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
-
-#: How programs call a mesh that users made.
-MESH_NAME = "mesh"
 
 
 class MeshAxis(Axis):
@@ -104,16 +101,6 @@ def shard_map(
         return staged.results(operation(*staged.read, *given.leaves))
 
     return mapped
-
-
-def known_mesh(subject: str, mesh: Any) -> Mesh:
-    """A mesh as ours; where there is None, that of `jax.set_mesh`."""
-    mesh = jax.sharding.get_abstract_mesh() if mesh is None else mesh
-    found = Mesh.of(mesh)
-    if found.is_empty:
-        advice = "Give mesh=minixla.sharding.Mesh(...), or call it under jax.set_mesh(mesh)."
-        raise misfit(subject, "there is no mesh of devices", advice=advice)
-    return found
 
 
 def _is_spec(value: Any) -> bool:
