@@ -64,7 +64,7 @@ CASES = {
     "tracing": lambda: mx.make_graph(spin)(X),
     "check_grads": lambda: mx.check_grads(lambda x: spin(), (X,)),
     "the importer's reader": lambda: reads(X),
-    "Shardy's process": lambda: [shardy_pass(TEXT, "sdy-propagation-pipeline") for _ in iter(int, 1)],
+    "Shardy's process": lambda: [shardy_pass(TEXT, "sdy-import-pipeline") for _ in iter(int, 1)],
     "a callback": lambda: np.asarray(mx.jit(shown)(X)),
     "an ordered callback": lambda: np.asarray(mx.jit(lambda x: shown(x, ordered=True))(X)),
     "a callback outside of jit": lambda: mx.cond(X > 0, shown, lambda x: x, X),
