@@ -221,6 +221,29 @@ def passes_of(pipeline: str) -> str:
     return _ask(_mlir_pipeline(pipeline), False)
 
 
+def steps_of(pipeline: str) -> list[tuple[str, dict[str, bool | str]]]:
+    """Names of passes between commas, each with its options.
+
+    Args:
+        pipeline: see `shardy_pass`.
+
+    Raises:
+        AttributeValueError: there is no such pass, or it has no such option.
+    """
+    steps, position = [], 0
+    while position < len(pipeline.rstrip()):
+        match = _STEP.match(pipeline, position)
+        if match is None:
+            problem = f"{pipeline[position:][:100].strip()!r} is no pass with options"
+            raise explain(AttributeValueError, "shardy_pass", problem, (), _SYNTAX)
+        position, name = match.end(), RENAMED.get(match[1], match[1])
+        if name not in PASSES:
+            _refuse_name(name)
+        given = (each.partition("=")[::2] for each in (match[2] or "").split())
+        steps.append((name, {key: _checked(name, key, value) for key, value in given}))
+    return steps
+
+
 def with_options(name: str, options: Mapping[str, object]) -> str:
     """A pass with options, as `shardy_pass` takes it.
 
@@ -255,18 +278,9 @@ def _died(subject: str, refusal: Refusal) -> ImportError_:
 
 def _mlir_pipeline(pipeline: str) -> str:
     """What MLIR calls a pipeline, with each pass in its nesting."""
-    steps, position = [], 0
-    while position < len(pipeline.rstrip()):
-        match = _STEP.match(pipeline, position)
-        if match is None:
-            problem = f"{pipeline[position:][:100].strip()!r} is no pass with options"
-            raise explain(AttributeValueError, "shardy_pass", problem, (), _SYNTAX)
-        position, name = match.end(), RENAMED.get(match[1], match[1])
-        if name not in PASSES:
-            _refuse_name(name)
-        step = name
-        if match[2]:
-            step += f"{{{' '.join(_checked(name, each) for each in match[2].split())}}}"
+    steps = []
+    for name, options in steps_of(pipeline):
+        step = with_options(name, options)
         steps.append(f"func.func({step})" if PASSES[name].is_of_functions else step)
     return f"builtin.module({','.join(steps)})"
 
@@ -277,19 +291,19 @@ def _refuse_name(name: str) -> NoReturn:
     raise explain(AttributeValueError, "shardy_pass", f"there is no pass {name!r}", (), advice)
 
 
-def _checked(name: str, given: str) -> str:
-    """An option as it was given, after a look at its name and value."""
-    key, _, value = given.partition("=")
+def _checked(name: str, key: str, value: str) -> bool | str:
+    """The value of an option, after a look at it."""
     options = PASSES[name].options
     if key not in options:
         problem = f"there is no option {key!r}"
         advice = f"Its options are {', '.join(options)}." if options else "It has no options."
         raise explain(AttributeValueError, name, problem, (), advice)
-    allowed = ("true", "false") if isinstance(options[key], bool) else ()
+    is_flag = isinstance(options[key], bool)
+    allowed = ("true", "false") if is_flag else ()
     if key == "propagation-strategy":
         allowed = STRATEGIES
     if (allowed and value not in allowed) or not value:
         advice = f"Give one of {', '.join(allowed)}." if allowed else "Give a directory."
         problem = f"{key} cannot be {value!r}"
         raise explain(AttributeValueError, name, problem, (), advice)
-    return given
+    return value == "true" if is_flag else value

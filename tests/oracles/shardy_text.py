@@ -9,7 +9,7 @@ from jax.interpreters.mlir import make_ir_context
 from minixla.engine.shardy import shardy_pass
 
 MESH = 'sdy.mesh @mesh = <["p"=2, "q"=4]>\n'
-_TYPE = re.compile(r"\bt([\d?x]+)\b")
+_TYPE = re.compile(r"\bt([\d?](?:x?[\d?])*)(?!\w)")
 _SHARDING = r"\[(?:\{[^{}]*\}(?:p\d+)?(?:, ?)?)*\](?:, (?:replicated|unreduced)=\{[^{}]*\})*"
 _OF_ARGUMENT = re.compile(rf" at ({_SHARDING})")
 _OF_RESULTS = re.compile(rf" on ({_SHARDING}(?:; {_SHARDING})*)")
