@@ -12,7 +12,7 @@ from minixla.core.tracebacks import mark_frames
 __all__ = ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
 __all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
 __all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
-__all__ += ["NestingError", "ShapeError", "SizeError", "TransformError"]
+__all__ += ["NestingError", "ShapeError", "ShardingError", "SizeError", "TransformError"]
 
 
 class MinixlaError(Exception):
@@ -38,6 +38,10 @@ class SizeError(MinixlaError, ValueError, MemoryError):
 
 class AttributeValueError(MinixlaError, ValueError):
     """An attribute of an operation has the wrong type or a value out of its range."""
+
+
+class ShardingError(MinixlaError, ValueError):
+    """A mesh, a sharding or a sharded program breaks a rule."""
 
 
 class IntegerRangeError(AttributeValueError, OverflowError):

@@ -253,7 +253,7 @@ class Collective(Operation):
         moved = {name: each + (dimensions[0] <= each) for name, each in own.items()}
         return self(*operands, **moved), as_results(dimensions)
 
-    def sharding(self, *operands):
+    def sharding_rule(self, *operands):
         # Of the values of one process: what it gets along these dimensions has others' in it.
         rule, whole = (
             self.factors(operands),

@@ -130,7 +130,7 @@ class BitcastConvertType(Operation):
             operand, dimension = move_dimension(operand, dimension, 0), 0
         return self(operand), dimension
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         rule = self.factors((operand,))
         (own,), (new,) = rule.operand_sizes, rule.result_sizes
         kinds = {min(len(own), len(new)): NEED_REPLICATION}

@@ -231,7 +231,7 @@ class BatchNormInference(BatchNorm):
             return super().batch(operands, dimensions)
         return self(*operands, feature_index=self.feature_index + (at <= self.feature_index)), at
 
-    def sharding(self, operand, *vectors):
+    def sharding_rule(self, operand, *vectors):
         rule = self.factors((operand, *vectors))
         for index, size in enumerate(operand.dimensions):
             at = 0 if index == self.feature_index else ABSENT

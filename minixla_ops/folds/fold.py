@@ -298,7 +298,7 @@ class Reduce(Fold):
         reduced = shifted(self.dimensions_to_reduce, at)
         return self.replace(dimensions_to_reduce=reduced), at - sum([each < at for each in reduced])
 
-    def sharding(self, *operands):
+    def sharding_rule(self, *operands):
         rule, count = self.factors(operands), len(operands) // 2
         kept = self._kept(operands[0].rank)
         for index, size in enumerate(operands[0].dimensions):

@@ -92,7 +92,7 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
     def over_batch(self, at):
         return ReduceWindow(self.computation, *self.window.inserted(at)), at
 
-    def sharding(self, *operands):
+    def sharding_rule(self, *operands):
         rule, moving = self.factors(operands), dict.fromkeys(self.window.moving, PERMUTATION)
         return rule.pointwise(rule.result_sizes[0], moving).build()
 

@@ -117,7 +117,7 @@ class DynamicSlice(AtStartIndices):
         sizes = inserted(self.slice_sizes, at, array_shape(operand).dimensions[at])
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
 
-    def sharding(self, *operands):
+    def sharding_rule(self, *operands):
         return self.factors(operands).resized(NEED_REPLICATION, blocked=True).build()
 
 
@@ -187,7 +187,7 @@ class DynamicUpdateSlice(AtStartIndices):
         operand, update = move_batch(operand, at, 0, size), move_batch(update, update_at, 0, size)
         return dynamic_update_slice(operand, update, [0, *starts]), 0
 
-    def sharding(self, operand, update, *starts):
+    def sharding_rule(self, operand, update, *starts):
         rule, others = self.factors((operand, update, *starts)), [ABSENT] * len(starts)
         for index, pair in enumerate(zip(operand.dimensions, update.dimensions, strict=True)):
             if pair[0] == pair[1]:

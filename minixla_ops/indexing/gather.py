@@ -116,7 +116,7 @@ class Gather(indexed_windows.IndexedWindows):
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 
-    def sharding(self, operand, start_indices):
+    def sharding_rule(self, operand, start_indices):
         rule = self.factors((operand, start_indices))
         sizes, (result,) = operand.dimensions, rule.result_sizes
 

@@ -205,7 +205,7 @@ class Scatter(indexed_windows.IndexedWindows):
         results = operation(*arrays, indices, *updates)
         return results, as_results([operand_at] * len(arrays))
 
-    def sharding(self, *shapes):
+    def sharding_rule(self, *shapes):
         rule, (operands, indices, updates) = self.factors(shapes), split(shapes)
         count, operand, update = len(operands), operands[0].dimensions, updates[0].dimensions
 

@@ -148,7 +148,7 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         record = SelectAndScatter(*window[:3], self.select, self.scatter)
         return record(operand, source, operands[2]), at
 
-    def sharding(self, operand, source, init_value):
+    def sharding_rule(self, operand, source, init_value):
         rule = self.factors((operand, source, init_value))
         for index, pair in enumerate(zip(source.dimensions, operand.dimensions, strict=True)):
             if index in self.window.moving:

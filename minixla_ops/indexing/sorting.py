@@ -106,7 +106,7 @@ class Sort(Operation):
         results = self(*aligned, dimension=self.dimension + (at <= self.dimension))
         return results, as_results([at] * len(operands))
 
-    def sharding(self, *operands):
+    def sharding_rule(self, *operands):
         kinds = {self.dimension: NEED_REPLICATION}
         return self.factors(operands).pointwise(operands[0].dimensions, kinds).build()
 

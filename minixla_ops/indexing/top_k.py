@@ -75,7 +75,7 @@ class TopK(Composed):
         indices = results[1]
         return taken_along(tangents[0], indices, array_shape(indices).rank - 1), None
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         return self.factors((operand,)).resized(NEED_REPLICATION, blocked=True).build()
 
 

@@ -119,7 +119,7 @@ class Fft(Operation):
     def batch(self, operands, dimensions):
         return self(move_dimension(operands[0], dimensions[0], 0)), 0
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         last, whole = operand.rank - 1, range(operand.rank - len(self.fft_length), operand.rank)
         blocked = [last] if self.fft_type in ("RFFT", "IRFFT") else []
         kinds = dict.fromkeys(whole, NEED_REPLICATION)

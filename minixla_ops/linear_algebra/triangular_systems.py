@@ -159,7 +159,7 @@ class Cholesky(MatrixOperation):
     def batch(self, operands, dimensions):
         return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
 
-    def sharding(self, a):
+    def sharding_rule(self, a):
         kinds = dict.fromkeys((a.rank - 2, a.rank - 1), NEED_REPLICATION)
         return self.factors((a,)).pointwise(a.dimensions, kinds).build()
 
@@ -292,7 +292,7 @@ class TriangularSolve(MatrixOperation):
         size = array_shape(b).dimensions[b_at]
         return batch_dimensions.split_dimension(self(a, merged), at, size), at
 
-    def sharding(self, a, b):
+    def sharding_rule(self, a, b):
         rule, last = self.factors((a, b)), b.rank - 1
         for index, size in enumerate(b.dimensions[:-2]):
             rule.same(index, size)

@@ -182,7 +182,7 @@ class BroadcastInDim(Operation):
         mapping = (0, *[dimension + 1 for dimension in self.broadcast_dimensions])
         return ops.broadcast_in_dim(operand, (size, *self.out_dim_size), mapping), 0
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         rule, sources = self.factors((operand,)), self.broadcast_dimensions
         for index, size in enumerate(self.out_dim_size):
             source = sources.index(index) if index in sources else ABSENT

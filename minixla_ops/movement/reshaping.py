@@ -65,7 +65,7 @@ class Reshape(Operation):
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
         return ops.reshape(operand, (size, *self.dimensions)), 0
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         return common_factors(self.factors((operand,))) if operand.size else None
 
     @staticmethod
@@ -177,7 +177,7 @@ class Transpose(Operation):
         at = dimensions[0] or 0
         return ops.transpose(operands[0], (at, *shifted(self.permutation, at))), 0
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         rule = self.factors((operand,))
         for index, source in enumerate(self.permutation):
             rule.add([source], [index], operand.dimensions[source])
@@ -224,7 +224,7 @@ class Rev(Operation):
         at = dimensions[0] or 0
         return ops.rev(operands[0], shifted(self.dimensions, at)), at
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         kinds = dict.fromkeys(self.dimensions, PERMUTATION)
         return self.factors((operand,)).pointwise(operand.dimensions, kinds).build()
 

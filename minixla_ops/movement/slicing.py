@@ -109,7 +109,7 @@ class Slice(Operation):
         pairs = zip(self.values.values(), (0, size, 1), strict=True)
         return ops.slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
 
-    def sharding(self, operand):
+    def sharding_rule(self, operand):
         return self.factors((operand,)).resized(PERMUTATION).build()
 
 
@@ -237,7 +237,7 @@ class Pad(Operation):
         values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
         return ops.select(_is_padding(whole, config), values, padded), 0
 
-    def sharding(self, operand, padding_value):
+    def sharding_rule(self, operand, padding_value):
         return self.factors((operand, padding_value)).resized(PERMUTATION).build()
 
 
@@ -326,6 +326,6 @@ class ConcatInDim(Operation):
         aligned, at = align_batches(operands, dimensions)
         return ops.concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at
 
-    def sharding(self, *operands):
+    def sharding_rule(self, *operands):
         rule, kinds = self.factors(operands), {self.dimension: NEED_REPLICATION}
         return rule.pointwise(rule.result_sizes[0], kinds).build()

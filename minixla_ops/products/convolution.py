@@ -308,7 +308,7 @@ class ConvGeneralDilated(Product):
         result = self(lhs, rhs, **{name: getattr(self, name) * size})
         return split_dimension(result, feature, size), feature
 
-    def sharding(self, lhs, rhs):
+    def sharding_rule(self, lhs, rhs):
         numbers, rule = self.dimension_numbers, self.factors((lhs, rhs))
         batch, features, *base = zip(numbers.lhs, numbers.output, strict=True)
         outputs, inputs, *kernel = numbers.rhs

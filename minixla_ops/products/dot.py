@@ -154,7 +154,7 @@ class DotGeneral(Dot, products.Product):
         others = self.precision_config, self.preferred_element_type
         return dot_general(lhs, rhs, numbers, *others), dimension
 
-    def sharding(self, lhs, rhs):
+    def sharding_rule(self, lhs, rhs):
         rule, numbers = self.factors((lhs, rhs)), self.dimension_numbers
         batch = [*zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=True)]
         kept = [(each, ABSENT) for each in numbers.free(0, lhs.rank)]

@@ -1,0 +1,116 @@
+"""Axes of a mesh and their parts: what dimensions of arrays are laid out over."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+
+class AxisRef(NamedTuple):
+    """An axis of a mesh, or a part of one (SDY: `"x"`, `"x":(2)4`).
+
+    An axis of size n is [pre_size, size, n / (pre_size * size)], of which the part is the middle.
+
+    Attributes:
+        name: that of the axis.
+        pre_size: the product of the sizes of the parts major to this one.
+        size: its own size; None for the whole axis.
+    """
+
+    name: str
+    pre_size: int = 1
+    size: int | None = None
+
+    def __str__(self) -> str:
+        part = "" if self.size is None else f":({self.pre_size}){self.size}"
+        return f'"{self.name}"{part}'
+
+
+class Part(NamedTuple):
+    """An axis or a part of one, with its size: what shardings are computed with.
+
+    Attributes:
+        name: that of the axis.
+        start: the product of the sizes of the parts major to it.
+        end: that with its own size.
+    """
+
+    name: str
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Over how many devices it goes."""
+        return self.end // self.start
+
+    def contains(self, other: "Part") -> bool:
+        """Whether another is a part of this one, or the same."""
+        return self.name == other.name and self.start <= other.start and other.end <= self.end
+
+    def is_prefix_of(self, other: "Part") -> bool:
+        """Whether another begins with this one, or is it."""
+        return self.name == other.name and self.start == other.start and self.end <= other.end
+
+    def overlaps(self, other: "Part") -> bool:
+        """Whether some of it is in another."""
+        return self.name == other.name and self.start < other.end and other.start < self.end
+
+    def can_coexist(self, other: "Part") -> bool:
+        """Whether one mesh can be taken apart so that both are products of its parts."""
+        if self.name != other.name:
+            return True
+        (first, second), (third, fourth) = (
+            sorted(each) for each in ((self.start, other.start), (self.end, other.end))
+        )
+        if third > second:
+            return third % second == 0 and second % first == 0 and fourth % third == 0
+        return second % third == 0
+
+    def can_merge(self, other: "Part") -> bool:
+        """Whether another follows this one, so that both are one part."""
+        return self.name == other.name and self.end == other.start
+
+    def merged(self, other: "Part") -> "Part":
+        """This one and the one that follows it."""
+        return Part(self.name, self.start, other.end)
+
+    def shared(self, other: "Part") -> "Part | None":
+        """What is in both; None where nothing is, or where they cannot coexist."""
+        if not (self.overlaps(other) and self.can_coexist(other)):
+            return None
+        return Part(self.name, max(self.start, other.start), min(self.end, other.end))
+
+    def before(self, other: "Part") -> "Part | None":
+        """What of it comes before another that overlaps it and can coexist with it."""
+        if self.start >= other.start:
+            return None
+        return Part(self.name, self.start, min(self.end, other.start))
+
+    def without(self, other: "Part") -> "list[Part]":
+        """What of it is not in another, major to minor."""
+        if not self.overlaps(other):
+            return [self]
+        parts = (self.start, min(self.end, other.start)), (max(self.start, other.end), self.end)
+        return [Part(self.name, start, end) for start, end in parts if start < end]
+
+
+def merged(parts: Iterable[Part]) -> list[Part]:
+    """Parts, major to minor, with neighbours that are one made one."""
+    found: list[Part] = []
+    for part in parts:
+        if found and found[-1].can_merge(part):
+            part = found.pop().merged(part)
+        found.append(part)
+    return found
+
+
+def size_of(parts: Sequence[Part]) -> int:
+    """Over how many devices parts go together."""
+    size = 1
+    for part in parts:
+        size *= part.end // part.start
+    return size
+
+
+def as_axis(given: Any) -> AxisRef:
+    """An axis from its name, (name, pre_size, size) or an AxisRef."""
+    return AxisRef(given) if isinstance(given, str) else AxisRef(*given)

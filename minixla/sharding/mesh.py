@@ -1,0 +1,197 @@
+"""Meshes: devices in a grid whose axes have names."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from minixla.core.errors import ShardingError, explain
+from minixla.sharding.axes import AxisRef, Part
+
+
+class Mesh:
+    """Devices in a grid of named axes (SDY: MeshAttr; JAX: jax.sharding.Mesh).
+
+    `Mesh(jax.devices(), ("data", "model"), shape=(2, 4))` has devices;
+    `Mesh(None, ("data", "model"), shape=(2, 4))` has the same axes and none yet. Two are equal
+    where axes, sizes, their order and device ids are.
+
+    Args:
+        devices: JAX's devices, in a sequence or an array; None where only axes are known.
+        axis_names: a name for each axis, each once.
+        shape: the size of each axis; default: the shape of the array of devices.
+        device_ids: a number for each device, in the order of the grid, where that is not 0, 1, ...:
+            a permutation of them. Without axes, the one device of a maximal mesh.
+
+    Raises:
+        ShardingError: axes or devices that are no mesh.
+    """
+
+    def __init__(
+        self,
+        devices: Any = None,
+        axis_names: Sequence[str] = (),
+        shape: Sequence[int] | None = None,
+        *,
+        device_ids: Iterable[int] | None = None,
+    ) -> None:
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        grid = None if devices is None else _grid(devices, names, shape)
+        sizes = tuple(grid.shape if grid is not None else () if shape is None else shape)
+        numbers = None if device_ids is None else tuple([int(each) for each in device_ids])
+        _check(names, sizes, numbers)
+        #: The axes' names and sizes, in order.
+        self.axis_names: tuple[str, ...] = names
+        self.axis_sizes: tuple[int, ...] = tuple(map(int, sizes))
+        is_plain = names and numbers == tuple(range(len(numbers or ())))
+        #: A permutation of the devices' numbers; None where they are in order.
+        self.device_ids: tuple[int, ...] | None = None if is_plain else numbers
+        #: The devices in their grid, or None.
+        self.devices: Any = grid
+
+    @classmethod
+    def of(cls, mesh: Any) -> "Mesh":
+        """A mesh from one of JAX's (Mesh, AbstractMesh), or from one of ours."""
+        if isinstance(mesh, Mesh):
+            return mesh
+        names, sizes = getattr(mesh, "axis_names", None), getattr(mesh, "axis_sizes", None)
+        if names is None or sizes is None:
+            problem, advice = "it is no mesh", "Give a minixla or jax.sharding Mesh."
+            raise explain(ShardingError, "Mesh", problem, [f"given: {mesh!r}"], advice)
+        return cls(_devices(mesh), names, sizes)
+
+    @classmethod
+    def maximal(cls, device_id: int) -> "Mesh":
+        """The mesh of one device alone, by its number."""
+        return cls(device_ids=[device_id])
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """The sizes of the axes by their names, in order."""
+        return dict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return math.prod(self.axis_sizes)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it only holds the place of a mesh."""
+        return not self.axis_names and self.device_ids is None
+
+    @property
+    def is_maximal(self) -> bool:
+        """Whether it is one device alone, without axes."""
+        return not self.axis_names and self.device_ids is not None
+
+    @cached_property
+    def whole_axes(self) -> dict[str, Part]:
+        """Each axis by its name."""
+        return {name: Part(name, 1, size) for name, size in self.shape.items()}
+
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """The number of each axis by its name."""
+        return {name: number for number, name in enumerate(self.axis_names)}
+
+    def part(self, axis: AxisRef) -> Part:
+        """An axis with its size."""
+        if axis.size is None:
+            return self.whole_axes[axis.name]
+        return Part(axis.name, axis.pre_size, axis.pre_size * axis.size)
+
+    def axis(self, part: Part) -> AxisRef:
+        """A part as it is written."""
+        if part == self.whole_axes[part.name]:
+            return AxisRef(part.name)
+        return AxisRef(part.name, part.start, part.size)
+
+    def sorted_parts(self, parts: Iterable[Part]) -> list[Part]:
+        """Parts in the order of the mesh's axes, those of one axis from major to minor."""
+        return sorted(parts, key=lambda part: (self.order[part.name], part.start))
+
+    def coordinates(self) -> Iterator[tuple[int, dict[str, int]]]:
+        """Each device's number with its place along each axis, in the order of the grid."""
+        numbers = self.device_ids or range(self.size)
+        for number, place in zip(numbers, np.ndindex(self.axis_sizes), strict=True):
+            yield number, dict(zip(self.axis_names, place, strict=True))
+
+    def __str__(self) -> str:
+        axes = ", ".join([f'"{name}"={size}' for name, size in self.shape.items()])
+        order = "" if self.device_ids is None else f", device_ids={list(self.device_ids)}"
+        return f"<[{axes}]{order}>"
+
+    def __repr__(self) -> str:
+        return f"<Mesh {str(self)[1:-1]}>"
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.axis_names, self.axis_sizes, self.device_ids
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and (self is other or self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Devices stay behind: they are another process's.
+        return _again, self._key()
+
+
+def _again(names: Sequence[str], sizes: Sequence[int], device_ids: Sequence[int] | None) -> Mesh:
+    return Mesh(None, names, sizes, device_ids=device_ids)
+
+
+def _devices(mesh: Any) -> Any:
+    """The devices of one of JAX's meshes; None for an abstract one."""
+    try:
+        return mesh.devices
+    except (AttributeError, ValueError):
+        return None
+
+
+def _refuse(problem: str, given: Iterable[str], advice: str) -> ShardingError:
+    return explain(ShardingError, "Mesh", problem, given, advice)
+
+
+def _grid(devices: Any, names: Sequence[str], shape: Sequence[int] | None) -> np.ndarray:
+    grid = np.asarray(devices, dtype=object)
+    if shape is None:
+        return grid
+    if math.prod(shape) != grid.size:
+        problem = f"{grid.size} devices for a grid of {math.prod(shape)}"
+        given = [f"axes: {_listed(names, shape)}"]
+        raise _refuse(problem, given, "The product of the axes' sizes is the number of devices.")
+    return grid.reshape(tuple(shape))
+
+
+def _listed(names: Sequence[Any], sizes: Sequence[Any]) -> str:
+    return ", ".join([f"{name}={size}" for name, size in zip(names, sizes, strict=False)]) or "none"
+
+
+def _check(names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | None) -> None:
+    given = [f"axes: {_listed(names, sizes)}"]
+    if len(names) != len(sizes):
+        given = [f"names: {', '.join(map(str, names))}", f"sizes: {tuple(sizes)}"]
+        raise _refuse(f"{len(names)} names for {len(sizes)} axes", given, "Name each axis.")
+    for name, size in zip(names, sizes, strict=True):
+        if not isinstance(name, str) or not name:
+            raise _refuse(f"axis name {name!r} is no text", given, "Name axes by strings.")
+        if list(names).count(name) > 1:
+            raise _refuse(f"axis {name} is there twice", given, "Each axis has its own name.")
+        if size < 1:
+            raise _refuse(f"axis {name} has size {size}", given, "Sizes are 1 or more.")
+    if numbers is None:
+        return
+    given.append(f"device_ids: {', '.join(map(str, numbers[:32]))}")
+    if not names:
+        if len(numbers) != 1 or numbers[0] < 0:
+            problem = "a mesh without axes has device ids that are not one number of a device"
+            raise _refuse(problem, given, "Give axes, or one device id, 0 or more.")
+    elif sorted(numbers) != list(range(math.prod(sizes))):
+        problem = f"the device ids are no permutation of 0 to {math.prod(sizes) - 1}"
+        advice = "Each device of the grid has a number of its own; leave them out for 0, 1, 2 ..."
+        raise _refuse(problem, given, advice)

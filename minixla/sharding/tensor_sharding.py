@@ -1,0 +1,260 @@
+"""How an array lies over the devices of a mesh."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NoReturn
+
+from minixla.core.errors import ShardingError, explain
+from minixla.sharding.axes import AxisRef, Part, as_axis, size_of
+from minixla.sharding.mesh import Mesh
+
+#: How many priorities there can be: more than anybody needs, as in SDY 64 bits.
+_MOST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionSharding:
+    """The axes over which one dimension is laid out (SDY: DimensionShardingAttr).
+
+    Attributes:
+        axes: axes and parts of axes, major to minor.
+        is_closed: whether propagation may add none.
+        priority: in which round propagation begins to use it; None is 0, the first.
+    """
+
+    axes: tuple[AxisRef, ...] = ()
+    is_closed: bool = True
+    priority: int | None = None
+
+    def __str__(self) -> str:
+        parts = [*map(str, self.axes), *(() if self.is_closed else ("?",))]
+        priority = "" if self.priority is None else f"p{self.priority}"
+        return f"{{{', '.join(parts)}}}{priority}"
+
+
+@dataclass(frozen=True)
+class TensorSharding:
+    """How an array lies over a mesh (SDY: TensorShardingAttr).
+
+    Axes in none of the lists are replicated too, and may still be used by propagation.
+
+    Attributes:
+        mesh: the mesh.
+        dimensions: the axes of each dimension.
+        replicated: axes along which all devices hold the same, which nothing else may use.
+        unreduced: axes along which devices hold parts of a sum.
+        mesh_name: how programs call the mesh; None where they write it out.
+
+    Raises:
+        ShardingError: axes that the mesh has not, are used twice, or are not in their normal form.
+    """
+
+    mesh: Mesh
+    dimensions: tuple[DimensionSharding, ...] = ()
+    replicated: tuple[AxisRef, ...] = ()
+    unreduced: tuple[AxisRef, ...] = ()
+    mesh_name: str | None = None
+
+    def __post_init__(self) -> None:
+        _Check(self).run()
+
+    @classmethod
+    def open(cls, mesh: Mesh, rank: int, mesh_name: str | None = None) -> "TensorSharding":
+        """The sharding that says nothing: every dimension open, over no axes."""
+        return cls(mesh, (DimensionSharding((), False),) * rank, mesh_name=mesh_name)
+
+    @classmethod
+    def closed(cls, mesh: Mesh, rank: int, mesh_name: str | None = None) -> "TensorSharding":
+        """The sharding over no axes that stays so."""
+        return cls(mesh, (DimensionSharding(),) * rank, mesh_name=mesh_name)
+
+    @classmethod
+    def from_spec(cls, mesh: Any, spec: Any, rank: int) -> "TensorSharding":
+        """The sharding that a PartitionSpec means for an array.
+
+        Args:
+            mesh: a mesh, of ours or JAX's.
+            spec: `jax.sharding.PartitionSpec`, or a sequence of what it holds: for each dimension
+                an axis, a tuple of axes, None for none, or `PartitionSpec.UNCONSTRAINED` for open.
+            rank: the number of dimensions; those that the spec does not reach are closed.
+
+        Raises:
+            ShardingError: more entries than dimensions, or what the class says.
+        """
+        mesh, entries = Mesh.of(mesh), list(spec)
+        if len(entries) > rank:
+            problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
+            advice = "Give at most one entry for each dimension."
+            raise explain(ShardingError, "PartitionSpec", problem, [f"spec: {spec}"], advice)
+        entries += [None] * (rank - len(entries))
+        loose = {name: _axes(mesh, getattr(spec, name, ())) for name in ("unreduced",)}
+        return cls(mesh, tuple(map(_dimension, entries)), **loose)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dimensions)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every dimension is."""
+        return all(each.is_closed for each in self.dimensions)
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether every device holds the whole."""
+        return not self.unreduced and not any(each.axes for each in self.dimensions)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Part, ...], ...]:
+        """The axes of each dimension with their sizes."""
+        return tuple([tuple(map(self.mesh.part, each.axes)) for each in self.dimensions])
+
+    def of(self, **changed: Any) -> "TensorSharding":
+        """The same with some attributes changed."""
+        return replace(self, **changed)
+
+    def with_parts(self, parts: Iterable[Sequence[Part]]) -> "TensorSharding":
+        """The same over other axes, for each dimension."""
+        axes = [tuple(map(self.mesh.axis, each)) for each in parts]
+        pairs = zip(self.dimensions, axes, strict=True)
+        return replace(self, dimensions=tuple([replace(each, axes=new) for each, new in pairs]))
+
+    def local_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The sizes that one device holds of an array of `sizes`, padding counted."""
+        pairs = zip(sizes, self.parts, strict=True)
+        return tuple([-(-size // size_of(parts)) for size, parts in pairs])
+
+    def spec(self) -> tuple[Any, ...]:
+        """What a PartitionSpec would hold, which knows neither parts of axes nor priorities.
+
+        Entries are None, a name or a tuple of names, and `...` for an open dimension without axes.
+        """
+        return tuple(map(_entry, self.dimensions))
+
+    def check_rank(self, shape: Any, subject: str = "sharding") -> None:
+        """Raises ShardingError where the sharding is none for an array of a shape."""
+        rank = getattr(shape, "rank", 0)
+        if self.mesh.is_maximal or self.rank == rank:
+            return
+        problem = f"a sharding of {self.rank} dimensions for an array of {rank}"
+        advice = "Give axes, or none, for each dimension."
+        raise explain(ShardingError, subject, problem, [f"{shape} with {self}"], advice)
+
+    @property
+    def attribute(self) -> str:
+        """The text of the attribute: `#sdy.sharding<@mesh, [{"x"}, {?}]>`."""
+        return f"#sdy.sharding{self}"
+
+    def saying_nothing(self, shape: Any) -> "TensorSharding":
+        """The sharding on the same mesh, for another shape, that says nothing."""
+        return TensorSharding.open(self.mesh, getattr(shape, "rank", 0), self.mesh_name)
+
+    def __str__(self) -> str:
+        return self.text(self.mesh_name)
+
+    def text(self, mesh_name: str | None) -> str:
+        """The text with another name of the mesh, or with the mesh written out."""
+        mesh = f"mesh{self.mesh}" if mesh_name is None else f"@{mesh_name}"
+        texts = [mesh, f"[{', '.join(map(str, self.dimensions))}]"]
+        for name in ("replicated", "unreduced"):
+            axes = getattr(self, name)
+            texts += [f"{name}={{{', '.join(map(str, axes))}}}"] if axes else []
+        return f"<{', '.join(texts)}>"
+
+
+def _dimension(entry: Any) -> DimensionSharding:
+    if isinstance(entry, DimensionSharding):
+        return entry
+    if entry is None or isinstance(entry, (str, tuple, list)):
+        given = () if entry is None else (entry,) if isinstance(entry, (str, AxisRef)) else entry
+        return DimensionSharding(tuple(map(as_axis, given)))
+    return DimensionSharding((), False)  # PartitionSpec.UNCONSTRAINED
+
+
+def _entry(dimension: DimensionSharding) -> Any:
+    names = tuple([axis.name for axis in dimension.axes])
+    if not names:
+        return None if dimension.is_closed else ...
+    return names[0] if len(names) == 1 else names
+
+
+def _axes(mesh: Mesh, names: Any) -> tuple[AxisRef, ...]:
+    order = mesh.order
+    return tuple(map(AxisRef, sorted(names or (), key=lambda name: order.get(name, -1))))
+
+
+class _Check:
+    """The rules of a tensor sharding, SDY's."""
+
+    def __init__(self, sharding: TensorSharding) -> None:
+        self.sharding = sharding
+        self.mesh = sharding.mesh
+
+    def run(self) -> None:
+        sharding, mesh = self.sharding, self.mesh
+        lists = [each.axes for each in sharding.dimensions]
+        lists += [sharding.replicated, sharding.unreduced]
+        if not mesh.axis_names and any(lists):
+            self.refuse("a mesh without axes has none to lay out over", "Give empty dimensions.")
+        if mesh.is_maximal and sharding.dimensions:
+            problem = f"a mesh of one device, and a sharding of {sharding.rank} dimensions"
+            self.refuse(problem, "A sharding on one device has no dimensions.")
+        for number, each in enumerate(sharding.dimensions):
+            if each.priority is not None and not 0 <= each.priority <= _MOST:
+                problem = f"dimension {number} has priority {each.priority}"
+                self.refuse(problem, "Priorities are 0 or more.")
+            if each.priority is not None and each.is_closed and not each.axes:
+                problem = f"dimension {number} has a priority, but is empty and closed"
+                self.refuse(problem, "Leave the priority out: there is nothing to propagate.")
+        seen: dict[str, list[Part]] = {}
+        for axes in lists:
+            self._check_list(axes, seen)
+        for name in ("replicated", "unreduced"):
+            parts = [mesh.part(axis) for axis in getattr(sharding, name)]
+            if parts != mesh.sorted_parts(parts):
+                order = f"The mesh has them in the order {', '.join(mesh.axis_names)}."
+                self.refuse(f"the {name} axes are not in the mesh's order", order)
+
+    def _check_list(self, axes: Sequence[AxisRef], seen: dict[str, list[Part]]) -> None:
+        last: Part | None = None
+        for axis in axes:
+            part = self._checked(axis)
+            for other in seen.get(axis.name, ()):
+                if part.overlaps(other):
+                    problem = f"axis {axis} is used twice, or overlaps another part of its axis"
+                    self.refuse(problem, "Use each axis, or part, once.")
+                if not part.can_coexist(other):
+                    problem = f"parts {axis} and {self.mesh.axis(other)} cannot be of one mesh"
+                    self.refuse(problem, "Sizes of parts must divide those of larger ones.")
+            if last is not None and last.can_merge(part):
+                one = self.mesh.axis(last.merged(part))
+                problem = f"parts {self.mesh.axis(last)} and {axis} are one"
+                self.refuse(problem, f"Write {one} in their place.")
+            seen.setdefault(axis.name, []).append(part)
+            last = part
+
+    def _checked(self, axis: AxisRef) -> Part:
+        size = self.mesh.shape.get(axis.name)
+        if size is None:
+            advice = f"The mesh has {', '.join(self.mesh.axis_names) or 'no axes'}."
+            self.refuse(f'axis "{axis.name}" is unknown', advice)
+        if axis.size is not None:
+            major, own = axis.pre_size, axis.size
+            rule = f'Of axis "{axis.name}" of size {size} a part (m)k has k > 1, k < {size}, and '
+            rule += f"m * k divides {size}."
+            if major < 1 or own <= 1 or size % (major * own) or own == size:
+                self.refuse(f"{axis} is no part of its axis", rule)
+        return self.mesh.part(axis)
+
+    def refuse(self, problem: str, advice: str) -> NoReturn:
+        """Raises the error of the sharding."""
+        given = [f"sharding: {self.sharding}", f"mesh: {self.mesh}"]
+        raise explain(ShardingError, "sharding", problem, given, advice)
+
+
+def devices_per_replica(sharding: TensorSharding) -> int:
+    """Over how many devices an array is cut into pieces."""
+    return math.prod([size_of(parts) for parts in sharding.parts])

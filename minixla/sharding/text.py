@@ -1,0 +1,197 @@
+"""The text form of meshes and shardings, as SDY prints it."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from minixla.core.errors import ShardingError, explain
+from minixla.sharding.axes import AxisRef
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+
+Item = TypeVar("Item")
+_TOKEN = re.compile(
+    r'\s*(?:("(?:[^"\\]|\\.)*")|(p\d+)|([A-Za-z_#][\w.$-]*)|(-?\d+)|(.))', re.DOTALL
+)
+_SYMBOL = re.compile(r'\s*@(?:"((?:[^"\\]|\\.)*)"|([\w$.-]+))')
+
+
+class _Reader:
+    """Reads one attribute from a text, from left to right."""
+
+    def __init__(self, text: str, what: str, meshes: Mapping[str, Mesh]) -> None:
+        self.text, self.what, self.meshes = text, what, meshes
+        self.place = 0
+
+    def peek(self) -> str:
+        """The next token, or nothing at the end."""
+        found = _TOKEN.match(self.text, self.place)
+        return "" if found is None else found[0].strip()
+
+    def take(self, wanted: str | None = None) -> str:
+        """The next token, which must be `wanted` if that is given."""
+        token = self.peek()
+        if not token or (wanted is not None and token != wanted):
+            self.refuse(f"{wanted or 'more'} is expected")
+        self.place = _TOKEN.match(self.text, self.place).end()  # type: ignore[union-attr]
+        return token
+
+    def took(self, token: str) -> bool:
+        """Whether the next token is this one, which is taken then."""
+        if self.peek() != token:
+            return False
+        self.take()
+        return True
+
+    def listed(self, ends: str, read: Callable[[], Item]) -> list[Item]:
+        """Items between brackets, with commas between them."""
+        self.take(ends[0])
+        found: list[Item] = []
+        while not self.took(ends[1]):
+            if found:
+                self.take(",")
+            found.append(read())
+        return found
+
+    def number(self) -> int:
+        token = self.take()
+        if not re.fullmatch(r"-?\d+", token):
+            self.place -= len(token)
+            self.refuse("a number is expected")
+        return int(token)
+
+    def name(self) -> str:
+        token = self.take()
+        if not token.startswith('"'):
+            self.place -= len(token)
+            self.refuse('a name in quotes ("x") is expected')
+        return re.sub(r"\\(.)", r"\1", token[1:-1])
+
+    def axis(self) -> AxisRef:
+        name = self.name()
+        if not self.took(":"):
+            return AxisRef(name)
+        self.take("(")
+        pre_size = self.number()
+        self.take(")")
+        return AxisRef(name, pre_size, self.number())
+
+    def dimension(self) -> DimensionSharding:
+        is_closed = True
+
+        def entry() -> AxisRef | None:
+            nonlocal is_closed
+            if not is_closed:
+                self.refuse("? comes last")
+            is_closed = not self.took("?")
+            return self.axis() if is_closed else None
+
+        axes = [each for each in self.listed("{}", entry) if each is not None]
+        token, priority = self.peek(), None
+        if re.fullmatch(r"p\d+", token):
+            priority = int(self.take()[1:])
+        return DimensionSharding(tuple(axes), is_closed, priority)
+
+    def mesh(self) -> Mesh:
+        self.take("<")
+        sizes: dict[str, int] = {}
+
+        def axis() -> None:
+            name = self.name()
+            self.take("=")
+            if name in sizes:
+                self.refuse(f"axis {name} is there twice")
+            sizes[name] = self.number()
+
+        self.listed("[]", axis)
+        numbers = None
+        if self.took(","):
+            self.take("device_ids")
+            self.take("=")
+            numbers = self.listed("[]", self.number)
+        self.take(">")
+        return Mesh(None, list(sizes), list(sizes.values()), device_ids=numbers)
+
+    def mesh_or_symbol(self) -> tuple[Mesh, str | None]:
+        if self.took("mesh"):
+            return self.mesh(), None
+        found = _SYMBOL.match(self.text, self.place)
+        if found is None:
+            self.refuse("a mesh (@name, or mesh<...>) is expected")
+        self.place, name = found.end(), found[1] if found[1] is not None else found[2]
+        if name not in self.meshes:
+            known = ", ".join(self.meshes) or "none"
+            self.refuse(f"mesh @{name} is unknown; there are: {known}")
+        return self.meshes[name], name
+
+    def sharding(self) -> TensorSharding:
+        self.take("<")
+        mesh, name = self.mesh_or_symbol()
+        self.take(",")
+        found: dict[str, Any] = {"dimensions": tuple(self.listed("[]", self.dimension))}
+        while self.took(","):
+            label = self.take()
+            if label not in ("replicated", "unreduced") or label in found:
+                self.refuse(f"{label} is not expected")
+            self.take("=")
+            found[label] = tuple(self.listed("{}", self.axis))
+        self.take(">")
+        return TensorSharding(mesh, **found, mesh_name=name)
+
+    def end(self, value: Item) -> Item:
+        """A value, where nothing comes after it."""
+        if self.peek():
+            self.refuse("nothing more is expected")
+        return value
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raises the error at the current place."""
+        shown = self.text[max(0, self.place - 60) : self.place + 60].strip()
+        given = [f"at {self.place}: {shown[:120]!r}"]
+        advice = 'Meshes are written <["x"=2]>, shardings <@mesh, [{"x"}, {?}]>, as SDY does.'
+        raise explain(ShardingError, self.what, problem, given, advice)
+
+
+def _started(text: str, prefix: str, what: str, meshes: Mapping[str, Mesh]) -> _Reader:
+    return _Reader(text.strip().removeprefix(prefix), what, meshes)
+
+
+def parse_mesh(text: str) -> Mesh:
+    """A mesh from SDY's text, `<["x"=2, "y"=4]>` or `#sdy.mesh<...>`.
+
+    Raises:
+        ShardingError: the text is none, with the place; or no mesh.
+    """
+    reader = _started(text, "#sdy.mesh", "mesh", {})
+    return reader.end(reader.mesh())
+
+
+def parse_sharding(text: str, meshes: Mapping[str, Mesh] = {}) -> TensorSharding:
+    """A sharding from SDY's text, `<@mesh, [{"x"}, {?}]>` or `#sdy.sharding<...>`.
+
+    Args:
+        text: the text.
+        meshes: the meshes that it may call by name.
+
+    Raises:
+        ShardingError: the text is none, with the place; or no sharding.
+    """
+    reader = _started(text, "#sdy.sharding", "sharding", meshes)
+    return reader.end(reader.sharding())
+
+
+def parse_shardings(text: str, meshes: Mapping[str, Mesh]) -> list[TensorSharding]:
+    """Shardings of several values, `#sdy.sharding_per_value<[<...>]>`; see parse_sharding."""
+    reader = _started(text, "#sdy.sharding_per_value", "sharding_per_value", meshes)
+    reader.take("<")
+    found = reader.listed("[]", reader.sharding)
+    reader.take(">")
+    return reader.end(found)
+
+
+def parse_axes(text: str) -> list[str]:
+    """Names of manual axes, `#sdy<manual_axes{"x", "y"}>`."""
+    reader = _started(text, "#sdy<manual_axes", "manual_axes", {})
+    found = reader.listed("{}", reader.name)
+    reader.took(">")
+    return reader.end(found)
