@@ -178,6 +178,21 @@ class Block:
             yield step
             stack.extend(iter(list(block.steps)) for block in reversed(step.blocks))
 
+    def uses(self) -> "dict[Value, list[Use]]":
+        """Where values are read in it and in blocks within, in order; see `Program.uses`."""
+        found: dict[Value, list[Use]] = {}
+        self._collect_uses(found)
+        return found
+
+    def _collect_uses(self, found: "dict[Value, list[Use]]") -> None:
+        for step in self.steps:
+            for number, value in enumerate(step.operands):
+                found.setdefault(value, []).append(Use(step, number))
+            for each in step.blocks:
+                each._collect_uses(found)
+        for number, value in enumerate(self.outputs):
+            found.setdefault(value, []).append(Use(self, number))
+
 
 Target = TypeVar("Target", bound=Block)
 
@@ -276,7 +291,7 @@ class Program:
         """Where each value is read, in order; values that nobody reads are not there."""
         found: dict[Value, list[Use]] = {}
         for function in self.functions.values():
-            _collect_uses(function, found)
+            found |= function.uses()
         return found
 
     def replace(self, old: Value, new: Value, uses: Iterable[Use] | None = None) -> None:
@@ -298,16 +313,6 @@ class Program:
         functions = {name: (made[name], each.is_public) for name, each in self.functions.items()}
         main = made[self.main.name]
         return Emitter().module(main, functions)
-
-
-def _collect_uses(block: Block, found: dict[Value, list[Use]]) -> None:
-    for step in block.steps:
-        for number, value in enumerate(step.operands):
-            found.setdefault(value, []).append(Use(step, number))
-        for each in step.blocks:
-            _collect_uses(each, found)
-    for number, value in enumerate(block.outputs):
-        found.setdefault(value, []).append(Use(block, number))
 
 
 class _Reader:

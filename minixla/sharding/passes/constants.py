@@ -1,7 +1,5 @@
 """The pass that gives every use of a constant a constant of its own."""
 
-from collections.abc import Iterable
-
 from minixla.sharding.operations import (
     DataFlowEdge,
     NamedComputation,
@@ -43,7 +41,6 @@ def split_constants(program: Program, *, specification: bool = False) -> None:
     splitter = _Splitter(program, specification)
     for function in callees_first(program):
         splitter.split(function)
-    splitter.finish()
 
 
 class _Splitter:
@@ -55,7 +52,7 @@ class _Splitter:
         #: Steps whose results are constant, and those that broadcast scalars which are not.
         self.constants: dict[Step, None] = {}
         self.expansions: dict[Step, None] = {}
-        #: What stands before a step, when all is done.
+        #: What comes before a step.
         self.before: dict[Step, list[Step]] = {}
         self.groups: dict[Value, list[Step]] = {}
         for step in program.walk():
@@ -76,6 +73,8 @@ class _Splitter:
             elif not isinstance(step.op, ShardingGroup):
                 step.operands = [self.own(each) for each in step.operands]
         block.outputs = [self.own(each) for each in block.outputs]
+        block.steps = [new for step in block.steps for new in (*self.before.pop(step, ()), step)]
+        self.erase(block)
         if isinstance(block, Function):
             self.constant_functions[block] = self.can_be_constant(block)
 
@@ -148,29 +147,24 @@ class _Splitter:
         self.before.setdefault(step, []).extend([made, *copies])
 
     def copied_function(self, function: Function) -> Function:
-        """A copy of a function, and of those that it calls."""
+        """A copy of a constant function, and of those that it calls."""
         made = function.again(function.name)
         for step in made.walk():
             if step.callee is not None:
                 step.callee = self.copied_function(step.callee)
         made.name = self.symbols.free(function.name)
         self.program.functions[made.name] = made
+        self.constant_functions[made] = True
         return made
 
-    def finish(self) -> None:
-        """Puts the copies in their places, and takes away what nothing uses any more."""
-        for block in {step.block: None for step in self.before}:
-            block.steps = [new for step in block.steps for new in (*self.before.get(step, ()), step)]
-        self.erase([*self.constants, *self.expansions])
-
-    def erase(self, steps: Iterable[Step]) -> None:
-        """Takes those of some steps away that only groups use, and these."""
-        uses = self.program.uses()
+    def erase(self, block: Block) -> None:
+        """Takes away what was copied, where only groups use it now, and these."""
+        uses = block.uses()
         dead: set[Step] = set()
-        for step in reversed(list(steps)):
+        for step in reversed(block.steps):
             users = [use.step for each in step.results for use in uses.get(each, ())]
             left = [each for each in users if each not in dead]
-            if all(each is not None and isinstance(each.op, ShardingGroup) for each in left):
-                dead.update([step, *[each for each in left if each is not None]])
-        for block in {step.block: None for step in dead}:
-            block.steps = [step for step in block.steps if step not in dead]
+            is_copied = step in self.constants or step in self.expansions
+            if is_copied and all(each and isinstance(each.op, ShardingGroup) for each in left):
+                dead.update([step, *filter(None, left)])
+        block.steps = [step for step in block.steps if step not in dead]

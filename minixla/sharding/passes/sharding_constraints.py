@@ -32,9 +32,9 @@ class _Application:
     def __init__(self, program: Program, redirects_returns: bool) -> None:
         self.redirects_returns = redirects_returns
         self.uses = program.uses()
-        #: The owners that have an edge.
-        self.owners = {
-            step.operands[0] for step in program.walk() if isinstance(step.op, DataFlowEdge)
+        #: The edge of each owner that has one.
+        self.edges = {
+            step.operands[0]: step for step in program.walk() if isinstance(step.op, DataFlowEdge)
         }
 
     def apply(self, step: Step) -> None:
@@ -67,7 +67,7 @@ class _Application:
 
     def is_dictated(self, value: Value, sharding: TensorSharding) -> bool:
         """Whether a constraint of a value says how it lies."""
-        if not sharding.is_closed or sharding_of(value) is not None:
+        if not sharding.is_closed or self.sharding_of(value) is not None:
             return False
         constraints = [_constraint(use) for use in self.uses[value]]
         return all(each in (None, sharding) for each in constraints)
@@ -75,7 +75,12 @@ class _Application:
     def is_on_edge(self, value: Value) -> bool:
         """Whether a value is an edge, or flows into one."""
         is_edge = value.step is not None and isinstance(value.step.op, DataFlowEdge)
-        return is_edge or owner_of(value) in self.owners
+        return is_edge or owner_of(value) in self.edges
+
+    def sharding_of(self, value: Value) -> TensorSharding | None:
+        """How a value lies: where it flows into an edge, what that says."""
+        edge = self.edges.get(owner_of(value))
+        return sharding_of(value) if edge is None else edge.op.sharding
 
     def put_behind(self, step: Step, value: Value) -> None:
         """Puts a constraint directly behind its operand, all whose other uses then read it."""
@@ -89,7 +94,7 @@ class _Application:
         """Has other uses of a value read the chain of constraints that begins with a step."""
         value = first.operands[0]
         is_start = value.step is None or not isinstance(value.step.op, ShardingConstraint)
-        if not is_start or sharding_of(value) is not None:
+        if not is_start or self.sharding_of(value) is not None:
             return
         others = [use for use in self.uses[value] if use.user is not first]
         last = self.end_of_chain(first)
