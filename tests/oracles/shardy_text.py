@@ -57,7 +57,8 @@ _CONTEXT = make_ir_context()
 def normal_form(text: str) -> str:
     """A module as MLIR prints it, without what passes leave that says nothing.
 
-    That are the form of meshes that StableHLO reads, and the sharding rules of constraints.
+    That are the form of meshes that StableHLO reads, the sharding rules of constraints, a module's
+    name, what says that a function is public, and that numbers are compared as numbers.
     Sharding groups 0 to N - 1 are numbered as they first appear.
 
     Raises:
@@ -69,9 +70,9 @@ def normal_form(text: str) -> str:
         numbers: dict[int, list[Any]] = {}
 
         def visit(operation: Any) -> Any:
-            unsaid = _UNSAID.get(operation.name, "")
-            if unsaid in operation.attributes:
-                del operation.attributes[unsaid]
+            key, value = _UNSAID.get(operation.name, ("", None))
+            if key in operation.attributes and value in (None, str(operation.attributes[key])):
+                del operation.attributes[key]
             if operation.name == "sdy.sharding_group":
                 number = ir.IntegerAttr(operation.attributes["group_id"]).value
                 numbers.setdefault(number, []).append(operation)
@@ -86,4 +87,11 @@ def normal_form(text: str) -> str:
         return str(module)
 
 
-_UNSAID = {"sdy.mesh": "stablehlo.mesh", "sdy.sharding_constraint": "sdy.sharding_rule"}
+#: By operation an attribute that says nothing, or that does not with one value.
+_UNSAID = {
+    "builtin.module": ("sym_name", None),
+    "func.func": ("sym_visibility", '"public"'),
+    "sdy.mesh": ("stablehlo.mesh", None),
+    "sdy.sharding_constraint": ("sdy.sharding_rule", None),
+    "stablehlo.compare": ("compare_type", None),
+}
