@@ -1,5 +1,6 @@
 """The operations of Shardy's dialect (SDY) as operations of ours."""
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -244,3 +245,10 @@ class NamedComputation(Call):
 def constraint(operand: Any, sharding: TensorSharding | None) -> Any:
     """A value with a sharding, which is itself where none is given."""
     return operand if sharding is None else ShardingConstraint(sharding)(operand)
+
+
+def shardings_of(op: Any) -> Sequence[TensorSharding]:
+    """The shardings that an operation itself says."""
+    listed = getattr(op, "in_shardings", None) or (), getattr(op, "out_shardings", None) or ()
+    found = (getattr(op, "sharding", None), *listed[0], *listed[1])
+    return [each for each in found if isinstance(each, TensorSharding)]
