@@ -14,6 +14,7 @@ from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered, role
 from minixla.core.registry import register as register
 from minixla.core.shapes import AnyShape, Shape, ShapeList
+from minixla.core.sharding_rule import RuleBuilder, ShardingRule, pointwise_rule
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import hide_frames
 
@@ -287,6 +288,17 @@ class Operation(Record):
             a result does not depend on the batch). The default runs the members one by one.
         """
         return role("batch_by_loop")(self, operands, dimensions)
+
+    def sharding(self, *operands: Any) -> ShardingRule | None:
+        """Which dimensions are split together, for operand shapes; None: nothing is known.
+
+        The default is that of an element-wise operation. Rules are made with `self.factors`.
+        """
+        return pointwise_rule(operands, self.infer(operands)) if self.is_elementwise else None
+
+    def factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
+        """A sharding rule to be made, without factors yet, for operand shapes."""
+        return RuleBuilder(operands, self.infer(operands))
 
     # Hooks for operations that hold programs: None, or a method of the class.
 
