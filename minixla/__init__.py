@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import minixla_ops as ops
-    from minixla import core, nn, numpy
+    from minixla import core, nn, numpy, sharding
     from minixla.core import *
     from minixla.extension import *
     from minixla.interop import *
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from minixla.transforms import *
 
 # By the module that a name is looked for in, below.
-__all__ = ["core", "nn", "numpy", "ops", "check_grads", "cost", "cross_check"]
+__all__ = ["core", "nn", "numpy", "ops", "sharding", "check_grads", "cost", "cross_check"]
 __all__ += ["check_compatible", "check_op", "register_evaluator", "test_util"]
 __all__ += ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
 __all__ += ["ElementType", "ForeignCallError", "GradientCheckError", "Graph", "ImportError_"]
@@ -51,7 +51,7 @@ _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop", "minixla.exte
 _TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check": "cross_check"}
 _TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
 _TOOLS["register_evaluator"] = "evaluators"
-_MODULES = {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
+_MODULES = {name: f"minixla.{name}" for name in ("core", "nn", "numpy", "sharding")}
 _MODULES |= {"ops": "minixla_ops", "test_util": "minixla.tools.test_util"}
 
 

@@ -1,8 +1,8 @@
 """Graphs: closed programs whose instructions are XLA operations."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import wraps
 from itertools import count
 from typing import Any, cast
@@ -16,6 +16,21 @@ from minixla.core.tracebacks import Function
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """How a program says that its values lie over devices; the core only carries it.
+
+    Attributes:
+        values: the sharding of an input or of an instruction's result.
+        outputs: for each output its sharding as a result of the function, or None; or nothing.
+        meshes: the meshes that the program names.
+    """
+
+    values: Mapping["Value", Any] = field(default_factory=dict)
+    outputs: Sequence[Any] = ()
+    meshes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -129,11 +144,14 @@ class Graph:
         instructions: Sequence[Instruction],
         outputs: Values,
         name: str = "main",
+        annotations: Annotations | None = None,
     ) -> None:
         self.inputs = tuple(inputs)
         self.instructions = tuple(instructions)
         self.outputs = tuple(outputs)
         self.name = name
+        #: What it says of devices, where it says something.
+        self.annotations = annotations
         self.input_shapes = tuple([value.shape for value in self.inputs])
         self.output_shapes = tuple([value.shape for value in self.outputs])
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
@@ -175,7 +193,7 @@ class Graph:
                 needed.update([id(operand.instruction) for operand in step.operands])
         if len(kept) == len(self.instructions):
             return self
-        return Graph(self.inputs, kept[::-1], self.outputs, self.name)
+        return Graph(self.inputs, kept[::-1], self.outputs, self.name, self.annotations)
 
     @inner_first
     def silent(self) -> "Graph":
@@ -252,14 +270,19 @@ class Graph:
         return _rebuilt, (parts,)
 
     def _parts(self, written: Callable[[Any], Any]) -> tuple[Any, ...]:
-        """Shapes of inputs, steps, outputs; values are numbered, inputs first."""
+        """Shapes of inputs, steps, outputs, annotations; values are numbered, inputs first."""
         number = {id(value): index for index, value in enumerate(self.inputs)}
         steps = []
         for step in self.instructions:
             operands = tuple([number[id(value)] for value in step.operands])
             steps.append((written(step.op), operands, step.result_shapes))
             number.update(zip(map(id, step.results), count(len(number)), strict=False))
-        return self.input_shapes, tuple(steps), tuple([number[id(each)] for each in self.outputs])
+        outputs, notes = tuple([number[id(each)] for each in self.outputs]), self.annotations
+        if notes is not None:
+            placed = {number[id(value)]: each for value, each in notes.values.items()}
+            listed = tuple(sorted(placed.items(), key=operator.itemgetter(0)))
+            notes = listed, tuple(notes.outputs), tuple(notes.meshes.items())
+        return self.input_shapes, tuple(steps), outputs, notes
 
     @inner_first
     def __hash__(self) -> int:
@@ -285,7 +308,7 @@ def _replaced(value: Any, place: Callable[[Any], Any]) -> Any:
 def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
     """The last of some programs from their parts (see `Graph._parts`), inner before outer."""
     made: list[Graph] = []
-    for name, (input_shapes, steps, outputs) in programs:
+    for name, (input_shapes, steps, outputs, notes) in programs:
         inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
         values, instructions = [*inputs], []
         for op, operands, shapes in steps:
@@ -294,7 +317,11 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
             step = Instruction(op, tuple([values[n] for n in operands]), shapes, None)
             instructions.append(step)
             values.extend(step.results)
-        made.append(Graph(inputs, instructions, [values[number] for number in outputs], name))
+        if notes is not None:
+            placed = {values[number]: each for number, each in notes[0]}
+            notes = Annotations(placed, notes[1], dict(notes[2]))
+        outputs = [values[number] for number in outputs]
+        made.append(Graph(inputs, instructions, outputs, name, notes))
     return made[-1]
 
 

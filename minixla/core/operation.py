@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minixla.core import errors
+from minixla.core.data_flow import Edge
 from minixla.core.errors import ErrorType, MinixlaError, ShapeError, explain
 from minixla.core.linear import add_cotangents, instantiate
 from minixla.core.records import Record
@@ -299,6 +300,14 @@ class Operation(Record):
     def factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
         """A sharding rule to be made, without factors yet, for operand shapes."""
         return RuleBuilder(operands, self.infer(operands))
+
+    def data_flow(self, *operands: Any) -> Sequence[Edge]:
+        """Where values flow that one sharding must fit: see `core.data_flow`.
+
+        Args:
+            operands: the operands' shapes.
+        """
+        return ()
 
     # Hooks for operations that hold programs: None, or a method of the class.
 

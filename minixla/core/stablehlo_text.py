@@ -1,7 +1,7 @@
 """The StableHLO text of a graph."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -17,6 +17,7 @@ from minixla.core.tracing import nested
 
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
+_CONSTANT = re.compile(r"\s*\S+ = (stablehlo|sdy)\.constant")
 
 
 class Emitter:
@@ -29,6 +30,8 @@ class Emitter:
     host_call: Any = None
     #: Whether `main`, too, takes and gives a token where the program has side effects.
     threads_main = False
+    #: Whether shardings write their meshes out, where the text goes into another module.
+    inlines_meshes = False
 
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None
@@ -47,14 +50,32 @@ class Emitter:
         self._pending: list[Graph] = []
         self._names = {f"{prefix}main"}
         self._token: str | None = None
+        # The meshes that are named, by their names and their own.
+        self._meshes: dict[str, Any] = {}
 
-    def module(self, graph: Graph) -> str:
-        """The whole module, whose function `main` computes `graph`."""
+    def module(
+        self, graph: Graph, functions: Mapping[str, tuple[Graph, bool]] | None = None
+    ) -> str:
+        """The whole module, whose function `main` computes `graph`.
+
+        `functions` are all that stand in it, in order, by name, and whether they are public, where
+        they are not that alone and what it calls.
+        """
         header = f"module @{identifier(graph.name)} {{"
-        texts = [self._function(graph, f"{self._prefix}main", "public")]
+        functions = functions or {f"{self._prefix}main": (graph, True)}
+        self._names.update(functions)
+        self._symbols.update({id(each): name for name, (each, _) in functions.items()})
+        if not self.inlines_meshes:
+            for each, _ in functions.values():
+                self._meshes.update(each.annotations.meshes if each.annotations else ())
+        texts = [
+            self._function(each, name, "public" if is_public else "private")
+            for name, (each, is_public) in functions.items()
+        ]
         while self._pending:
             callee = self._pending.pop()
             texts.append(self._function(callee, self._symbols[id(callee)], "private"))
+        texts = [*[f"  sdy.mesh @{name} = {each}" for name, each in self._meshes.items()], *texts]
         places = [] if self._locations is None else self._locations.values()
         aliases = [f"#{name} = loc({quoted(at.file)}:{at.line}:0)" for name, at in places]
         # The parser would come back to lines that it knows only at the end.
@@ -72,6 +93,38 @@ class Emitter:
             self._symbols[id(graph)] = symbol
             self._pending.append(graph)
         return f"@{symbol}"
+
+    def sharding(self, sharding: Any) -> str:
+        """A sharding as texts of Shardy's operations hold it, its mesh by name where it has one."""
+        name = sharding.mesh_name
+        if name is None or self.inlines_meshes:
+            return sharding.text(None)
+        mesh, numbers = sharding.mesh, count()
+        while self._meshes.setdefault(name, mesh) != mesh:
+            name = f"{sharding.mesh_name}_{next(numbers)}"
+        return sharding.text(name)
+
+    def shardings(self, shardings: Sequence[Any]) -> str:
+        """The attribute that holds the shardings of several values."""
+        return f"#sdy.sharding_per_value<[{', '.join(map(self.sharding, shardings))}]>"
+
+    def _placed(self, type_: str, sharding: Any) -> str:
+        """The type of a function's argument or result, with its sharding where it has one."""
+        if sharding is None:
+            return type_
+        return f"{type_} {{sdy.sharding = #sdy.sharding{self.sharding(sharding)}}}"
+
+    def _annotate(self, results: Sequence[Any], notes: Mapping[Any, Any]) -> None:
+        """Adds the shardings of its results to the operation that was written last."""
+        given = [notes.get(value) for value in results]
+        known = next(each for each in given if each is not None)
+        for index, (value, each) in enumerate(zip(results, given, strict=True)):
+            given[index] = known.saying_nothing(value.shape) if each is None else each
+        text = f" {{sdy.sharding = {self.shardings(given)}}}"
+        line = self._lines[-1]
+        constant = _CONSTANT.match(line)
+        place = line.rindex(" : ") if constant is None else constant.end()
+        self._lines[-1] = line[:place] + text + line[place:]
 
     def name(self, prefix: str = "") -> str:
         """A fresh SSA name."""
@@ -117,10 +170,10 @@ class Emitter:
         )
         return names
 
-    def constant(self, literal: Literal) -> str:
+    def constant(self, literal: Literal, operation: str = "stablehlo.constant") -> str:
         """A constant."""
         name = self.name()
-        self.line(f"{name} = stablehlo.constant {literal_text(literal)}")
+        self.line(f"{name} = {operation} {literal_text(literal)}")
         return name
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
@@ -159,7 +212,7 @@ class Emitter:
         parameters = operands or [self.name("r") for _ in graph.inputs]
         given = self.name("r") if token in ("parameter", "read") else None
         self._token = before if token == "captured" else given
-        header = _parameters(() if operands else parameters, graph, given)
+        header = _parameters(() if operands else parameters, _types(graph.inputs), given)
         with nested():
             self._block(graph, parameters, terminator, token in ("parameter", "captured"))
         body = "\n".join(self._lines)
@@ -178,11 +231,20 @@ class Emitter:
     def _function(self, graph: Graph, symbol: str, visibility: str) -> str:
         self._lines = []
         self._count = -1
-        parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
+        parameters, notes = (
+            [f"%arg{index}" for index in range(len(graph.inputs))],
+            graph.annotations,
+        )
         is_threaded = graph.has_side_effect and (visibility == "private" or self.threads_main)
         self._token = "%token" if is_threaded else None
-        given = _parameters(parameters, graph, self._token)
+        given = _types(graph.inputs)
+        if notes is not None:
+            given = map(self._placed, given, map(notes.values.get, graph.inputs))
+        given = _parameters(parameters, given, self._token)
         types = self._block(graph, parameters, "return", is_threaded)
+        if notes is not None and any(each is not None for each in notes.outputs):
+            listed = list(map(self._placed, _types(graph.outputs), notes.outputs))
+            types = ", ".join([TOKEN.stablehlo, *listed] if is_threaded else listed)
         header = f"  func.func {visibility} @{symbol}({given}) -> ({types}) {{"
         return "\n".join([header, *self._lines, "  }"])
 
@@ -198,7 +260,7 @@ class Emitter:
         return listed
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
-        outer = self._location
+        outer, notes = self._location, graph.annotations and graph.annotations.values
         names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
         for instruction in graph.instructions:
             values = instruction.operands
@@ -213,6 +275,8 @@ class Emitter:
                     named = f"loc{len(self._locations)}", source
                     self._location = f" loc(#{self._locations.setdefault(key, named)[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
+            if notes and not notes.keys().isdisjoint(instruction.results):
+                self._annotate(instruction.results, notes)
             if len(results) == len(instruction.results) == 1:  # in less time than the general form
                 names[id(instruction.results[0])] = results[0]
             else:
@@ -244,10 +308,13 @@ def identifier(name: str, others: str = "") -> str:
     return cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
 
 
-def _parameters(names: Sequence[str], graph: Graph, token: str | None) -> str:
-    pairs = [*zip(names, graph.input_shapes, strict=False)]
-    listed = [(token, TOKEN), *pairs] if token else pairs
-    return ", ".join([f"{name}: {shape.stablehlo}" for name, shape in listed])
+def _types(values: Iterable[Any]) -> list[str]:
+    return [value.shape.stablehlo for value in values]
+
+
+def _parameters(names: Sequence[str], types: Iterable[str], token: str | None) -> str:
+    listed = [f"{name}: {type_}" for name, type_ in zip(names, types, strict=False)]
+    return ", ".join([f"{token}: {TOKEN.stablehlo}", *listed] if token else listed)
 
 
 def attribute_text(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from jax.extend.mlir.dialects import stablehlo
 
 from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Annotations, Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
@@ -65,22 +65,32 @@ class Builder:
         self.source: Source | None = None
         #: Instructions that only gave sizes: left out where nothing else reads them.
         self.folded: set[int] = set()
+        #: How values lie over devices, where the program says so.
+        self.shardings: dict[Value, Any] = {}
         #: Of a region: what it returns, and a name for its graph.
         self.outputs: list[Value] = []
         self.name = ""
 
     def add_input(self, mlir_value: Any) -> None:
         """One more input, for an argument of a block, unless it is known as a constant."""
-        if hash(mlir_value) not in self._values:
+        if not self.knows(mlir_value):
             value = Value(shape_of_type(mlir_value.type), None, len(self.inputs))
             self.inputs.append(value)
             self.define(mlir_value, value)
+
+    def knows(self, mlir_value: Any) -> bool:
+        """Whether one of MLIR's values has ours already."""
+        return hash(mlir_value) in self._values
 
     def define(self, mlir_value: Any, value: Any) -> None:
         """Says what ours is for one of MLIR's values."""
         key = hash(mlir_value)
         assert key not in self._values, "the hash of a value is its address"
         self._values[key] = value
+
+    def redefine(self, mlir_value: Any, value: Value) -> None:
+        """Has what comes later read another of ours for one of MLIR's."""
+        self._values[hash(mlir_value)] = value
 
     def value(self, mlir_value: Any) -> Any:
         """Our value for one of MLIR's."""
@@ -119,17 +129,20 @@ class Builder:
         return step.results
 
     def elementwise(
-        self, views: Iterable[Any], source_of: Callable[[Any], Source | None]
+        self,
+        views: Iterable[Any],
+        source_of: Callable[[Any], Source | None],
+        is_annotated: bool = False,
     ) -> Iterator[Any]:
         """`apply` and `define` for the operations that depend on one or two operands alone.
 
         Most operations of most programs are such: here each call counts. It yields the others, and
-        those that break a rule.
+        those that break a rule; where programs are annotated, those with attributes.
         """
         known, add = self._values, self.instructions.append
         for view in views:
             own, operation = view.operation, ELEMENTWISE.get(type(view))
-            if operation is None or (operation.fields and len(own.attributes)):
+            if operation is None or ((operation.fields or is_annotated) and len(own.attributes)):
                 yield own
                 continue
             self.source = source = source_of(own.location)
@@ -226,8 +239,17 @@ class Builder:
         """The inputs that stand for values of the parent."""
         return [inner for _, inner in self.captured.values()]
 
-    def graph(self, outputs: Sequence[Value] | None = None, name: str = "") -> Graph:
-        """The graph; captured values are its last inputs. By default it is a region's."""
+    def graph(
+        self,
+        outputs: Sequence[Value] | None = None,
+        name: str = "",
+        placed: Sequence[Any] = (),
+        meshes: Mapping[str, Any] | None = None,
+    ) -> Graph:
+        """The graph; captured values are its last inputs. By default it is a region's.
+
+        `placed` are the shardings of a function's results, `meshes` those of its module.
+        """
         inputs, outputs = [*self.inputs, *self.captures], outputs or self.outputs
         for index, value in enumerate(inputs):
             value.index = index
@@ -239,7 +261,10 @@ class Builder:
                     kept.append(step)
                     read.update([id(operand.instruction) for operand in step.operands])
             kept.reverse()
-        return Graph(inputs, kept, outputs, name or self.name)
+        placed = placed if any(each is not None for each in placed) else ()
+        is_annotated = self.shardings or placed or meshes
+        notes = Annotations(self.shardings, tuple(placed), meshes or {}) if is_annotated else None
+        return Graph(inputs, kept, outputs, name or self.name, notes)
 
 
 def _is_foldable(value: Value, step: Instruction) -> bool:

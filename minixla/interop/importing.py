@@ -17,6 +17,7 @@ from minixla.interop.module import Module
 from minixla.interop.reading import opened, read_module
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import Shardings, check_shardings, refuse_shardings
+from minixla.sharding.explicit import explicit
 from minixla_ops.programs.call import call
 
 
@@ -48,7 +49,7 @@ class ImportedFunction:
             advice = "Give a value for each input."
             raise explain(TransformError, self.graph.name, problem, shown, advice)
         given = [_fitting(each, shape) for each, shape in zip(operands, shapes, strict=True)]
-        return call(self.graph, *given)
+        return call(explicit(self.graph), *given)
 
     def __repr__(self) -> str:
         return f"<imported {self.graph!r}>"
@@ -110,7 +111,7 @@ class _ExportedProgram(ImportedProgram):
 
 @api_boundary
 def import_stablehlo(
-    source: Any, function: str | None = None, *, shardings: Shardings = "refuse"
+    source: Any, function: str | None = None, *, shardings: Shardings = "keep"
 ) -> ImportedProgram:
     """A StableHLO program as a function of ours.
 
@@ -120,9 +121,10 @@ def import_stablehlo(
             string that ends in .mlir, .mlirbc, .bc, .bin, .stablehlo or .vhlo is a path), or a
             `jax.export.Exported`.
         function: the name of the main function; default: `main`, or the only public one.
-        shardings: what to do with annotations that say how values lie over devices (`sdy.sharding`,
-            `sdy.sharding_constraint`, `mhlo.sharding`, custom_call @Sharding ...) in a program
-            that is not for one device: `refuse` raises ImportError_, `drop` leaves them out.
+        shardings: what to do with annotations that say how values lie over devices: `keep` keeps
+            Shardy's (`sdy.sharding`, `sdy.sharding_constraint` ...), in the graph, and raises
+            ImportError_ at others (`mhlo.sharding`, custom_call @Sharding) in a program that is
+            not for one device; `refuse` raises at all of them, `drop` leaves them out.
 
     Returns:
         A callable with `graph`, the main function's Graph, and `functions`, every function of the
@@ -136,9 +138,10 @@ def import_stablehlo(
     check_shardings(SUBJECT, shardings)
     found, exported = opened(source)
     program = read_module(found.module)
-    if shardings == "refuse":
-        refuse_shardings(program, found.module)
-    module = Module(program, exported and _platform(exported), found.constants)
+    if shardings != "drop":
+        refuse_shardings(program, found.module, "sdy." if shardings == "keep" else "none")
+    keeps = shardings == "keep" and b"sdy" in found.module
+    module = Module(program, exported and _platform(exported), found.constants, keeps)
     graphs = module.translated()
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)

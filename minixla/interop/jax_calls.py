@@ -52,7 +52,7 @@ class FlatFunction:
         # What the function calls of ours belongs to JAX's program, not to the one being traced.
         with under(default_trace()), explaining(name, given, labels):
             staged = jax.jit(function, keep_unused=True).trace(*given)
-        refuse_lost(staged.jaxpr, name, shardings == "refuse")
+        refuse_lost(staged.jaxpr, name, shardings != "drop")
         try:
             lowered = staged.lower(lowering_platforms=(platform or _PORTABLE,))
         except (NotImplementedError, ValueError):  # JAX has rules for the backend's alone

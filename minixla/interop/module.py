@@ -18,18 +18,19 @@ from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
 from minixla.interop.operations import TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
+from minixla.interop.sdy import SDY, SHARDING, Shardings
 from minixla.interop.step import Step
 from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
 
 #: How each operation is read, by its full name.
-TRANSLATIONS: dict[str, Translation] = {**TABLE, **CALLS, **CHLO}
+TRANSLATIONS: dict[str, Translation] = {**TABLE, **CALLS, **CHLO, **SDY}
 # Of meshes and shardings, which do not change what a program computes.
 _IGNORED = "sdy."
 _PAIRS = "Write the operation itself in place of async_start and async_done."
 #: What StableHLO has and XLA's programs have not.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
 _LINE = ir.FileLineColLoc
-_TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
+_TERMINATORS = ("func.return", "stablehlo.return", "chlo.return", "sdy.return")
 _TYPES = (
     "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
     "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes."
@@ -58,12 +59,18 @@ class Module:
     deepest: ClassVar[int] = 100
 
     def __init__(
-        self, module: Any, platform: int | None = None, constants: dict[str, Any] | None = None
+        self,
+        module: Any,
+        platform: int | None = None,
+        constants: dict[str, Any] | None = None,
+        keeps_shardings: bool = False,
     ) -> None:
         #: Which of the platforms that jax.export wrote it for is meant.
         self._platform = platform
         #: The bytes of constants for which a resource stands, by its name.
         self.constants = constants or {}
+        #: What says how values lie over devices, where that is kept.
+        self.shardings = Shardings(module) if keeps_shardings else None
         #: The functions that are translated, by name.
         self.graphs: dict[str, Graph] = {}
         #: Gives the shape that one of MLIR's types stands for; None for what is none.
@@ -143,8 +150,16 @@ class Module:
         self._nesting = 0
         if self._platform is not None and name == "main":
             _fix_platform(operation, builder, self._platform)
+        placed, found, arguments = [], self.shardings, blocks[0].arguments
+        inputs = [number for number, each in enumerate(arguments) if not builder.knows(each)]
         outputs = self._block(blocks[0], builder)
-        graph = builder.graph(outputs, name)
+        if found is not None:
+            given = found.of_function(operation, "arg_attrs", len(arguments))
+            for value, number in zip(builder.inputs, inputs, strict=True):
+                if given[number] is not None:
+                    builder.shardings[value] = given[number]
+            placed = found.of_function(operation, "res_attrs", len(outputs))
+        graph = builder.graph(outputs, name, placed, found and found.meshes)
         if graph.depth >= self.deepest:
             problem = f"more than {self.deepest} calls within each other"
             raise self.located(operation.location, problem, (), _FLATTER)
@@ -160,7 +175,8 @@ class Module:
                 raise self.located(place, str(error), (), _TYPES) from None
         # MLIR's verifier infers the types of elementwise operations as our rules do, up to sizes
         # that it does not know: those of what leaves a block are checked.
-        for operation in builder.elementwise(self._views(block), self._source):
+        views, is_annotated = self._views(block), self.shardings is not None
+        for operation in builder.elementwise(views, self._source, is_annotated):
             name = operation.name
             if name in _TERMINATORS:
                 return self._returned(operation, name, builder)
@@ -178,7 +194,7 @@ class Module:
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
         translation = self.translations.get(name)
-        if translation is None:
+        if translation is None or (name in SDY and self.shardings is None):
             if not name.startswith(_IGNORED):
                 values = operation.operands, operation.results
                 given, made = (", ".join([str(x.type)[:100] for x in each]) for each in values)
@@ -203,6 +219,9 @@ class Module:
         for result, value in zip(own, results, strict=True):
             self._check_declared(step, "result", result, value)
             builder.define(result, value)
+        if self.shardings is not None and SHARDING in operation.attributes:
+            given = self.shardings.several(operation.attributes[SHARDING])
+            builder.shardings.update(zip(results, given, strict=True))
 
     def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
         return results

@@ -1,19 +1,20 @@
 """Annotations of imported programs that say how values lie over devices.
 
-They do not change what a program computes, but where: until graphs can say so, a program for
-several devices that has some is refused unless the caller gives them up.
+They do not change what a program computes, but where. Shardy's are read (`interop/sdy.py`); a
+program for several devices that has others is refused unless the caller gives them up.
 """
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from jax.extend.mlir import ir
 
 from minixla.core.errors import AttributeValueError, ImportError_, explain
 from minixla.interop.refusals import located
 
-#: What is done with annotations: `refuse` raises, `drop` leaves them out.
-Shardings = Literal["refuse", "drop"]
+#: What is done with annotations: `keep` keeps Shardy's and raises at others, `refuse` raises,
+#: `drop` leaves them out.
+Shardings = Literal["keep", "refuse", "drop"]
 _ADVICE = (
     'Give shardings="drop" to import the program without '
     "its shardings: it computes the same, on one device. Or write it for one device."
@@ -36,15 +37,18 @@ _SHARDING = re.compile(r"\b(sdy\.\w*sharding\w*|mhlo\.sharding|xla\.sdy\.\w*shar
 
 def check_shardings(subject: str, shardings: str) -> None:
     """Raises AttributeValueError where an importer's option is none."""
-    if shardings not in ("refuse", "drop"):
+    if shardings not in (known := get_args(Shardings)):
         given = [f"shardings = {shardings!r}"]
         problem = "there is no such way to treat shardings"
-        advice = 'Give shardings="refuse" or "drop".'
+        advice = f"Give shardings= one of {', '.join(known)}."
         raise explain(AttributeValueError, subject, problem, given, advice)
 
 
-def refuse_shardings(module: Any, bytecode: bytes) -> None:
-    """Raises ImportError_ at the first annotation of an MLIR module for several devices."""
+def refuse_shardings(module: Any, bytecode: bytes, kept: str = "none") -> None:
+    """Raises ImportError_ at the first annotation of an MLIR module for several devices.
+
+    Those that begin with `kept` are none.
+    """
     # For how many devices JAX says that it wrote the program.
     devices = module.operation.attributes.get("mhlo.num_partitions", None)
     is_for_one = devices is not None and ir.IntegerAttr(devices).value == 1
@@ -54,7 +58,7 @@ def refuse_shardings(module: Any, bytecode: bytes) -> None:
 
     def visit(operation: Any) -> Any:
         annotation = _annotation(operation)
-        if annotation is None:
+        if annotation is None or annotation.startswith(kept):
             return ir.WalkResult.ADVANCE
         problem = f"{annotation} says how values lie over devices, which would be lost"
         found.append(located(operation.location, problem, (), _ADVICE))

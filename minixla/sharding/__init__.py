@@ -1,0 +1,39 @@
+"""Layouts of arrays over the devices of a mesh: Shardy's model, passes and propagation.
+
+See docs/sharding.md. Names load when they are first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jax.sharding import NamedSharding as NamedSharding
+    from jax.sharding import PartitionSpec as PartitionSpec
+
+    from minixla.sharding.axes import AxisRef as AxisRef
+    from minixla.sharding.mesh import Mesh as Mesh
+    from minixla.sharding.tensor_sharding import DimensionSharding as DimensionSharding
+    from minixla.sharding.tensor_sharding import TensorSharding as TensorSharding
+    from minixla.sharding.text import parse_mesh as parse_mesh
+    from minixla.sharding.text import parse_sharding as parse_sharding
+
+_HOMES = {
+    "jax.sharding": ["NamedSharding", "PartitionSpec"],
+    "minixla.sharding.axes": ["AxisRef"],
+    "minixla.sharding.mesh": ["Mesh"],
+    "minixla.sharding.tensor_sharding": ["DimensionSharding", "TensorSharding"],
+    "minixla.sharding.text": ["parse_mesh", "parse_sharding"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'minixla.sharding' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOME_OF)

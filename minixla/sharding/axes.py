@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 class AxisRef(NamedTuple):
     """An axis of a mesh, or a part of one (SDY: `"x"`, `"x":(2)4`).
 
-    An axis of size n is as one of [pre_size, size, n / (pre_size * size)], whose middle the part is.
+    An axis of size n is [pre_size, size, n / (pre_size * size)], of which the part is the middle.
 
     Attributes:
         name: that of the axis.

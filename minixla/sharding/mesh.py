@@ -1,7 +1,7 @@
 """Meshes: devices in a grid whose axes have names."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 

@@ -148,8 +148,16 @@ class TensorSharding:
         """The text of the attribute: `#sdy.sharding<@mesh, [{"x"}, {?}]>`."""
         return f"#sdy.sharding{self}"
 
+    def saying_nothing(self, shape: Any) -> "TensorSharding":
+        """The sharding on the same mesh, for another shape, that says nothing."""
+        return TensorSharding.open(self.mesh, getattr(shape, "rank", 0), self.mesh_name)
+
     def __str__(self) -> str:
-        mesh = f"mesh{self.mesh}" if self.mesh_name is None else f"@{self.mesh_name}"
+        return self.text(self.mesh_name)
+
+    def text(self, mesh_name: str | None) -> str:
+        """The text with another name of the mesh, or with the mesh written out."""
+        mesh = f"mesh{self.mesh}" if mesh_name is None else f"@{mesh_name}"
         texts = [mesh, f"[{', '.join(map(str, self.dimensions))}]"]
         for name in ("replicated", "unreduced"):
             axes = getattr(self, name)

@@ -10,7 +10,9 @@ from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 
 Item = TypeVar("Item")
-_TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(p\d+)|([A-Za-z_#][\w.$-]*)|(-?\d+)|(.))', re.DOTALL)
+_TOKEN = re.compile(
+    r'\s*(?:("(?:[^"\\]|\\.)*")|(p\d+)|([A-Za-z_#][\w.$-]*)|(-?\d+)|(.))', re.DOTALL
+)
 _SYMBOL = re.compile(r'\s*@(?:"((?:[^"\\]|\\.)*)"|([\w$.-]+))')
 
 
@@ -164,7 +166,7 @@ def parse_mesh(text: str) -> Mesh:
     return reader.end(reader.mesh())
 
 
-def parse_sharding(text: str, meshes: Mapping[str, Mesh] = {}) -> TensorSharding:  # noqa: B006
+def parse_sharding(text: str, meshes: Mapping[str, Mesh] = {}) -> TensorSharding:
     """A sharding from SDY's text, `<@mesh, [{"x"}, {?}]>` or `#sdy.sharding<...>`.
 
     Args:
@@ -179,7 +181,7 @@ def parse_sharding(text: str, meshes: Mapping[str, Mesh] = {}) -> TensorSharding
 
 
 def parse_shardings(text: str, meshes: Mapping[str, Mesh]) -> list[TensorSharding]:
-    """Shardings of several values, `#sdy.sharding_per_value<[<...>, <...>]>`; see parse_sharding."""
+    """Shardings of several values, `#sdy.sharding_per_value<[<...>]>`; see parse_sharding."""
     reader = _started(text, "#sdy.sharding_per_value", "sharding_per_value", meshes)
     reader.take("<")
     found = reader.listed("[]", reader.sharding)

@@ -28,7 +28,7 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
     source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
     if not source.strip():
         raise BadInput(f"{options.program} is empty")
-    shardings: Any = "drop" if options.drop_shardings else "refuse"
+    shardings: Any = "drop" if options.drop_shardings else "keep"
     try:
         if _HLO.match(source):
             if options.function is not None:

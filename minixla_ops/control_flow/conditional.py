@@ -12,6 +12,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
+from minixla.core.data_flow import Place, edge
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, Value, remembered
@@ -113,6 +114,15 @@ class Conditional(RunsPrograms):
 
     def dependent(self, variables):
         return super().dependent(variables[1:])
+
+    def data_flow(self, *operands):
+        if operands[0] is Shape("pred"):
+            return ()  # SDY has edges of `case` alone
+        numbers = range(len(self.branches))
+        return [
+            edge([Place("output", i, number) for number in numbers], Place("result", i))
+            for i in range(len(self.branches[0].outputs))
+        ]
 
     def linearize(self, operands, active):
         index, *rest = operands

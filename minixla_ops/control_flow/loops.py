@@ -9,6 +9,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
+from minixla.core.data_flow import Place, edge
 from minixla.core.derived import batched_graph, entered_graph
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, register
@@ -87,6 +88,15 @@ class While(RunsPrograms):
         test = entered_graph(self.condition, trace, known).graph
         condition = Graph(test.inputs, test.instructions, test.outputs[:1], test.name).pruned()
         return While(condition, step.graph), known, known
+
+    def data_flow(self, *operands):
+        return [
+            edge(
+                [Place("operand", i), Place("output", i, 1)],
+                *(Place("result", i), Place("input", i, 0), Place("input", i, 1)),
+            )
+            for i in range(len(operands))
+        ]
 
     def linearize(self, operands, active):
         return loop_reverse.linearize_while(self.condition, self.body, operands, active)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Int32, Text, attribute
+from minixla.core.data_flow import Place, edge
 from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
@@ -174,6 +175,9 @@ class OptimizationBarrier(Operation):
 
     def hlo(self, emit, operands, shapes, result):
         return emit.instruction(self.hlo_name, [emit.pack(operands, shapes)], result)
+
+    def data_flow(self, *operands):
+        return [edge([Place("operand", i)], Place("result", i)) for i in range(len(operands))]
 
     def jvp(self, primals, tangents, results):
         given = [each is not None for each in tangents]

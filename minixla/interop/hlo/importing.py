@@ -56,7 +56,7 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
     except UnicodeDecodeError as error:
         given = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
         raise explain(ImportError_, SUBJECT, "the bytes are no text", given, _ADVICE) from None
-    if shardings == "refuse":
+    if shardings != "drop":
         _refuse_shardings(text)
     module = HloModule(text)
     module.translated()

@@ -40,7 +40,7 @@ class Tensor:
         dimensions: the factors of each dimension.
         factors: the layout of each of them.
         fixed: axes that the tensor may not be laid out over (replicated or unreduced).
-        size: the number of its elements.
+        size: the number of its elements, those of factors that are not there left out.
     """
 
     __slots__ = ("dimensions", "factors", "fixed", "sharding", "size", "sizes")
@@ -54,7 +54,6 @@ class Tensor:
         self.dimensions, self.sharding, self.sizes = dimensions, sharding, sizes
         self.factors: dict[int, Factor] = {}
         self.fixed: Parts = ()
-        self.size = math.prod([sizes[factor] for factors in dimensions for factor in factors])
         for number, factors in enumerate(dimensions):
             if sharding is None:
                 parts, is_closed = (), False
@@ -64,6 +63,7 @@ class Tensor:
         if sharding is not None:
             axes = (*sharding.replicated, *sharding.unreduced)
             self.fixed = tuple(map(sharding.mesh.part, axes))
+        self.size = math.prod([sizes[factor] for factor in self.factors])
 
     def _split(self, factors: Sequence[int], parts: Sequence[Part], is_closed: bool) -> None:
         """Hands the axes of a dimension to its factors, of which the last takes what is left.

@@ -1,0 +1,108 @@
+"""Shardy's dialect (SDY) in StableHLO programs: meshes, annotations, its operations."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jax.extend.mlir import ir
+
+from minixla.core.graph import Value
+from minixla.core.operation import Operation
+from minixla.interop.step import Step
+from minixla.interop.values import literal_of
+from minixla.sharding import operations as sdy
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.text import parse_axes, parse_mesh, parse_sharding, parse_shardings
+
+# As SDY numbers them; the verifier refuses the fourth, BOTH.
+_DIRECTIONS = "NONE", "FORWARD", "BACKWARD"
+#: The name of the attribute on functions' arguments and results, and on operations.
+SHARDING = "sdy.sharding"
+
+
+class Shardings:
+    """The meshes of a module, and its shardings as they are read."""
+
+    def __init__(self, module: Any) -> None:
+        self.meshes: dict[str, Mesh] = {}
+        self._known: dict[Any, Any] = {}
+        for view in module.body.operations:
+            operation = view.operation
+            if operation.name == "sdy.mesh":
+                name = ir.StringAttr(operation.attributes["sym_name"]).value
+                self.meshes[name] = parse_mesh(str(operation.attributes["mesh"]))
+
+    def one(self, attribute: Any) -> TensorSharding:
+        """The sharding that an attribute of MLIR's is."""
+        return self._read(parse_sharding, attribute)
+
+    def several(self, attribute: Any) -> tuple[TensorSharding, ...]:
+        """The shardings that an attribute of MLIR's holds."""
+        return tuple(self._read(parse_shardings, attribute))
+
+    def _read(self, parse: Callable[[str, Mapping[str, Mesh]], Any], attribute: Any) -> Any:
+        if attribute not in self._known:
+            self._known[attribute] = parse(str(attribute), self.meshes)
+        return self._known[attribute]
+
+    def of_function(self, function: Any, which: str, count: int) -> list[TensorSharding | None]:
+        """Those of a function's arguments (`arg_attrs`) or results (`res_attrs`), or Nones."""
+        listed = function.attributes.get(which, None)
+        if listed is None:
+            return [None] * count
+        return [self.one(each[SHARDING]) if SHARDING in each else None for each in listed]
+
+
+def _one(step: Step, operation: Operation) -> Sequence[Value]:
+    return step.builder.apply(operation, step.operands)
+
+
+def _placed(kind: type[Operation]) -> Callable[[Step], Sequence[Value]]:
+    def read(step: Step) -> Sequence[Value]:
+        given = step.raw("sharding")
+        return _one(step, kind(None if given is None else step.module.shardings.one(given)))
+
+    return read
+
+
+def _group(step: Step) -> Sequence[Value]:
+    # What comes later reads the member, so that none is dropped as unread.
+    (member,) = _one(step, sdy.ShardingGroup(step.get("group_id")))
+    step.builder.redefine(step.operation.operands[0], member)
+    return ()
+
+
+def _barrier(step: Step) -> Sequence[Value]:
+    return _one(step, sdy.PropagationBarrier(_DIRECTIONS[step.get("allowed_direction")]))
+
+
+def _constant(step: Step) -> Sequence[Value]:
+    return _one(step, sdy.SdyConstant(literal_of(step)))
+
+
+def _named(step: Step) -> Sequence[Value]:
+    return _one(step, sdy.NamedComputation(step.region(0), step.get("name"), *_sides(step)))
+
+
+def _manual(step: Step) -> Sequence[Value]:
+    axes = tuple(parse_axes(str(step.raw("manual_axes"))))
+    given, wanted = _sides(step)
+    return _one(step, sdy.ManualComputation(step.region(0), given or (), wanted or (), axes))
+
+
+def _sides(step: Step) -> list[tuple[TensorSharding, ...] | None]:
+    both = [step.raw(f"{side}_shardings") for side in ("in", "out")]
+    return [None if each is None else step.module.shardings.several(each) for each in both]
+
+
+#: How Shardy's operations are read, by their full names.
+SDY: dict[str, Callable[[Step], Sequence[Value]]] = {
+    "sdy.sharding_constraint": _placed(sdy.ShardingConstraint),
+    "sdy.reshard": _placed(sdy.Reshard),
+    "sdy.data_flow_edge": _placed(sdy.DataFlowEdge),
+    "sdy.sharding_group": _group,
+    "sdy.propagation_barrier": _barrier,
+    "sdy.constant": _constant,
+    "sdy.named_computation": _named,
+    "sdy.manual_computation": _manual,
+}

@@ -1,0 +1,449 @@
+"""Programs that passes change: functions, blocks and steps, as MLIR has them in memory."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+from minixla.core.data_flow import Edge, Place
+from minixla.core.graph import Annotations, Graph, Instruction
+from minixla.core.graph import Value as GraphValue
+from minixla.core.operation import Operation
+from minixla.core.registry import role
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.source import Source
+from minixla.core.stablehlo_text import Emitter, identifier
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.operations import ShardingGroup
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla_ops.control_flow.conditional import Conditional
+from minixla_ops.programs.call import Call
+
+
+class Value:
+    """An input of a block, or a result of a step.
+
+    Attributes:
+        shape: its shape.
+        sharding: how it lies over devices, or None.
+        owner: the step or block that it belongs to, as its result or input number `index`.
+    """
+
+    __slots__ = ("index", "owner", "shape", "sharding")
+
+    def __init__(self, shape: AnyShape, owner: "Step | Block", index: int) -> None:
+        self.shape = shape
+        self.owner = owner
+        self.index = index
+        self.sharding: TensorSharding | None = None
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions; 0 for what is no array."""
+        return getattr(self.shape, "rank", 0)
+
+    @property
+    def step(self) -> "Step | None":
+        """The step whose result it is."""
+        return self.owner if isinstance(self.owner, Step) else None
+
+    @property
+    def can_be_sharded(self) -> bool:
+        """Whether it is an array of static sizes."""
+        return isinstance(self.shape, Shape) and not self.shape.is_dynamic
+
+    def __repr__(self) -> str:
+        return f"<Value {self.shape} {self.sharding or ''}>"
+
+
+class Step:
+    """One application of an operation.
+
+    Attributes:
+        op: the record of its attributes. Programs within it are only those of `blocks`.
+        operands, results: the values that it reads and makes.
+        blocks: the programs that it runs, which passes may change.
+        block: the one in which it stands.
+        source: the user's line, or None.
+    """
+
+    __slots__ = ("block", "blocks", "op", "operands", "results", "source")
+
+    def __init__(
+        self,
+        op: Operation,
+        operands: Iterable[Value],
+        shapes: Iterable[AnyShape],
+        block: "Block",
+        source: Source | None = None,
+    ) -> None:
+        self.op: Any = op
+        self.operands = list(operands)
+        self.results = [Value(shape, self, index) for index, shape in enumerate(shapes)]
+        self.blocks: list[Block] = []
+        self.block = block
+        self.source = source
+
+    @property
+    def edges(self) -> Sequence[Edge]:
+        """Where its operation lets values flow."""
+        return self.op.data_flow(*[value.shape for value in self.operands])
+
+    def at(self, place: Place) -> Value:
+        """The value at a place of an edge."""
+        if place.kind in ("operand", "result"):
+            return getattr(self, f"{place.kind}s")[place.number]
+        return getattr(self.blocks[place.block], f"{place.kind}s")[place.number]
+
+    def again(self, block: "Block", values: dict[Value, Value]) -> "Step":
+        """A copy in a block; `values` are those to read in place of others, and get the results."""
+        operands = [values.get(each, each) for each in self.operands]
+        shapes = [value.shape for value in self.results]
+        made = Step(self.op, operands, shapes, block, self.source)
+        for old, new in zip(self.results, made.results, strict=True):
+            new.sharding, values[old] = old.sharding, new
+        made.blocks = [each.copied(made, values) for each in self.blocks]
+        return made
+
+    def __repr__(self) -> str:
+        return f"<Step {self.op.name}>"
+
+
+class Block:
+    """Steps in order, with inputs and outputs.
+
+    Attributes:
+        step: the step that runs it; None for a function.
+    """
+
+    def __init__(self, step: Step | None = None) -> None:
+        self.step = step
+        self.inputs: list[Value] = []
+        self.steps: list[Step] = []
+        self.outputs: list[Value] = []
+        self.name = ""
+
+    @property
+    def parent(self) -> "Block | None":
+        """The block around it."""
+        return self.step and self.step.block
+
+    @property
+    def function(self) -> "Function":
+        """The function that it is of."""
+        block = self
+        while block.step is not None:
+            block = block.step.block
+        assert isinstance(block, Function)
+        return block
+
+    def add_input(self, shape: AnyShape) -> Value:
+        """One more input."""
+        self.inputs.append(Value(shape, self, len(self.inputs)))
+        return self.inputs[-1]
+
+    def new_step(
+        self, op: Operation, operands: Iterable[Value], source: Source | None = None
+    ) -> Step:
+        """A step of an operation, not yet among the block's."""
+        operands = list(operands)
+        shapes = (
+            () if isinstance(op, ShardingGroup) else op.infer(tuple([x.shape for x in operands]))
+        )
+        return Step(op, operands, shapes if isinstance(shapes, tuple) else (shapes,), self, source)
+
+    def copied(self, step: Step | None, values: dict[Value, Value]) -> "Block":
+        """A copy that a step runs; see `Step.again`."""
+        made = Block(step)
+        made.name = self.name
+        for old in self.inputs:
+            values[old] = made.add_input(old.shape)
+            values[old].sharding = old.sharding
+        made.steps = [each.again(made, values) for each in self.steps]
+        made.outputs = [values.get(each, each) for each in self.outputs]
+        return made
+
+    def walk(self) -> Iterator[Step]:
+        """Every step, and those in its blocks, outer before inner, in order."""
+        stack = [iter(list(self.steps))]
+        while stack:
+            step = next(stack[-1], None)
+            if step is None:
+                stack.pop()
+                continue
+            yield step
+            stack.extend(iter(list(block.steps)) for block in reversed(step.blocks))
+
+
+class Function(Block):
+    """A function of a program.
+
+    Attributes:
+        name, is_public: how others call it, and whether those outside may.
+        output_shardings: for each result its sharding, or None.
+    """
+
+    def __init__(self, name: str, is_public: bool = True) -> None:
+        super().__init__()
+        self.name = name
+        self.is_public = is_public
+        self.output_shardings: list[TensorSharding | None] = []
+
+
+class Use(NamedTuple):
+    """A place where a value is read: operand, or output of a block, number so many."""
+
+    user: Step | Block
+    number: int
+
+    @property
+    def step(self) -> Step | None:
+        """The step that reads it; None where a block gives it."""
+        return self.user if isinstance(self.user, Step) else None
+
+    @property
+    def block(self) -> Block:
+        """The block in which it is read."""
+        return self.user.block if isinstance(self.user, Step) else self.user
+
+    def put(self, value: Value) -> None:
+        """Has another value read there."""
+        user = self.user
+        (user.operands if isinstance(user, Step) else user.outputs)[self.number] = value
+
+
+class Program:
+    """A module: meshes and functions by name, in order.
+
+    A function that is called is one, however often: a step of Call names it in `callees`.
+    """
+
+    def __init__(self) -> None:
+        self.meshes: dict[str, Mesh] = {}
+        self.functions: dict[str, Function] = {}
+        #: The function that a step calls.
+        self.callees: dict[Step, Function] = {}
+
+    @classmethod
+    def of_graph(cls, graph: Graph) -> "Program":
+        """A graph as function `main`, and what it calls."""
+        return cls.of_graphs({"main": graph}, ["main"])
+
+    @classmethod
+    def of_graphs(cls, graphs: Mapping[str, Graph], public: Iterable[str]) -> "Program":
+        """Functions by name, those of `public` public, and what they call besides."""
+        program = cls()
+        reader = _Reader(program, graphs, set(public))
+        for name in graphs:
+            reader.function(name)
+        program.functions = {
+            name: program.functions[name] for name in (*graphs, *program.functions)
+        }
+        return program
+
+    @property
+    def main(self) -> Function:
+        """Function `main`, or the first."""
+        return self.functions.get("main") or next(iter(self.functions.values()))
+
+    def walk(self) -> Iterator[Step]:
+        """Every step of every function, outer before inner, in order."""
+        for function in list(self.functions.values()):
+            yield from function.walk()
+
+    def blocks(self) -> Iterator[Block]:
+        """Every block, outer before inner."""
+        for function in list(self.functions.values()):
+            yield function
+            for step in function.walk():
+                yield from step.blocks
+
+    def uses(self) -> dict[Value, list[Use]]:
+        """Where each value is read, in order; values that nobody reads are not there."""
+        found: dict[Value, list[Use]] = {}
+        for function in self.functions.values():
+            _collect_uses(function, found)
+        return found
+
+    def replace(self, old: Value, new: Value, uses: Iterable[Use] | None = None) -> None:
+        """Has a value read in place of another, everywhere or at some uses."""
+        for use in self.uses().get(old, ()) if uses is None else uses:
+            use.put(new)
+
+    def graphs(self) -> dict[str, Graph]:
+        """Each function as a graph with its annotations, by name."""
+        writer = _Writer(self)
+        return {name: writer.function(each) for name, each in self.functions.items()}
+
+    def graph(self, name: str = "main") -> Graph:
+        """One function as a graph; by default the main one."""
+        return self.graphs()[name if name in self.functions else self.main.name]
+
+    def __str__(self) -> str:
+        made = self.graphs()
+        functions = {name: (made[name], each.is_public) for name, each in self.functions.items()}
+        main = made[self.main.name]
+        return Emitter().module(main, functions)
+
+
+def _collect_uses(block: Block, found: dict[Value, list[Use]]) -> None:
+    for step in block.steps:
+        for number, value in enumerate(step.operands):
+            found.setdefault(value, []).append(Use(step, number))
+        for each in step.blocks:
+            _collect_uses(each, found)
+    for number, value in enumerate(block.outputs):
+        found.setdefault(value, []).append(Use(block, number))
+
+
+class _Reader:
+    """Makes a program of graphs."""
+
+    def __init__(self, program: Program, graphs: Mapping[str, Graph], public: set[str]) -> None:
+        self.program, self.graphs, self.public = program, dict(graphs), public
+        self.names = {id(graph): name for name, graph in graphs.items()}
+
+    def function(self, name: str) -> Function:
+        found = self.program.functions
+        if name not in found:
+            graph = self.graphs[name]
+            made = Function(name, name in self.public)
+            self.fill(made, graph, None)
+            notes = graph.annotations or Annotations()
+            made.output_shardings = list(notes.outputs) or [None] * len(graph.outputs)
+            self.program.meshes.update(notes.meshes)
+            found[name] = made
+        return found[name]
+
+    def called(self, graph: Graph) -> Function:
+        """The function that computes a graph."""
+        if id(graph) not in self.names:
+            stem = name = identifier(graph.name)
+            numbers = count()
+            while name in self.graphs:
+                name = f"{stem}_{next(numbers)}"
+            self.names[id(graph)], self.graphs[name] = name, graph
+        return self.function(self.names[id(graph)])
+
+    def fill(self, block: Block, graph: Graph, inputs: Sequence[Value] | None) -> None:
+        """The steps of a graph in a block, whose inputs are values outside if some are given."""
+        notes = graph.annotations.values if graph.annotations else {}
+        block.name = graph.name
+        for each in graph.inputs:
+            if inputs is None:
+                block.add_input(each.shape).sharding = notes.get(each)
+        values = dict(zip(graph.inputs, block.inputs if inputs is None else inputs, strict=True))
+        for instruction in graph.instructions:
+            self.step(block, instruction, values)
+            for each in instruction.results:
+                if each in notes:
+                    values[each].sharding = notes[each]
+        block.outputs = [values[each] for each in graph.outputs]
+
+    def step(self, block: Block, instruction: Instruction, values: dict[GraphValue, Value]) -> None:
+        op, operands = instruction.op, [values[each] for each in instruction.operands]
+        is_group, is_choice = isinstance(op, ShardingGroup), isinstance(op, Conditional)
+        shapes = () if is_group else instruction.shapes
+        taken = operands[:1] if is_choice else operands
+        step = Step(op, taken, shapes, block, instruction.source)
+        if type(op) is Call:
+            self.program.callees[step] = self.called(op.computation)
+        elif not op.is_plain:
+            for graph in op.computations:
+                step.blocks.append(Block(step))
+                self.fill(step.blocks[-1], graph, operands[1:] if is_choice else None)
+        block.steps.append(step)
+        values.update(zip(instruction.results, operands if is_group else step.results, strict=True))
+
+
+class _Writer:
+    """Makes graphs of a program's functions."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.done: dict[Function, Graph] = {}
+
+    def function(self, function: Function) -> Graph:
+        if function not in self.done:
+            values: dict[Value, GraphValue] = {}
+            graph, _ = self.block(function, values)
+            notes = graph.annotations or Annotations()
+            outputs = function.output_shardings
+            outputs = tuple(outputs) if any(each is not None for each in outputs) else ()
+            meshes = self.program.meshes
+            if outputs or notes.values or meshes:
+                notes = Annotations(notes.values, outputs, dict(meshes))
+                graph = Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
+            self.done[function] = graph
+        return self.done[function]
+
+    def block(
+        self, block: Block, outer: dict[Value, GraphValue], captured: Sequence[Value] = ()
+    ) -> tuple[Graph, dict[Value, GraphValue]]:
+        """A block as a graph whose last inputs stand for the values outside that it reads."""
+        values: dict[Value, GraphValue] = {}
+        inputs = [
+            GraphValue(each.shape, None, n) for n, each in enumerate((*block.inputs, *captured))
+        ]
+        values.update(zip((*block.inputs, *captured), inputs, strict=True))
+        notes: dict[GraphValue, Any] = {}
+        for each in block.inputs:
+            if each.sharding is not None:
+                notes[values[each]] = each.sharding
+        made: list[Instruction] = []
+        for step in block.steps:
+            made.append(self.step(step, values))
+            for each in step.results:
+                if each.sharding is not None:
+                    notes[values[each]] = each.sharding
+        outputs = [values[each] for each in block.outputs]
+        annotations = Annotations(notes) if notes else None
+        return Graph(inputs, made, outputs, block.name, annotations), values
+
+    def step(self, step: Step, values: dict[Value, GraphValue]) -> Instruction:
+        op, operands = step.op, [values[each] for each in step.operands]
+        if type(op) is Call:
+            op = Call(self.function(self.program.callees[step]))
+        elif step.blocks:
+            captured = captures(step) if isinstance(op, Conditional) else ()
+            operands += [values[each] for each in captured]
+            graphs = iter([self.block(each, values, captured)[0] for each in step.blocks])
+            op = op.changed(lambda value: _replaced(value, graphs))
+        if isinstance(op, ShardingGroup):
+            made = Instruction(op, tuple(operands), operands[0].shape, step.source)
+            values[step.operands[0]] = made.results[0]
+            return made
+        shapes = op.infer(tuple([each.shape for each in operands]))
+        made = Instruction(op, tuple(operands), shapes, step.source)
+        values.update(zip(step.results, made.results, strict=True))
+        return made
+
+
+def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_replaced(each, graphs) for each in value])
+    return next(graphs) if isinstance(value, Graph) else value
+
+
+def captures(step: Step) -> list[Value]:
+    """The values outside that a step's blocks read, in the order in which they do."""
+    found: dict[Value, None] = {}
+    own: set[Value] = set()
+    for block in step.blocks:
+        own.update(block.inputs)
+        for inner in block.walk():
+            own.update(inner.results)
+            for each in inner.blocks:
+                own.update(each.inputs)
+    for block in step.blocks:
+        for inner in block.walk():
+            found.update(dict.fromkeys(inner.operands))
+            for each in inner.blocks:
+                found.update(dict.fromkeys(each.outputs))
+        found.update(dict.fromkeys(block.outputs))
+    return [each for each in found if each not in own]
+
+
+def constant_of(value: Value) -> Any:
+    """What a constant step holds whose result a value is, or None."""
+    step = value.step
+    return step.op.literal if step is not None and isinstance(step.op, role("constant")) else None
