@@ -290,7 +290,7 @@ class Operation(Record):
         """
         return role("batch_by_loop")(self, operands, dimensions)
 
-    def sharding(self, *operands: Any) -> ShardingRule | None:
+    def sharding_rule(self, *operands: Any) -> ShardingRule | None:
         """Which dimensions are split together, for operand shapes; None: nothing is known.
 
         The default is that of an element-wise operation. Rules are made with `self.factors`.

@@ -9,8 +9,9 @@ tensor take what it can. Source: Shardy's `basic_factor_propagation.cc` and
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from minixla.sharding.axes import Part
+from minixla.sharding.axes import Part, size_of
 from minixla.sharding.propagation.factors import Factor, Parts, Tensor
+from minixla.sharding.mesh import Mesh
 
 #: What a factor may take of an axis, with the sizes of those before it: all, a prefix, nothing.
 Limit = Callable[[Part, int], Part | None]
@@ -25,7 +26,8 @@ class Projection:
         operands, results: its tensors.
         sizes: the size of each factor.
         is_elementwise: whether the step is an element-wise operation.
-        is_conservative: whether parts of axes are not propagated.
+        mesh: the mesh that they lie over.
+        only_whole: whether parts of axes are not propagated.
     """
 
     def __init__(
@@ -34,21 +36,23 @@ class Projection:
         results: Sequence[Tensor],
         sizes: Sequence[int],
         is_elementwise: bool,
-        is_conservative: bool = False,
+        mesh: Mesh,
+        only_whole: bool = False,
     ) -> None:
         self.operands, self.results, self.sizes = operands, results, sizes
         self.tensors = [*operands, *results]
-        self.is_elementwise, self.is_conservative = is_elementwise, is_conservative
+        self.is_elementwise = is_elementwise
+        self.mesh, self.only_whole = mesh, only_whole
 
     def truncated(self, parts: Parts, limit: Limit) -> Parts:
         """The first of the axes, up to the first that is not taken whole."""
         size = 1
         for number, part in enumerate(parts):
             taken = limit(part, size)
+            if taken is None or (self.only_whole and taken != self.mesh.whole_axes[taken.name]):
+                return parts[:number]
             if taken != part:
-                kept = parts[:number]
-                is_kept = taken is not None and not self.is_conservative
-                return (*kept, taken) if is_kept else kept  # type: ignore[return-value]
+                return (*parts[:number], taken)
             size *= part.size
         return parts
 
@@ -192,7 +196,17 @@ def aggressive(step: Projection, directions: Sequence[int]) -> list[bool]:
     if not any(wanted):
         return changed
     order = _order(step, wanted)
-    for number, tensor in enumerate(step.tensors):
+    numbers = range(len(step.tensors))
+    if step.is_elementwise:
+        # Results come first, and operands get nothing from each other that results did not take.
+        numbers = [*numbers[len(step.operands) :], *numbers[: len(step.operands)]]
+    for number in numbers:
+        tensor = step.tensors[number]
+        if step.is_elementwise and number == 0:
+            wanted = [
+                _common(parts, step.results[0].factors[factor].parts)
+                for factor, parts in enumerate(wanted)
+            ]
         grown: dict[int, Parts] = {}
         for factor, own in tensor.factors.items():
             limit = _fits_in(own, tensor.fixed, step.sizes[factor])
@@ -218,5 +232,6 @@ def _order(step: Projection, wanted: Sequence[Parts]) -> list[int]:
         ]
         if parts and sources:
             size, number = min(sources)
-            keys.append((size, number, factor))
+            strength = size_of(parts) if step.is_elementwise else 1
+            keys.append((size, -strength, number, factor))
     return [factor for *_, factor in sorted(keys)]
