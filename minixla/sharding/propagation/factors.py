@@ -103,7 +103,15 @@ class Tensor:
             if not any(found):
                 return None
             sharding = TensorSharding.open(mesh, len(found), mesh_name)
-        return sharding if sharding.parts == found else sharding.with_parts(found)
+        if sharding.parts == found:
+            return sharding
+        dimensions = tuple([
+            DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed)
+            for parts, old in zip(found, sharding.dimensions, strict=True)
+        ])
+        if sharding.mesh.is_empty:
+            sharding = TensorSharding.open(mesh, len(found), mesh_name)
+        return sharding.of(dimensions=dimensions)
 
 
 def _taken(left: list[Part], size: int) -> list[Part]:

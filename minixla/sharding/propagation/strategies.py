@@ -15,7 +15,7 @@ from minixla.sharding.mesh import Mesh
 
 #: What a factor may take of an axis, with the sizes of those before it: all, a prefix, nothing.
 Limit = Callable[[Part, int], Part | None]
-#: Which ways shardings go along a factor: from operands to results, back, or both.
+#: Which ways shardings go along a factor: from operands to results, back, or both (bits).
 NONE, FORWARD, BACKWARD, BOTH = 0, 1, 2, 3
 
 
