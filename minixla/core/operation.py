@@ -295,7 +295,9 @@ class Operation(Record):
 
         The default is that of an element-wise operation. Rules are made with `self.factors`.
         """
-        return pointwise_rule(operands, self.infer(operands)) if self.is_elementwise else None
+        if not operands or not self.is_elementwise:
+            return None
+        return pointwise_rule(operands, self.infer(operands))
 
     def factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
         """A sharding rule to be made, without factors yet, for operand shapes."""

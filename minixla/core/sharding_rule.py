@@ -6,9 +6,10 @@ split along a factor in one tensor may be split along it in every other. Source:
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from minixla.core.errors import AttributeValueError, explain
@@ -16,7 +17,7 @@ from minixla.core.shapes import AnyShape, ShapeList
 
 #: The factors of a dimension, major to minor, and of each dimension of a tensor.
 Dimension = tuple[int, ...]
-Mapping = tuple[Dimension, ...]
+Tensor = tuple[Dimension, ...]
 
 #: A tensor that has no dimension of a factor.
 ABSENT = -1
@@ -58,8 +59,8 @@ class ShardingRule:
         is_custom: whether a user stated it.
     """
 
-    operands: tuple[Mapping, ...]
-    results: tuple[Mapping, ...]
+    operands: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
     sizes: tuple[int, ...]
     reduction: frozenset[int] = frozenset()
     need_replication: frozenset[int] = frozenset()
@@ -86,7 +87,7 @@ class ShardingRule:
             advice = "Each dimension has one factor or more, each factor is in one set at most."
             raise explain(AttributeValueError, "sharding rule", problem, [str(self)], advice)
 
-    def _problem_in(self, tensors: tuple[Mapping, ...], ranks: Sequence[int], kind: str) -> str:
+    def _problem_in(self, tensors: tuple[Tensor, ...], ranks: Sequence[int], kind: str) -> str:
         if ranks and len(ranks) != len(tensors):
             return f"it has {len(tensors)} {kind}s, and the operation {len(ranks)}"
         for index, tensor in enumerate(tensors):
@@ -145,8 +146,8 @@ class ShardingRule:
         if _SET.sub("", rest).strip() or [name for name, _ in _SET.findall(rest)] != expected:
             _refuse(text, f"after the sizes stands {rest.strip()!r}")
         given = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
-        tensors = [_read_tensors(text, each) for each in (operands, results)]
-        rule = cls(*tensors, _read_sizes(text, sizes), **given, is_custom=bool(is_custom))
+        taken, made = (_read_tensors(text, each) for each in (operands, results))
+        rule = cls(taken, made, _read_sizes(text, sizes), **given, is_custom=bool(is_custom))
         rule.check()
         return rule
 
@@ -180,7 +181,7 @@ class RuleBuilder:
         kind: str = PASS_THROUGH,
         blocked: bool = False,
     ) -> "RuleBuilder":
-        """Adds a factor.
+        """Adds a factor; one of size 1 not to dimensions that have others.
 
         Args:
             operands: for each operand the dimension of which the factor is the next minor part,
@@ -193,28 +194,58 @@ class RuleBuilder:
         Returns:
             This object.
         """
-        factor = len(self._sizes)
-        self._sizes.append(size)
-        for tensor, dimension in zip(self._tensors, [*operands, *results], strict=True):
-            if dimension != ABSENT:
-                tensor[dimension].append(factor)
-        for name in (kind, BLOCKED) if blocked else (kind,):
-            self._sets.setdefault(name, set()).add(factor)
+        pairs = zip(self._tensors, [*operands, *results], strict=True)
+        places = [tensor[dimension] for tensor, dimension in pairs if dimension != ABSENT]
+        if size == 1:
+            places = [place for place in places if not place]
+        if places:
+            for place in places:
+                place.append(len(self._sizes))
+            for name in (kind, BLOCKED) if blocked else (kind,):
+                self._sets.setdefault(name, set()).add(len(self._sizes))
+            self._sizes.append(size)
         return self
 
-    def same(self, dimension: int, size: int, kind: str = PASS_THROUGH) -> "RuleBuilder":
-        """Adds a factor which is this dimension in every tensor that has dimensions at all."""
-        operands = [dimension if sizes else ABSENT for sizes in self.operand_sizes]
-        results = [dimension if sizes else ABSENT for sizes in self.result_sizes]
-        return self.add(operands, results, size, kind)
+    def same(
+        self, dimension: int, size: int, kind: str = PASS_THROUGH, blocked: bool = False
+    ) -> "RuleBuilder":
+        """Adds a factor which is this dimension in every tensor that has it; see `add`."""
+        every = self.operand_sizes, self.result_sizes
+        operands, results = (
+            [dimension if dimension < len(sizes) else ABSENT for sizes in part] for part in every
+        )
+        return self.add(operands, results, size, kind, blocked)
 
     def pointwise(
-        self, sizes: Sequence[int], kind: Callable[[int], str] = lambda dimension: PASS_THROUGH
+        self,
+        sizes: Sequence[int],
+        kinds: Mapping[int, str] = MappingProxyType({}),
+        blocked: Collection[int] = (),
     ) -> "RuleBuilder":
-        """Adds a factor for each dimension, of the kind that the function says."""
+        """Adds a factor for each dimension.
+
+        Args:
+            sizes: of the dimensions.
+            kinds: the kinds of those that do not pass through.
+            blocked: those along which no sharding is propagated.
+
+        Returns:
+            This object.
+        """
         for dimension, size in enumerate(sizes):
-            self.same(dimension, size, kind(dimension))
+            self.same(dimension, size, kinds.get(dimension, PASS_THROUGH), dimension in blocked)
         return self
+
+    def resized(self, kind: str, blocked: bool = False) -> "RuleBuilder":
+        """Adds a factor for each dimension of the first operand, of its size.
+
+        Those in which the first result has another size are of the kind given, the others pass
+        through.
+        """
+        sizes = self.operand_sizes[0]
+        pairs = enumerate(zip(sizes, self.result_sizes[0], strict=True))
+        other = {index: kind for index, (size, result) in pairs if size != result}
+        return self.pointwise(sizes, other, other if blocked else ())
 
     def build(self) -> ShardingRule:
         """The rule."""
@@ -235,7 +266,7 @@ class RuleBuilder:
 def pointwise_rule(operands: ShapeList, results: AnyShape | tuple[AnyShape, ...]) -> ShardingRule:
     """The rule of an element-wise operation: scalars among others have no factors."""
     rule = RuleBuilder(operands, results)
-    return rule.pointwise(max([*rule.result_sizes, *rule.operand_sizes], key=len)).build()
+    return rule.pointwise(rule.result_sizes[0]).build()
 
 
 def factor_symbol(factor: int) -> str:
@@ -254,8 +285,8 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     return getattr(shape, "dimensions", ())
 
 
-def _tensors_text(tensors: tuple[Mapping, ...]) -> str:
-    def text(tensor: Mapping) -> str:
+def _tensors_text(tensors: tuple[Tensor, ...]) -> str:
+    def text(tensor: Tensor) -> str:
         return ", ".join("".join(map(factor_symbol, dimension)) for dimension in tensor)
 
     return ", ".join(f"[{text(tensor)}]" for tensor in tensors)
@@ -267,7 +298,7 @@ def _read_symbols(text: str, inside: str) -> Dimension:
     return tuple(map(_factor, _SYMBOL.findall(inside)))
 
 
-def _read_tensors(text: str, tensors: str) -> tuple[Mapping, ...]:
+def _read_tensors(text: str, tensors: str) -> tuple[Tensor, ...]:
     listed = re.findall(r"\[([^\[\]]*)\]", tensors)
     parts = [each.split(",") if each.strip() else [] for each in listed]
     return tuple(tuple(_read_symbols(text, part) for part in each) for each in parts)
