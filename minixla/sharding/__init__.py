@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from jax.sharding import NamedSharding as NamedSharding
     from jax.sharding import PartitionSpec as PartitionSpec
 
+    from minixla.interop.sharding_passes import run_pass as run_pass
     from minixla.sharding.axes import AxisRef as AxisRef
     from minixla.sharding.mesh import Mesh as Mesh
     from minixla.sharding.tensor_sharding import DimensionSharding as DimensionSharding
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "jax.sharding": ["NamedSharding", "PartitionSpec"],
+    "minixla.interop.sharding_passes": ["run_pass"],
     "minixla.sharding.axes": ["AxisRef"],
     "minixla.sharding.mesh": ["Mesh"],
     "minixla.sharding.tensor_sharding": ["DimensionSharding", "TensorSharding"],
