@@ -37,39 +37,63 @@ def _plainly(driver: Driver) -> None:
     driver.run(directions)
 
 
-def basic_propagate(program: Program, conservative: bool = False) -> None:
-    """Propagates what all tensors of an operation agree on (`sdy-basic-propagate`)."""
-    _propagate(program, _plainly, "basic", conservative)
-
-
-def aggressive_propagate(
-    program: Program, strategy: str = "aggressive", conservative: bool = False
-) -> None:
-    """Propagates what each tensor of an operation can take (`sdy-aggressive-propagate`).
+def basic_propagate(program: Program, *, conservative_propagation: bool = False) -> None:
+    """Propagates what all tensors of an operation agree on (SDY: sdy-basic-propagate).
 
     Args:
         program: it is changed.
-        strategy: `basic`, `aggressive` or `basic-then-aggressive`.
-        conservative: whether parts of axes stay where they are.
+        conservative_propagation: whether parts of axes stay where they are.
     """
-    _propagate(program, _plainly, strategy, conservative)
+    _propagate(program, _plainly, "basic", conservative_propagation)
+
+
+def aggressive_propagate(
+    program: Program,
+    *,
+    propagation_strategy: str = "aggressive",
+    conservative_propagation: bool = False,
+) -> None:
+    """Propagates what each tensor of an operation can take (SDY: sdy-aggressive-propagate).
+
+    Args:
+        program: it is changed.
+        propagation_strategy: `basic`, `aggressive` or `basic-then-aggressive`.
+        conservative_propagation: whether parts of axes stay where they are.
+    """
+    _propagate(program, _plainly, propagation_strategy, conservative_propagation)
 
 
 def operation_priority_propagate(
     program: Program,
-    strategy: str = "aggressive",
-    conservative: bool = False,
-    by_operations: bool = True,
+    *,
+    propagation_strategy: str = "aggressive",
+    conservative_propagation: bool = False,
+    run_op_priority_propagation: bool = True,
 ) -> None:
-    """Propagates by operations that pass values on first (`sdy-op-priority-propagate`)."""
-    _propagate(program, by_operation if by_operations else _plainly, strategy, conservative)
+    """Propagates by operations that pass values on first (SDY: sdy-op-priority-propagate).
+
+    Args:
+        program, propagation_strategy, conservative_propagation: see `aggressive_propagate`.
+        run_op_priority_propagation: whether operations have an order.
+    """
+    run = by_operation if run_op_priority_propagation else _plainly
+    _propagate(program, run, propagation_strategy, conservative_propagation)
 
 
 def user_priority_propagate(
     program: Program,
-    strategy: str = "aggressive",
-    conservative: bool = False,
-    by_operations: bool = True,
+    *,
+    propagation_strategy: str = "aggressive",
+    conservative_propagation: bool = False,
+    run_op_priority_propagation: bool = True,
 ) -> None:
-    """Propagates in the order of users' priorities (`sdy-user-priority-propagate`)."""
-    _propagate(program, by_user, strategy, conservative)
+    """Propagates in the order of users' priorities (SDY: sdy-user-priority-propagate).
+
+    Args:
+        program, propagation_strategy, conservative_propagation, run_op_priority_propagation: see
+            `operation_priority_propagate`; each priority is a round of it.
+    """
+    once = by_operation if run_op_priority_propagation else _plainly
+    _propagate(
+        program, lambda driver: by_user(driver, once), propagation_strategy, conservative_propagation
+    )

@@ -3,7 +3,7 @@
 Source: Shardy's `op_priority_propagation.cc` and `user_priority_propagation.cc`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from minixla.core.sharding_rule import PASS_THROUGH, ShardingRule
@@ -87,8 +87,8 @@ class _Waiting:
         return current.of(dimensions=tuple(dimensions), replicated=replicated)
 
 
-def by_user(driver: Driver) -> None:
-    """Propagates shardings in the order of their priorities, each time by operations."""
+def by_user(driver: Driver, once: Callable[[Driver], None]) -> None:
+    """Propagates shardings in the order of their priorities, each time by `once`."""
     shardings = driver.network.shardings
     waiting = [
         _Waiting(tensor, sharding)
@@ -100,4 +100,4 @@ def by_user(driver: Driver) -> None:
             if last == 0 or last in each.priorities:
                 current = shardings[each.tensor] or each.given
                 shardings[each.tensor] = driver.known(each.sharding(current, last))
-        by_operation(driver)
+        once(driver)
