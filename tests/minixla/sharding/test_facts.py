@@ -15,7 +15,7 @@ from tests.oracles.shardy_text import normal_form, written
 
 FACTS = IMPORT_FACTS + PROPAGATION_FACTS
 #: Beginnings of the names of facts that hold natively.
-NATIVE: tuple[str, ...] = ("P",)
+NATIVE: tuple[str, ...] = ("P", "G")
 
 
 RUNS = {
