@@ -347,7 +347,7 @@ class _Reader:
     def fill(self, block: Block, graph: Graph, inputs: Sequence[Value] | None) -> None:
         """The steps of a graph in a block, whose inputs are values outside if some are given."""
         notes = graph.annotations.values if graph.annotations else {}
-        block.name = graph.name
+        block.name = block.name or graph.name
         for each in graph.inputs:
             if inputs is None:
                 block.add_input(each.shape).sharding = notes.get(each)
