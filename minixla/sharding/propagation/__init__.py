@@ -95,5 +95,8 @@ def user_priority_propagate(
     """
     once = by_operation if run_op_priority_propagation else _plainly
     _propagate(
-        program, lambda driver: by_user(driver, once), propagation_strategy, conservative_propagation
+        program,
+        lambda driver: by_user(driver, once),
+        propagation_strategy,
+        conservative_propagation,
     )

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minixla.core.sharding_rule import ShardingRule
-from minixla.sharding.axes import Part
 from minixla.sharding.propagation.factors import Tensor
 from minixla.sharding.propagation.network import Network, Node
 from minixla.sharding.propagation.strategies import Projection
-from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla.sharding.tensor_sharding import TensorSharding
 
 #: Which way shardings go along each factor of a node.
 Directions = Callable[[Node], Sequence[int]]
@@ -70,7 +68,9 @@ class Driver:
             return []
         if node.views:
             pairs = zip(before, node.views, strict=True)
-            before = [self.known(view.enter(each)) if view and each else each for each, view in pairs]
+            before = [
+                self.known(view.enter(each)) if view and each else each for each, view in pairs
+            ]
         is_elementwise = node.is_elementwise
         key = (id(node.rule), is_elementwise, directions, *map(id, before))
         if key not in self._steps:
@@ -104,7 +104,12 @@ class Driver:
             for dimensions, sharding in zip((*rule.operands, *rule.results), before, strict=True)
         ]
         step = Projection(
-            tensors[:count], tensors[count:], rule.sizes, node.is_elementwise, first.mesh, self.only_whole
+            tensors[:count],
+            tensors[count:],
+            rule.sizes,
+            node.is_elementwise,
+            first.mesh,
+            self.only_whole,
         )
         for strategy in self.strategies:
             strategy(step, directions)

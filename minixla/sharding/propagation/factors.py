@@ -7,7 +7,6 @@ dimension are handed to its factors in that order; an axis may be split between 
 import math
 from collections.abc import Sequence
 
-from minixla.core.sharding_rule import ShardingRule
 from minixla.sharding.axes import Part, merged, size_of
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
@@ -105,10 +104,12 @@ class Tensor:
             sharding = TensorSharding.open(mesh, len(found), mesh_name)
         if sharding.parts == found:
             return sharding
-        dimensions = tuple([
-            DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed)
-            for parts, old in zip(found, sharding.dimensions, strict=True)
-        ])
+        dimensions = tuple(
+            [
+                DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed)
+                for parts, old in zip(found, sharding.dimensions, strict=True)
+            ]
+        )
         if sharding.mesh.is_empty:
             sharding = TensorSharding.open(mesh, len(found), mesh_name)
         return sharding.of(dimensions=dimensions)

@@ -15,6 +15,10 @@ def share(network: Network) -> None:
         if not given:
             continue
         first = next(iter(given))
-        common = first if len(given) == 1 else TensorSharding.open(first.mesh, first.rank, first.mesh_name)
+        common = (
+            first
+            if len(given) == 1
+            else TensorSharding.open(first.mesh, first.rank, first.mesh_name)
+        )
         for each in members:
             shardings[each] = common

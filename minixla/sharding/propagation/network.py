@@ -15,7 +15,6 @@ from minixla.sharding.operations import (
     DataFlowEdge,
     NamedComputation,
     Placed,
-    PropagationBarrier,
     SdyOperation,
     ShardingGroup,
 )

@@ -10,7 +10,7 @@ from minixla.core.sharding_rule import PASS_THROUGH, ShardingRule
 from minixla.sharding.axes import merged
 from minixla.sharding.operations import PropagationBarrier, SdyOperation
 from minixla.sharding.propagation.driver import Driver
-from minixla.sharding.propagation.network import Network, Node
+from minixla.sharding.propagation.network import Node
 from minixla.sharding.propagation.strategies import BACKWARD, BOTH, FORWARD, NONE
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 from minixla_ops.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
