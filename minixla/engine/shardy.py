@@ -111,7 +111,7 @@ PASSES = {
     ),
     "sdy-export-named-computations": Pass("Turns named computations into calls of functions."),
     "sdy-propagate-to-func-results": Pass(
-        "Copies shardings of returned values to functions' results."
+        "Gives functions' results the shardings of what is returned."
     ),
     "sdy-unflatten-call-graph": Pass(
         "Unites functions that are the same but for shardings.", options=_WHOLLY
@@ -142,7 +142,7 @@ PASSES = {
         "Keeps of arguments' and results' shardings what divides their dimensions."
     ),
     "sdy-remove-sub-axes-in-input-output-shardings": Pass(
-        "Takes parts of axes out of arguments' and results' shardings."
+        "Takes parts of axes out of open dimensions of arguments and results."
     ),
     "sdy-close-shardings": Pass("Closes every dimension, and drops replicated axes."),
     "sdy-insert-explicit-reshards": Pass(
