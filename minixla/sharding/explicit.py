@@ -44,6 +44,6 @@ def explicit(graph: Graph) -> Graph:
 
 
 def _explicit(value: Any) -> Any:
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
         return tuple(map(_explicit, value))
     return explicit(value) if isinstance(value, Graph) else value

@@ -439,7 +439,7 @@ class _Writer:
 
 
 def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
         return tuple([_replaced(each, graphs) for each in value])
     return next(graphs) if isinstance(value, Graph) else value
 
