@@ -14,7 +14,7 @@ from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
-from minixla.transforms.layouts import laid_out
+from minixla.transforms.layouts import annotated, for_jax, laid_out, with_mesh
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
@@ -31,7 +31,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     Args:
         fun: a function of pytrees of arrays; left out where `jit` is a decorator with options.
         options: those of `jax.jit` (static_argnums, static_argnames, donate_argnums,
-            donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline).
+            donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline), and
+            mesh, of ours or JAX's, which PartitionSpecs among these and in the function are about.
 
     Returns:
         A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape`, `clear_cache`, and
@@ -40,7 +41,12 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    evaluator, compiled, nested = default_trace(), _Compiled(fun, options), _Nested(fun, options)
+    inner = with_mesh(fun, options.get("mesh"))
+    evaluator, compiled, nested = (
+        default_trace(),
+        _Compiled(inner, options),
+        _Nested(inner, options),
+    )
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         trace = _state.trace
@@ -77,7 +83,7 @@ class _Compiled:
     def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
         self._staged = arguments.named_after(stage_for_jax(fun), fun)
-        self.call: Any = jax.jit(self._staged, **options)
+        self.call: Any = jax.jit(self._staged, **for_jax(options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Compiled, self._made_of
@@ -130,4 +136,5 @@ class _Nested:
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
         given, _ = self._static.split("make_graph", args, kwargs)
-        return closed(given, laid_out(given.apply, self._options)).graph
+        found = closed(given)
+        return annotated(found.graph, given, found.result_tree, self._options)

@@ -10,9 +10,9 @@ from typing import Any
 
 from minixla.core.data_flow import Edge
 from minixla.core.sharding_rule import ShardingRule
+from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import (
     DataFlowEdge,
-    ManualComputation,
     NamedComputation,
     Placed,
     PropagationBarrier,
