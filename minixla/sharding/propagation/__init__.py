@@ -5,10 +5,9 @@ Source: Shardy (openxla/shardy, `shardy/dialect/sdy/transforms/propagation`), wh
 
 from collections.abc import Callable
 
-from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.program import Program
 from minixla.sharding.propagation.driver import Driver
-from minixla.sharding.propagation.groups import share
+from minixla.sharding.propagation.groups import separate, share
 from minixla.sharding.propagation.network import Network
 from minixla.sharding.propagation.priorities import by_operation, by_user, directions
 from minixla.sharding.propagation.strategies import aggressive, basic
@@ -26,6 +25,7 @@ def _propagate(
     strategy: str = "aggressive",
     conservative: bool = False,
 ) -> None:
+    separate(program)
     network = Network(program)
     share(network)
     driver = Driver(network, _STRATEGIES[strategy], conservative)

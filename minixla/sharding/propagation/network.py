@@ -139,7 +139,7 @@ class Network:
         """Values whose shardings stand in their step's `in_shardings` or `out_shardings`."""
         given = getattr(step.op, name)
         for number, value in enumerate(values):
-            if not value.can_be_sharded:
+            if not value.can_be_sharded or self._has_edge(value):
                 continue
             sharding = None if given is None else given[number]
             leave = None
@@ -148,6 +148,11 @@ class Network:
                 sharding, leave = manual.inside(given[number]), manual.outside
             write = partial(_replace_bound, step, name, number, leave)
             self._tensors[value] = self._add(sharding, write)
+
+    def _has_edge(self, value: Value) -> bool:
+        """Whether an edge says how a value lies in place of its step."""
+        uses = self._uses.get(value, ())
+        return any(use.step is not None and isinstance(use.step.op, DataFlowEdge) for use in uses)
 
     def _alias_targets(self, step: Step) -> None:
         """Has the targets of an edge, but for its owner, share the edge's sharding."""
@@ -220,7 +225,7 @@ class Network:
             tensor = self._tensor(value)
             if tensor is not None:
                 result = self._add(outputs[number], partial(outputs.__setitem__, number))
-                self.results.append(Node(_identity(value), (tensor, result)))
+                self.results.append(Node(_identity(value), (tensor, result), reads_once=True))
 
     def _watch(self) -> None:
         """Lists for each tensor the nodes to visit: the one that makes it, then those that read it.
