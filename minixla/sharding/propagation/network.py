@@ -37,10 +37,20 @@ class Node:
         op: the operation; None for a function's result.
         is_elementwise: whether it is an element-wise operation.
         reads_once: whether nobody else reads its operands, scalars left out.
+        is_edge_of_input: whether it is the edge of an input of a block, and of what flows there.
         views: for each tensor how the node sees it, where that is otherwise than as it is.
     """
 
-    __slots__ = ("is_elementwise", "number", "op", "reads_once", "rule", "tensors", "views")
+    __slots__ = (
+        "is_edge_of_input",
+        "is_elementwise",
+        "number",
+        "op",
+        "reads_once",
+        "rule",
+        "tensors",
+        "views",
+    )
 
     def __init__(
         self,
@@ -53,6 +63,7 @@ class Node:
         self.rule, self.tensors, self.op = rule, tuple(tensors), op
         self.reads_once, self.views = reads_once, views
         self.is_elementwise = op is not None and op.is_elementwise and op.namespace != "sdy"
+        self.is_edge_of_input = False
         self.number = -1
 
 
@@ -217,7 +228,9 @@ class Network:
             manual = ManualAxes(bound, flow.op.manual_axes)
             views = [None, manual.seen_outside if is_input else manual.seen_inside]
         rule = _identity(step.results[0], len(sources))
-        self.nodes.append(Node(rule, tensors, step.op, True, views))
+        node = Node(rule, tensors, step.op, True, views)
+        node.is_edge_of_input = edge.owner.kind == "input"
+        self.nodes.append(node)
 
     def _add_results(self, function: Function) -> None:
         outputs = function.output_shardings
@@ -237,7 +250,9 @@ class Network:
         for number, node in enumerate(self.nodes):
             node.number = number
             count = len(node.rule.operands)
-            for tensors, found in ((node.tensors[:count], readers), (node.tensors[count:], makers)):
+            # Shardy does not visit the edge of a block's input again when what flows in changes.
+            read = () if node.is_edge_of_input else node.tensors[:count]
+            for tensors, found in ((read, readers), (node.tensors[count:], makers)):
                 for tensor in tensors:
                     if tensor is not None:
                         found[tensor].append(node)
