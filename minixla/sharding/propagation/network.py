@@ -144,7 +144,8 @@ class Network:
             self._add_bound(step, step.blocks[0].inputs, "in_shardings")
         else:
             for value in step.results:
-                self._add_value(value)
+                if not self._has_edge(value):
+                    self._add_value(value)
 
     def _add_bound(self, step: Step, values: Iterable[Value], name: str) -> None:
         """Values whose shardings stand in their step's `in_shardings` or `out_shardings`."""
