@@ -86,10 +86,11 @@ class Network:
         self.members: dict[int, list[int]] = {}
         self._writes: list[Write] = []
         self._tensors: dict[Value, int] = {}
+        self._targets: set[Value] = set()
         self._edges: dict[Step, dict[Value, Edge]] = {}
         self._uses = program.uses()
         self._rules: dict[Any, ShardingRule | None] = {}
-        groups: dict[int, list[int]] = {}
+        groups: dict[int, list[Value]] = {}
         for function in program.functions.values():
             self._add_function(function)
         steps = list(program.walk())
@@ -100,16 +101,13 @@ class Network:
                 self._alias_targets(step)
         for step in steps:
             if isinstance(step.op, ShardingGroup):
-                tensor = self._tensors.get(step.operands[0])
-                if tensor is not None:
-                    groups.setdefault(step.op.group_id, []).append(tensor)
+                groups.setdefault(step.op.group_id, []).append(step.operands[0])
             else:
                 self._add_node(step)
         for function in program.functions.values():
             self._add_results(function)
-        for each in groups.values():
-            unique = list(dict.fromkeys(each))
-            self.members.update(dict.fromkeys(unique, unique))
+        for values in groups.values():
+            self._add_group(values)
         self._watch()
 
     def write(self) -> None:
@@ -176,6 +174,7 @@ class Network:
                 value = flow.at(target)
                 if value is not step.operands[0]:
                     self._tensors[value] = tensor
+                    self._targets.add(value)
 
     def _edge_of(self, step: Step) -> tuple[Step, Edge] | None:
         """The step and edge whose owner an edge step reads."""
@@ -240,6 +239,17 @@ class Network:
             if tensor is not None:
                 result = self._add(outputs[number], partial(outputs.__setitem__, number))
                 self.results.append(Node(_identity(value), (tensor, result), reads_once=True))
+
+    def _add_group(self, values: Iterable[Value]) -> None:
+        """Has tensors of a group change together.
+
+        What a loop carries changes with the others, but in Shardy these do not change with it where
+        the member is the loop's own value, and not the result of the edge.
+        """
+        listed = [value for value in values if value in self._tensors]
+        tensors = list(dict.fromkeys(self._tensors[value] for value in listed))
+        leading = {self._tensors[value] for value in listed if value not in self._targets}
+        self.members.update(dict.fromkeys(leading, tensors))
 
     def _watch(self) -> None:
         """Lists for each tensor the nodes to visit: the one that makes it, then those that read it.

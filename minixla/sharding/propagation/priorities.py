@@ -30,8 +30,10 @@ def directions(node: Node, last: int = ROUNDS - 1) -> Sequence[int]:
         last: the round of operation priority; the last allows everything.
     """
     op = node.op
-    allowed = _WAYS[op.allowed_direction] if isinstance(op, PropagationBarrier) else BOTH
-    ways = 0
+    if isinstance(op, PropagationBarrier):
+        way = _WAYS[op.allowed_direction]
+        return _along(node.rule, way, way)
+    ways = NONE
     if last >= (0 if node.reads_once else 1):
         if node.is_elementwise or op is None or isinstance(op, (Reshape, Transpose, SdyOperation)):
             ways = BOTH
@@ -40,7 +42,7 @@ def directions(node: Node, last: int = ROUNDS - 1) -> Sequence[int]:
     later = BACKWARD if isinstance(op, BroadcastInDim) and last < ROUNDS - 1 else BOTH
     passing = later if last >= 2 else NONE
     others = later if last >= 3 else NONE
-    return _along(node.rule, (ways | passing) & allowed, (ways | others) & allowed)
+    return _along(node.rule, ways | passing, ways | others)
 
 
 @cache
