@@ -1,13 +1,12 @@
 """Shardings of a step's tensors taken apart by the factors of its rule, and put together again.
 
-A sharding rule says of which factors each dimension of each tensor is made, major to minor. Axes of a
-dimension are handed to its factors in that order; an axis may be split between two of them.
+A sharding rule says of which factors each dimension of each tensor is made, major to minor. Axes of
+a dimension are handed to its factors in that order; an axis may be split between two of them.
 """
 
 import math
 from collections.abc import Sequence
 
-from minixla.core.sharding_rule import ShardingRule
 from minixla.sharding.axes import Part, merged, size_of
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
@@ -91,7 +90,7 @@ class Tensor:
                 own = self.factors[factor]
                 parts += (*own.parts, *own.overflow)
                 if size_of(own.parts) != self.sizes[factor]:
-                    break  # Its axes are not all there, and those of the next would take their place.
+                    break  # Axes of the next factor would stand for those that this one lacks.
             dimensions.append(tuple(merged(parts)))
         return tuple(dimensions)
 
@@ -105,10 +104,12 @@ class Tensor:
             sharding = TensorSharding.open(mesh, len(found), mesh_name)
         if sharding.parts == found:
             return sharding
-        dimensions = tuple([
-            DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed)
-            for parts, old in zip(found, sharding.dimensions, strict=True)
-        ])
+        dimensions = tuple(
+            [
+                DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed)
+                for parts, old in zip(found, sharding.dimensions, strict=True)
+            ]
+        )
         if sharding.mesh.is_empty:
             sharding = TensorSharding.open(mesh, len(found), mesh_name)
         return sharding.of(dimensions=dimensions)

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from minixla.sharding.axes import Part, size_of
-from minixla.sharding.propagation.factors import Factor, Parts, Tensor
 from minixla.sharding.mesh import Mesh
+from minixla.sharding.propagation.factors import Factor, Parts, Tensor
 
 #: What a factor may take of an axis, with the sizes of those before it: all, a prefix, nothing.
 Limit = Callable[[Part, int], Part | None]
@@ -227,8 +227,7 @@ def _order(step: Projection, wanted: Sequence[Parts]) -> list[int]:
         sources = [
             (-tensor.size, number)
             for number, tensor in enumerate(step.tensors)
-            if factor in tensor.factors
-            and _common(tensor.factors[factor].parts, parts) == parts
+            if factor in tensor.factors and _common(tensor.factors[factor].parts, parts) == parts
         ]
         if parts and sources:
             size, number = min(sources)
