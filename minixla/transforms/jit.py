@@ -20,6 +20,7 @@ from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
 
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
+_OWN_METHODS = ("graph", "shardings")
 
 
 def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
@@ -36,7 +37,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
 
     Returns:
         A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape`, `clear_cache`, and
-        `graph(*args)`, which returns the Graph.
+        `graph(*args)`, which returns the Graph, and `shardings(*args)`, which returns Layouts: how
+        every instruction's result lies over the devices, before anything is compiled.
     """
     if fun is None:
         return functools.partial(jit, **options)
@@ -72,8 +74,9 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     wrapper: Any = arguments.named_after(jitted, fun)
     for method in _JAX_METHODS:
         setattr(wrapper, method, api_boundary(compiled.method(method)))
-    wrapper.graph = api_boundary(nested.graph)
-    setattr(wrapper, arguments.METHODS, (*_JAX_METHODS, "graph"))
+    for method in _OWN_METHODS:
+        setattr(wrapper, method, api_boundary(getattr(nested, method)))
+    setattr(wrapper, arguments.METHODS, (*_JAX_METHODS, *_OWN_METHODS))
     return wrapper
 
 
@@ -138,3 +141,13 @@ class _Nested:
         given, _ = self._static.split("make_graph", args, kwargs)
         found = closed(given)
         return annotated(found.graph, given, found.result_tree, self._options)
+
+    def shardings(self, *args: Any, **kwargs: Any) -> Any:
+        """How every instruction's result lies over devices, for these arguments: `Layouts`.
+
+        `print` shows a table, `.collectives()` which exchanges between devices follow,
+        `.draw(path)` draws, `.graph` is the annotated program. Nothing is compiled.
+        """
+        from minixla.tools.layouts import layouts  # a tool, which knows jit
+
+        return layouts(self.graph(*args, **kwargs).pruned())
