@@ -99,6 +99,7 @@ class _Written(Module):
     """A module whose operations are translated one by one, as they are written."""
 
     recognises = False
+    sharing = "stablehlo.case", "stablehlo.if"
 
 
 _ORIGINAL = "sdy.original_func_name"
