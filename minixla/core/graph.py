@@ -173,6 +173,14 @@ class Graph:
 
     @property
     @inner_first
+    def meshes(self) -> list[Any]:
+        """The meshes of devices that it names, each once."""
+        operations = [step.op for step in self.instructions if not step.op.is_plain]
+        own = [each for op in operations for each in op.meshes]
+        return list(dict.fromkeys([*own, *[m for each in self.computations for m in each.meshes]]))
+
+    @property
+    @inner_first
     def depth(self) -> int:
         """How many programs run within each other, this one not counted."""
         return max([1 + each.depth for each in self.computations], default=0)

@@ -3,7 +3,7 @@
 import keyword
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minixla.core import errors
@@ -15,6 +15,7 @@ from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered, role
 from minixla.core.registry import register as register
 from minixla.core.shapes import AnyShape, Shape, ShapeList
+from minixla.core.sharding_rule import RuleBuilder, ShardingRule, pointwise_rule
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import hide_frames
 
@@ -134,6 +135,7 @@ class Operation(Record):
             cls.has_side_effect
             or cls.runs_programs
             or cls.spans_devices
+            or cls.meshes is not Operation.meshes
             or "has_side_effect" in cls.fields
         )
 
@@ -288,6 +290,24 @@ class Operation(Record):
             a result does not depend on the batch). The default runs the members one by one.
         """
         return role("batch_by_loop")(self, operands, dimensions)
+
+    @property
+    def meshes(self) -> Iterable[Any]:
+        """The meshes of devices that it names, of which whoever runs it must know."""
+        return ()
+
+    def sharding_rule(self, *operands: Any) -> ShardingRule | None:
+        """Which dimensions are split together, for operand shapes; None: nothing is known.
+
+        The default is that of an element-wise operation. Rules are made with `self.factors`.
+        """
+        if not operands or not self.is_elementwise:
+            return None
+        return pointwise_rule(operands, self.infer(operands))
+
+    def factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
+        """A sharding rule to be made, without factors yet, for operand shapes."""
+        return RuleBuilder(operands, self.infer(operands))
 
     def data_flow(self, *operands: Any) -> Sequence[Edge]:
         """Where values flow that one sharding must fit: see `core.data_flow`.

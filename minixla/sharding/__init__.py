@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from minixla.sharding.tensor_sharding import TensorSharding as TensorSharding
     from minixla.sharding.text import parse_mesh as parse_mesh
     from minixla.sharding.text import parse_sharding as parse_sharding
+    from minixla.tools.layouts import layouts as layouts
+    from minixla.tools.layouts import visualize_sharding as visualize_sharding
+    from minixla.transforms.layouts import constrain as constrain
 
 _HOMES = {
     "jax.sharding": ["NamedSharding", "PartitionSpec"],
@@ -25,6 +28,8 @@ _HOMES = {
     "minixla.sharding.mesh": ["Mesh"],
     "minixla.sharding.tensor_sharding": ["DimensionSharding", "TensorSharding"],
     "minixla.sharding.text": ["parse_mesh", "parse_sharding"],
+    "minixla.tools.layouts": ["layouts", "visualize_sharding"],
+    "minixla.transforms.layouts": ["constrain"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -8,7 +8,6 @@ from minixla.core.data_flow import Edge, Place
 from minixla.core.graph import Annotations, Graph, Instruction
 from minixla.core.graph import Value as GraphValue
 from minixla.core.operation import Operation
-from minixla.core.registry import role
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source
 from minixla.core.stablehlo_text import Emitter, identifier
@@ -16,6 +15,7 @@ from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla_ops.control_flow.conditional import Conditional
+from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
 
 
@@ -347,7 +347,7 @@ class _Reader:
     def fill(self, block: Block, graph: Graph, inputs: Sequence[Value] | None) -> None:
         """The steps of a graph in a block, whose inputs are values outside if some are given."""
         notes = graph.annotations.values if graph.annotations else {}
-        block.name = graph.name
+        block.name = block.name or graph.name
         for each in graph.inputs:
             if inputs is None:
                 block.add_input(each.shape).sharding = notes.get(each)
@@ -466,4 +466,4 @@ def captures(step: Step) -> list[Value]:
 def constant_of(value: Value) -> Any:
     """What a constant step holds whose result a value is, or None."""
     step = value.step
-    return step.op.literal if step is not None and isinstance(step.op, role("constant")) else None
+    return step.op.literal if step is not None and isinstance(step.op, Constant) else None

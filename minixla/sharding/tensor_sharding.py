@@ -89,8 +89,8 @@ class TensorSharding:
             advice = "Give at most one entry for each dimension."
             raise explain(ShardingError, "PartitionSpec", problem, [f"spec: {spec}"], advice)
         entries += [None] * (rank - len(entries))
-        loose = {name: _axes(mesh, getattr(spec, name, ())) for name in ("unreduced",)}
-        return cls(mesh, tuple(map(_dimension, entries)), **loose)
+        unreduced = _axes(mesh, getattr(spec, "unreduced", ()))
+        return cls(mesh, tuple(map(_dimension, entries)), unreduced=unreduced)
 
     @property
     def rank(self) -> int:
@@ -121,6 +121,12 @@ class TensorSharding:
         axes = [tuple(map(self.mesh.axis, each)) for each in parts]
         pairs = zip(self.dimensions, axes, strict=True)
         return replace(self, dimensions=tuple([replace(each, axes=new) for each, new in pairs]))
+
+    def replicated_along(self, names: Iterable[str], mesh_name: str | None) -> "TensorSharding":
+        """The same with whole axes more along which all devices hold the same."""
+        parts = [*map(self.mesh.part, self.replicated), *[self.mesh.whole_axes[n] for n in names]]
+        axes = tuple(map(self.mesh.axis, self.mesh.sorted_parts(parts)))
+        return replace(self, replicated=axes, mesh_name=mesh_name)
 
     def local_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sizes that one device holds of an array of `sizes`, padding counted."""

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from minixla.sharding.axes import AxisRef
-from minixla.sharding.operations import ManualComputation, NamedComputation, Placed, shardings_of
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.operations import NamedComputation, Placed, shardings_of
 from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 

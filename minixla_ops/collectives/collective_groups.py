@@ -14,6 +14,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.processes import Meeting, ProcessId, current_process
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import as_results
 
@@ -251,6 +252,21 @@ class Collective(Operation):
         own = {name: self.values[name] for name in self.along}
         moved = {name: each + (dimensions[0] <= each) for name, each in own.items()}
         return self(*operands, **moved), as_results(dimensions)
+
+    def sharding_rule(self, *operands):
+        # Of the values of one process: what it gets along these dimensions has others' in it.
+        rule, whole = (
+            self.factors(operands),
+            dict.fromkeys(self.values[name] for name in self.along),
+        )
+        for index, size in enumerate(rule.result_sizes[0]):
+            if index not in whole:
+                rule.same(index, size)
+        for index in whole:
+            own, absent = [index] * len(operands), [ABSENT] * len(operands)
+            rule.add(own, absent, operands[0].dimensions[index], NEED_REPLICATION)
+            rule.add(absent, own, rule.result_sizes[0][index], NEED_REPLICATION)
+        return rule.build()
 
     def hlo_attributes(self, shapes):
         texts = super().hlo_attributes(shapes)

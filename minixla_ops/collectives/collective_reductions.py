@@ -195,6 +195,7 @@ class ReduceScatter(_Reducing):
     channel_id = collective_groups.CHANNEL
     layout = collective_groups.LAYOUT
     use_global_device_ids = collective_groups.GLOBAL_IDS
+    along = ("scatter_dimension",)
     counted_by = "shard_count"
 
     def shape(self, *operands):

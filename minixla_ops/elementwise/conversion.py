@@ -9,6 +9,7 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Int32, TypeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
+from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.families import FLOATS, Expandable, Unary
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
@@ -128,6 +129,12 @@ class BitcastConvertType(Operation):
         if dimension == array_shape(operand).rank - 1:
             operand, dimension = move_dimension(operand, dimension, 0), 0
         return self(operand), dimension
+
+    def sharding_rule(self, operand):
+        rule = self.factors((operand,))
+        (own,), (new,) = rule.operand_sizes, rule.result_sizes
+        kinds = {min(len(own), len(new)): NEED_REPLICATION}
+        return rule.pointwise(max(own, new, key=len), kinds).build()
 
 
 @register

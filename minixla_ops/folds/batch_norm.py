@@ -14,6 +14,7 @@ import minixla_ops as ops
 from minixla.core import Shape, register, shape_of
 from minixla.core.attributes import Float, Integer, attribute
 from minixla.core.element_types import F32
+from minixla.core.sharding_rule import ABSENT
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed, composed_program
@@ -229,6 +230,13 @@ class BatchNormInference(BatchNorm):
         if at is None or any(dimension is not None for dimension in dimensions[1:]):
             return super().batch(operands, dimensions)
         return self(*operands, feature_index=self.feature_index + (at <= self.feature_index)), at
+
+    def sharding_rule(self, operand, *vectors):
+        rule = self.factors((operand, *vectors))
+        for index, size in enumerate(operand.dimensions):
+            at = 0 if index == self.feature_index else ABSENT
+            rule.add([index, *[at] * len(vectors)], [index], size)
+        return rule.build()
 
 
 @register

@@ -10,6 +10,7 @@ from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, REDUCTION
 from minixla_ops.folds.fold_programs import fold, tangents_of_fold
 from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.programs import computations
@@ -296,6 +297,15 @@ class Reduce(Fold):
     def over_batch(self, at):
         reduced = shifted(self.dimensions_to_reduce, at)
         return self.replace(dimensions_to_reduce=reduced), at - sum([each < at for each in reduced])
+
+    def sharding_rule(self, *operands):
+        rule, count = self.factors(operands), len(operands) // 2
+        kept = self._kept(operands[0].rank)
+        for index, size in enumerate(operands[0].dimensions):
+            at = kept.index(index) if index in kept else ABSENT
+            kind = PASS_THROUGH if index in kept else REDUCTION
+            rule.add([index] * count + [ABSENT] * count, [at] * count, size, kind)
+        return rule.build()
 
     def sum_transpose(self, cotangent, operand):
         return ops.broadcast_in_dim(cotangent, operand.dimensions, self._kept(operand.rank))

@@ -11,6 +11,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import Graph, Shape, register
 from minixla.core.attributes import Integers, attribute
+from minixla.core.sharding_rule import PERMUTATION
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds import numpy_folds, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
@@ -90,6 +91,10 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
 
     def over_batch(self, at):
         return ReduceWindow(self.computation, *self.window.inserted(at)), at
+
+    def sharding_rule(self, *operands):
+        rule, moving = self.factors(operands), dict.fromkeys(self.window.moving, PERMUTATION)
+        return rule.pointwise(rule.result_sizes[0], moving).build()
 
     def sum_transpose(self, cotangent, operand):
         # Each base element sums the cotangents of the windows that it is in: windows of the same

@@ -78,6 +78,12 @@ class Window(NamedTuple):
         return tuple(map(dilated_size, self.sizes, self.window_dilations))
 
     @property
+    def moving(self) -> list[int]:
+        """The dimensions in which a position takes in another element than that at its place."""
+        places = zip(self.sizes, self.strides, self.padding, strict=True)
+        return [index for index, place in enumerate(places) if place != (1, 1, (0, 0))]
+
+    @property
     def hlo(self) -> str:
         """The window in HLO's notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
         ones = (1,) * len(self.sizes)

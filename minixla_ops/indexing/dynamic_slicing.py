@@ -10,6 +10,7 @@ from minixla.core.attributes import Integers, attribute
 from minixla.core.builders import builds
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla.core.tracing import shape_of
 from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -116,6 +117,9 @@ class DynamicSlice(AtStartIndices):
         sizes = inserted(self.slice_sizes, at, array_shape(operand).dimensions[at])
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
 
+    def sharding_rule(self, *operands):
+        return self.factors(operands).resized(NEED_REPLICATION, blocked=True).build()
+
 
 @builds(DynamicSlice)
 def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
@@ -182,6 +186,16 @@ class DynamicUpdateSlice(AtStartIndices):
             return scatter.batch([operand, clamped, update], [at, 0, update_at])
         operand, update = move_batch(operand, at, 0, size), move_batch(update, update_at, 0, size)
         return dynamic_update_slice(operand, update, [0, *starts]), 0
+
+    def sharding_rule(self, operand, update, *starts):
+        rule, others = self.factors((operand, update, *starts)), [ABSENT] * len(starts)
+        for index, pair in enumerate(zip(operand.dimensions, update.dimensions, strict=True)):
+            if pair[0] == pair[1]:
+                rule.same(index, pair[0])
+            else:
+                rule.add([index, ABSENT, *others], [index], pair[0])
+                rule.add([ABSENT, index, *others], [ABSENT], pair[1], NEED_REPLICATION)
+        return rule.build()
 
 
 @builds(DynamicUpdateSlice)

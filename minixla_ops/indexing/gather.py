@@ -7,6 +7,7 @@ from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
 from minixla_ops.folds.sliding_windows import Window, window_view
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, NumbersAttribute
@@ -114,6 +115,26 @@ class Gather(indexed_windows.IndexedWindows):
         whole, out = index_numbers.batched_numbers(numbers, *given, wanted or 0)
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
+
+    def sharding_rule(self, operand, start_indices):
+        rule = self.factors((operand, start_indices))
+        sizes, (result,) = operand.dimensions, rule.result_sizes
+
+        def add(own: int, along: int, index: int, size: int, kind: str) -> None:
+            # Nothing is summed along a dimension of one element.
+            kind = NEED_REPLICATION if size == 1 and kind == REDUCTION else kind
+            rule.add([own, along], [index], size, kind)
+
+        def add_part(own: int, index: int) -> None:
+            if result[index] == 1:
+                add(own, ABSENT, ABSENT, sizes[own], REDUCTION)
+                add(ABSENT, ABSENT, index, 1, NEED_REPLICATION)
+            else:
+                rule.add([own, ABSENT], [index], sizes[own], NEED_REPLICATION, blocked=True)
+
+        arrays = sizes, start_indices.dimensions, result
+        self.add_factors(arrays, add, add_part, PASS_THROUGH, REDUCTION)
+        return rule.build()
 
 
 gather = builder(Gather)

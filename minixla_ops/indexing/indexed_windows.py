@@ -1,5 +1,6 @@
 """What Gather and Scatter share: windows of an array whose places an array of indices gives."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,13 @@ import numpy as np
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH
 from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
 from minixla_ops.vocabulary.casting import cast, emit_converted
+
+Adding = Callable[[int, int, int, int, str], Any]
+AddingPart = Callable[[int, int], Any]
 
 
 class IndexedWindows(Operation):
@@ -92,6 +97,37 @@ class IndexedWindows(Operation):
         if sizes != [indices.dimensions[each] for each in listed]:
             advice = "Each batching dimension of the operand goes with one of the indices."
             self.refuse("C9", f"{own} and {name} differ in number or in size", advice)
+
+    def add_factors(
+        self, arrays: Sequence[Sizes], add: Adding, add_part: AddingPart, apart: str, absent: str
+    ) -> None:
+        """Adds the factors of a sharding rule.
+
+        Args:
+            arrays: the sizes of operand, indices and windows (the result, or the updates).
+            add: adds a factor of a size and kind that is these dimensions of the three.
+            add_part: adds what a dimension of the operand and one of smaller windows are made of.
+            apart: the kind of dimensions that tell windows apart.
+            absent: that of dimensions which windows lack.
+        """
+        (operand, indices, windows), numbers = arrays, self.dimension_numbers
+        at = numbers.index_vector_dim
+        inner = iter(index_numbers.window_dimensions(len(operand), numbers))
+        outer = iter([index for index in range(len(indices)) if index != at])
+        batching = dict(zip(numbers[5], numbers[4], strict=True))
+        for index, size in enumerate(windows):
+            if index not in numbers[0]:
+                along = next(outer)
+                own = batching.get(along, ABSENT)
+                add(own, along, index, size, apart if own == ABSENT else PASS_THROUGH)
+            elif operand[own := next(inner)] == size:
+                add(own, ABSENT, index, size, PASS_THROUGH)
+            else:
+                add_part(own, index)
+        for own in numbers[1]:
+            add(own, ABSENT, ABSENT, operand[own], absent)
+        if at < len(indices):
+            add(ABSENT, at, ABSENT, indices[at], NEED_REPLICATION)
 
     def stablehlo(self, emit, operands, shapes, results):
         # XLA:CPU reads beyond indices of 2 and 4 bits.

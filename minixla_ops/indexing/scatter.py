@@ -11,11 +11,12 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
-from minixla_ops.indexing.scatter_computations import apply_updates, split
+from minixla_ops.indexing.scatter_computations import apply_updates, combines, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
@@ -203,6 +204,22 @@ class Scatter(indexed_windows.IndexedWindows):
         operation = self.replace(dimension_numbers=whole, indices_are_sorted=is_sorted)
         results = operation(*arrays, indices, *updates)
         return results, as_results([operand_at] * len(arrays))
+
+    def sharding_rule(self, *shapes):
+        rule, (operands, indices, updates) = self.factors(shapes), split(shapes)
+        count, operand, update = len(operands), operands[0].dimensions, updates[0].dimensions
+
+        def add(own: int, along: int, index: int, size: int, kind: str) -> None:
+            rule.add([*[own] * count, along, *[index] * count], [own] * count, size, kind)
+
+        def add_part(own: int, index: int) -> None:
+            add(own, ABSENT, ABSENT, operand[own], NEED_REPLICATION)
+            add(ABSENT, ABSENT, index, update[index], NEED_REPLICATION)
+
+        arrays = operand, indices.dimensions, update
+        kind = REDUCTION if combines(self.update_computation) else NEED_REPLICATION
+        self.add_factors(arrays, add, add_part, kind, PASS_THROUGH)
+        return rule.build()
 
 
 @builds(Scatter)

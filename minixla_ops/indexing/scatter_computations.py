@@ -1,11 +1,13 @@
 """What a scatter's update computation does: its kind, its independent parts, and it in NumPy."""
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from minixla.core.graph import Graph, remembered
+from minixla.core.shapes import Shape
 from minixla_ops.programs.computations import MONOIDS, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 
@@ -48,6 +50,18 @@ def separate(computation: Graph) -> tuple[Graph, ...] | None:
             return None
         parts.append(part)
     return tuple(parts)
+
+
+@remembered
+def combines(computation: Graph) -> bool:
+    """Whether updates of any part can be combined alone: all are sums, or products, or extremes.
+
+    What does so with bits of integers, XLA does not know to be such.
+    """
+    parts = separate(computation) or ()
+    kinds = {(monoid_of(part), part.output_shapes[0] is Shape("pred")) for part in parts}
+    known = {*product(("add", "mul", "max", "min"), (False,)), ("and", True), ("or", True)}
+    return len(kinds) == 1 and kinds <= known
 
 
 def split(values: Sequence[Any]) -> tuple[Sequence[Any], Any, Sequence[Any]]:

@@ -11,6 +11,7 @@ from minixla.core.builders import builds
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PERMUTATION
 from minixla.core.tracing import shape_of
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
@@ -146,6 +147,16 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         window = self.window.inserted(at)
         record = SelectAndScatter(*window[:3], self.select, self.scatter)
         return record(operand, source, operands[2]), at
+
+    def sharding_rule(self, operand, source, init_value):
+        rule = self.factors((operand, source, init_value))
+        for index, pair in enumerate(zip(source.dimensions, operand.dimensions, strict=True)):
+            if index in self.window.moving:
+                rule.add([ABSENT, index, ABSENT], [ABSENT], pair[0], NEED_REPLICATION)
+                rule.add([index, ABSENT, ABSENT], [index], pair[1], PERMUTATION)
+            else:
+                rule.same(index, pair[0])
+        return rule.build()
 
 
 def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window) -> np.ndarray:

@@ -12,6 +12,7 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.folds.fold import as_sequence
 from minixla_ops.indexing import sort_orders
@@ -104,6 +105,10 @@ class Sort(Operation):
         aligned, at = align_batches(operands, dimensions)
         results = self(*aligned, dimension=self.dimension + (at <= self.dimension))
         return results, as_results([at] * len(operands))
+
+    def sharding_rule(self, *operands):
+        kinds = {self.dimension: NEED_REPLICATION}
+        return self.factors(operands).pointwise(operands[0].dimensions, kinds).build()
 
 
 @builds(Sort)

@@ -8,6 +8,7 @@ from minixla.core.builders import builder
 from minixla.core.element_types import element_type
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.comparisons import total_order
 from minixla_ops.indexing.sorting import sort, taken_along
 from minixla_ops.movement.slicing import slice_in_dim
@@ -73,6 +74,9 @@ class TopK(Composed):
     def jvp(self, primals, tangents, results):
         indices = results[1]
         return taken_along(tangents[0], indices, array_shape(indices).rank - 1), None
+
+    def sharding_rule(self, operand):
+        return self.factors((operand,)).resized(NEED_REPLICATION, blocked=True).build()
 
 
 top_k = builder(TopK)

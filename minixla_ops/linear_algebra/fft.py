@@ -8,6 +8,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_type, register
 from minixla.core.attributes import Enumeration, Integers, attribute
+from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
@@ -117,6 +118,12 @@ class Fft(Operation):
 
     def batch(self, operands, dimensions):
         return self(move_dimension(operands[0], dimensions[0], 0)), 0
+
+    def sharding_rule(self, operand):
+        last, whole = operand.rank - 1, range(operand.rank - len(self.fft_length), operand.rank)
+        blocked = [last] if self.fft_type in ("RFFT", "IRFFT") else []
+        kinds = dict.fromkeys(whole, NEED_REPLICATION)
+        return self.factors((operand,)).pointwise(operand.dimensions, kinds, blocked).build()
 
 
 def _multiplicities(shape: Shape, length: int) -> Any:

@@ -9,6 +9,7 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, Enumeration, attribute
 from minixla.core.element_types import F32, element_type
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.lapack_calls import lapack_target, matrix_call
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
@@ -158,6 +159,10 @@ class Cholesky(MatrixOperation):
     def batch(self, operands, dimensions):
         return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
 
+    def sharding_rule(self, a):
+        kinds = dict.fromkeys((a.rank - 2, a.rank - 1), NEED_REPLICATION)
+        return self.factors((a,)).pointwise(a.dimensions, kinds).build()
+
 
 def _half(value: Any) -> Any:
     """The lower triangle with half of the diagonal."""
@@ -286,3 +291,16 @@ class TriangularSolve(MatrixOperation):
         merged = batch_dimensions.merge_dimension(b, b_at, at)
         size = array_shape(b).dimensions[b_at]
         return batch_dimensions.split_dimension(self(a, merged), at, size), at
+
+    def sharding_rule(self, a, b):
+        rule, last = self.factors((a, b)), b.rank - 1
+        for index, size in enumerate(b.dimensions[:-2]):
+            rule.same(index, size)
+        # Which dimension of a goes with that of b along which x is solved, and which with x.
+        solved = last - 1 if self.left_side else last
+        is_turned = (self.transpose_a == "NO_TRANSPOSE") != self.left_side
+        given, found = (last, last - 1) if is_turned else (last - 1, last)
+        for index in (last - 1, last):
+            of_a, of_x = (given, ABSENT) if index == solved else (ABSENT, index)
+            rule.add([of_a, index], [of_x], b.dimensions[index], NEED_REPLICATION)
+        return rule.add([found, ABSENT], [solved], b.dimensions[solved], NEED_REPLICATION).build()

@@ -10,6 +10,7 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.errors import ShapeError, explain
+from minixla.core.sharding_rule import ABSENT
 from minixla.core.tracing import current_trace, host_array, shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
 from minixla_ops.programs.computations import sum_over
@@ -180,6 +181,16 @@ class BroadcastInDim(Operation):
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
         mapping = (0, *[dimension + 1 for dimension in self.broadcast_dimensions])
         return ops.broadcast_in_dim(operand, (size, *self.out_dim_size), mapping), 0
+
+    def sharding_rule(self, operand):
+        rule, sources = self.factors((operand,)), self.broadcast_dimensions
+        for index, size in enumerate(self.out_dim_size):
+            source = sources.index(index) if index in sources else ABSENT
+            if source != ABSENT and operand.dimensions[source] != size:
+                rule.add([source], [ABSENT], 1)
+                source = ABSENT
+            rule.add([source], [index], size)
+        return rule.build()
 
     @staticmethod
     def build(

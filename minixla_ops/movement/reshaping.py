@@ -10,6 +10,7 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.sharding_rule import ABSENT, PERMUTATION, RuleBuilder, ShardingRule
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension, shifted
 from minixla_ops.vocabulary.shorthand import array_shape, listed, written
@@ -64,6 +65,9 @@ class Reshape(Operation):
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
         return ops.reshape(operand, (size, *self.dimensions)), 0
 
+    def sharding_rule(self, operand):
+        return common_factors(self.factors((operand,))) if operand.size else None
+
     @staticmethod
     def build(operand: Any, dimensions: Sequence[int]) -> Any:
         operation = Reshape(listed(dimensions))
@@ -89,6 +93,41 @@ def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | No
                 break
             kept[source] = target
     return kept
+
+
+def common_factors(rule: RuleBuilder) -> ShardingRule:
+    """The rule of a reshape, which is given without factors: those that both shapes consist of.
+
+    From the major dimension on, what the next dimensions have in common is one factor while as much
+    lies before it on both sides. Else factors are of one side, until that is so again.
+    """
+    rest = [[*rule.operand_sizes[0]], [*rule.result_sizes[0]]]
+    at, before = [0, 0], [1, 1]
+
+    def take(size: int, sides: Sequence[int]) -> None:
+        source, target = (at[side] if side in sides else ABSENT for side in (0, 1))
+        rule.add([source], [target], size)
+        for side in sides:
+            rest[side][at[side]] //= size
+            before[side] *= size
+            at[side] += rest[side][at[side]] == 1
+
+    while any(index < len(sizes) for index, sizes in zip(at, rest, strict=True)):
+        pair = [(*sizes, 0)[index] for index, sizes in zip(at, rest, strict=True)]
+        common, behind = math.gcd(*pair), int(before[0] > before[1])
+        if 1 in pair:
+            take(1, [pair.index(1)])
+        elif before[0] != before[1]:
+            size = pair[behind]
+            lacking, odd = divmod(before[1 - behind], before[behind])
+            reaches = not odd and size % lacking == 0
+            take(lacking if reaches else size // common if size > common else size, [behind])
+        elif common > 1:
+            take(common, [0, 1])
+        else:
+            take(pair[0], [0])
+            take(pair[1], [1])
+    return rule.build()
 
 
 @register
@@ -138,6 +177,12 @@ class Transpose(Operation):
         at = dimensions[0] or 0
         return ops.transpose(operands[0], (at, *shifted(self.permutation, at))), 0
 
+    def sharding_rule(self, operand):
+        rule = self.factors((operand,))
+        for index, source in enumerate(self.permutation):
+            rule.add([source], [index], operand.dimensions[source])
+        return rule.build()
+
 
 @register
 class Rev(Operation):
@@ -178,6 +223,10 @@ class Rev(Operation):
     def batch(self, operands, dimensions):
         at = dimensions[0] or 0
         return ops.rev(operands[0], shifted(self.dimensions, at)), at
+
+    def sharding_rule(self, operand):
+        kinds = dict.fromkeys(self.dimensions, PERMUTATION)
+        return self.factors((operand,)).pointwise(operand.dimensions, kinds).build()
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:

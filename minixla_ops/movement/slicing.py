@@ -13,6 +13,7 @@ from minixla.core import attributes as kinds
 from minixla.core.attributes import Integers, attribute
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.sharding_rule import NEED_REPLICATION, PERMUTATION
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
 from minixla_ops.programs.computations import total
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_batch
@@ -107,6 +108,9 @@ class Slice(Operation):
         size = array_shape(operands[0]).dimensions[at]
         pairs = zip(self.values.values(), (0, size, 1), strict=True)
         return ops.slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
+
+    def sharding_rule(self, operand):
+        return self.factors((operand,)).resized(PERMUTATION).build()
 
 
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = 1) -> Any:
@@ -233,6 +237,9 @@ class Pad(Operation):
         values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
         return ops.select(_is_padding(whole, config), values, padded), 0
 
+    def sharding_rule(self, operand, padding_value):
+        return self.factors((operand, padding_value)).resized(PERMUTATION).build()
+
 
 def pad_with_zeros(operand: Any, padding_config: Sequence[Sequence[int]]) -> Any:
     """An array with zeros, or False, around and between its elements."""
@@ -318,3 +325,7 @@ class ConcatInDim(Operation):
     def batch(self, operands, dimensions):
         aligned, at = align_batches(operands, dimensions)
         return ops.concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at
+
+    def sharding_rule(self, *operands):
+        rule, kinds = self.factors(operands), {self.dimension: NEED_REPLICATION}
+        return rule.pointwise(rule.result_sizes[0], kinds).build()

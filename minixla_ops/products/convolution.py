@@ -19,6 +19,7 @@ from minixla.core.builders import builds
 from minixla.core.element_types import element_type
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.sharding_rule import ABSENT, PERMUTATION, REDUCTION
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla_ops.elementwise.operators import convert
@@ -306,6 +307,32 @@ class ConvGeneralDilated(Product):
         lhs, rhs = merge_dimension(lhs, lhs_at, at), merge_dimension(rhs, rhs_at, outputs)
         result = self(lhs, rhs, **{name: getattr(self, name) * size})
         return split_dimension(result, feature, size), feature
+
+    def sharding_rule(self, lhs, rhs):
+        numbers, rule = self.dimension_numbers, self.factors((lhs, rhs))
+        batch, features, *base = zip(numbers.lhs, numbers.output, strict=True)
+        outputs, inputs, *kernel = numbers.rhs
+        if self.batch_group_count > 1:
+            rule.add([batch[0], outputs], [features[1]], self.batch_group_count)
+        size = lhs.dimensions[batch[0]] // self.batch_group_count
+        rule.add([batch[0], ABSENT], [batch[1]], size)
+        for (source, target), along in zip(base, kernel, strict=True):
+            # Positions move along the dimension, the kernel's elements are summed over: first those
+            # of which there are more.
+            rest, positions = lhs.dimensions[source], rule.result_sizes[0][target]
+            moved = positions, PERMUTATION, [source, ABSENT], [target]
+            summed = rhs.dimensions[along], REDUCTION, [source, along], [ABSENT]
+            for count, kind, own, results in sorted((moved, summed), key=lambda each: -each[0]):
+                if (part := min(count, rest)) > 1:
+                    rule.add(own, results, part, kind)
+                    rest //= part
+        if self.feature_group_count > 1:
+            rule.add([features[0], outputs], [features[1]], self.feature_group_count)
+        rule.add([features[0], inputs], [ABSENT], rhs.dimensions[inputs], REDUCTION)
+        size = rhs.dimensions[outputs] // self.group_count
+        if size > 1:
+            rule.add([ABSENT, outputs], [features[1]], size)
+        return rule.build()
 
 
 def _swapped(dimensions: Sequence[int]) -> tuple[int, ...]:

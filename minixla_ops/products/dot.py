@@ -13,6 +13,7 @@ from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import ABSENT, REDUCTION
 from minixla.core.tracing import Tracer, shape_of
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.products import dot_dimensions
@@ -152,6 +153,18 @@ class DotGeneral(Dot, products.Product):
         numbers, dimension = dot_dimensions.batched_numbers(self.dimension_numbers, *given)
         others = self.precision_config, self.preferred_element_type
         return dot_general(lhs, rhs, numbers, *others), dimension
+
+    def sharding_rule(self, lhs, rhs):
+        rule, numbers = self.factors((lhs, rhs)), self.dimension_numbers
+        batch = [*zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=True)]
+        kept = [(each, ABSENT) for each in numbers.free(0, lhs.rank)]
+        kept += [(ABSENT, each) for each in numbers.free(1, rhs.rank)]
+        for at, (one, other) in enumerate([*batch, *kept]):
+            size = lhs.dimensions[one] if one != ABSENT else rhs.dimensions[other]
+            rule.add([one, other], [at], size)
+        for one, other in zip(*numbers[:2], strict=True):
+            rule.add([one, other], [ABSENT], lhs.dimensions[one], REDUCTION)
+        return rule.build()
 
 
 @builds(DotGeneral)

@@ -13,6 +13,7 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, TupleShape, register
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.batch_dimensions import batch_size
@@ -120,6 +121,13 @@ class RngBitGenerator(Composed):
         if self.algorithm == "rng_default" or batch_size(operands, dimensions) == 0:
             return Operation.batch(self, operands, dimensions)
         return super().batch(operands, dimensions)
+
+    def sharding_rule(self, initial_state):
+        rule = self.factors((initial_state,))
+        rule.add([0], [0, ABSENT], initial_state.dimensions[0], NEED_REPLICATION, blocked=True)
+        for index, size in enumerate(self.output_shape.dimensions):
+            rule.add([ABSENT], [ABSENT, index], size)
+        return rule.build()
 
     @staticmethod
     def build(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:

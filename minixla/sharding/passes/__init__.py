@@ -15,6 +15,12 @@ from minixla.sharding.passes.pipeline import import_program
 from minixla.sharding.passes.sharding_constraints import apply_sharding_constraints
 from minixla.sharding.passes.sharding_groups import import_sharding_groups
 from minixla.sharding.passes.size_one_axes import remove_size_one_axes
+from minixla.sharding.propagation import (
+    aggressive_propagate,
+    basic_propagate,
+    operation_priority_propagate,
+    user_priority_propagate,
+)
 
 #: Passes and pipelines by Shardy's names; each changes a program, and takes its options by name.
 PASSES: dict[str, Callable[..., None]] = {
@@ -28,6 +34,10 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-add-data-flow-edges": add_data_flow_edges,
     "sdy-apply-sharding-constraints": apply_sharding_constraints,
     "sdy-sharding-group-import": import_sharding_groups,
+    "sdy-basic-propagate": basic_propagate,
+    "sdy-aggressive-propagate": aggressive_propagate,
+    "sdy-op-priority-propagate": operation_priority_propagate,
+    "sdy-user-priority-propagate": user_priority_propagate,
 }
 #: What passes were called before.
 RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

@@ -5,7 +5,7 @@ from functools import partial
 
 from minixla.core.errors import ShardingError, explain
 from minixla.sharding.axes import Part, merged
-from minixla.sharding.operations import ManualComputation
+from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 
@@ -33,9 +33,7 @@ def _clean_up(step: Step, op: ManualComputation) -> None:
             problem = "there are manual axes, and no shardings of operands or results, "
             problem += "but the body is not empty"
             given = [f"manual axes: {', '.join(op.manual_axes)}"]
-            raise explain(
-                ShardingError, "manual_computation", problem, given, _ADVICE, step.source
-            )
+            raise explain(ShardingError, "manual_computation", problem, given, _ADVICE, step.source)
         return
     common = next((each for each in shardings if not each.mesh.is_empty), shardings[0])
     names = sorted(op.manual_axes, key=common.mesh.order.__getitem__)

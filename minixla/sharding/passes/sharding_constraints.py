@@ -1,6 +1,7 @@
 """The pass that applies constraints to what they constrain."""
 
-from minixla.sharding.operations import DataFlowEdge, ManualComputation, ShardingConstraint
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.operations import DataFlowEdge, ShardingConstraint
 from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import owner_of, place, sharding_of

@@ -1,7 +1,8 @@
 """The pass that unites sharding groups which have members in common."""
 
 from minixla.core.errors import ShardingError, explain
-from minixla.sharding.operations import ManualComputation, ShardingGroup
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.program import Block, Program, Step, Value
 
 

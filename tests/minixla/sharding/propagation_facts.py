@@ -9,11 +9,11 @@ BY_OPERATION, BY_USER = "sdy-op-priority-propagate", "sdy-user-priority-propagat
 EVERY = (BASIC, AGGRESSIVE, BY_OPERATION, BY_USER)
 
 _DOT = """(%x: t8x16, %w: t16x12) -> (t8x12) {
-  %d = stablehlo.dot %x, %w : (t8x16, t16x12) -> t8x12
+  %d = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (t8x16, t16x12) -> t8x12
   return %d : t8x12
 }"""
 _DOT_TANH = """(%x: t8x16 at [{p}, {}], %w: t16x12 at [{}, {q}]) -> (t8x12) {
-  %d = stablehlo.dot %x, %w : (t8x16, t16x12) -> t8x12
+  %d = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (t8x16, t16x12) -> t8x12
   %t = stablehlo.tanh %d : t8x12
   return %t : t8x12
 }"""
@@ -23,7 +23,7 @@ _NEGATE = """(%x: t8x16 at [{p}, {q, ?}]) -> (t8x16 at [{?}, {?}], replicated={q
 }"""
 _CONFLICT = """sdy.mesh @mesh = <["p"=2, "q"=2]>
 func.func @main(%x: t8x8 at [{p}, {}], %w: t8x8) -> (t8x8 at [{}, {p}]) {
-  %d = stablehlo.dot %x, %w : (t8x8, t8x8) -> t8x8
+  %d = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (t8x8, t8x8) -> t8x8
   %t = stablehlo.tanh %d : t8x8
   return %t : t8x8
 }"""
@@ -45,7 +45,7 @@ def _dotted(x: str, w: str, result: str) -> str:
         if sharding:
             text = text.replace(old, f"{old} at {sharding}")
     if result:
-        text = text.replace("dot %x, %w", f"dot %x, %w on {result}")
+        text = text.replace("x [0]", f"x [0] on {result}")
     return text
 
 
@@ -56,7 +56,7 @@ PROPAGATION_FACTS = [
             passes,
             _DOT_TANH,
             {
-                "dot %x, %w": "dot %x, %w on [{p, ?}, {q, ?}]",
+                "x [0]": "x [0] on [{p, ?}, {q, ?}]",
                 "tanh %d": "tanh %d on [{p, ?}, {q, ?}]",
                 "-> (t8x12)": "-> (t8x12 at [{p, ?}, {q, ?}])",
             },
@@ -165,7 +165,7 @@ PROPAGATION_FACTS = [
             f"G12: operands and results that are wanted differently stay so, {passes}",
             passes,
             _CONFLICT,
-            {"dot %x, %w": "dot %x, %w on [{p, ?}, {?}]", "tanh %d": "tanh %d on [{?}, {p, ?}]"},
+            {"x [0]": "x [0] on [{p, ?}, {?}]", "tanh %d": "tanh %d on [{?}, {p, ?}]"},
         )
         for passes in (BASIC, AGGRESSIVE)
     ),
@@ -174,7 +174,7 @@ PROPAGATION_FACTS = [
         BY_OPERATION,
         _CONFLICT,
         {
-            "dot %x, %w": "dot %x, %w on [{?}, {p, ?}]",
+            "x [0]": "x [0] on [{?}, {p, ?}]",
             "tanh %d": "tanh %d on [{?}, {p, ?}]",
             "%w: t8x8": "%w: t8x8 at [{?}, {p, ?}]",
         },
@@ -249,7 +249,7 @@ func.func @main(%x: t16x8) -> (t16x8 at [{q, p}, {r}]) {
         "G17: after the whole pipeline shardings are closed, and constraints are reshards",
         "sdy-propagation-pipeline",
         """(%x: t8x16 at [{p}, {?}], %w: t16x12) -> (t8x12) {
-  %d = stablehlo.dot %x, %w : (t8x16, t16x12) -> t8x12
+  %d = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (t8x16, t16x12) -> t8x12
   %c = sdy.sharding_constraint %d <[{p}, {q}]> : t8x12
   %t = stablehlo.tanh %c : t8x12
   return %t : t8x12
@@ -257,7 +257,7 @@ func.func @main(%x: t16x8) -> (t16x8 at [{q, p}, {r}]) {
         {
             "[{p}, {?}]": "[{p}, {}]",
             "%w: t16x12": "%w: t16x12 at [{}, {q}]",
-            "dot %x, %w": "dot %x, %w on [{p}, {q}]",
+            "x [0]": "x [0] on [{p}, {q}]",
             "sdy.sharding_constraint": "sdy.reshard",
             "tanh %c": "tanh %c on [{p}, {q}]",
             "-> (t8x12)": "-> (t8x12 at [{p}, {q}])",

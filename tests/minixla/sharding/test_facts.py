@@ -7,31 +7,21 @@ import re
 import pytest
 
 from minixla.core.errors import MinixlaError
-from minixla.engine.shardy import shardy_pass, steps_of
+from minixla.engine.shardy import shardy_pass
+from tests.minixla.sharding.engines import natively, natively_by_specification
 from tests.minixla.sharding.import_facts import IMPORT_FACTS
 from tests.minixla.sharding.propagation_facts import PROPAGATION_FACTS
 from tests.oracles.shardy_text import normal_form, written
 
 FACTS = IMPORT_FACTS + PROPAGATION_FACTS
 #: Beginnings of the names of facts that hold natively.
-NATIVE: tuple[str, ...] = ("P",)
-
-
-def _natively(text, passes, **options):
-    from minixla.sharding import run_pass
-
-    for name, given in steps_of(passes):
-        given = {key.replace("-", "_"): value for key, value in given.items()}
-        text = run_pass(name, text, engine="native", **given, **options)
-    return text
+NATIVE: tuple[str, ...] = ("P", "G")
 
 
 RUNS = {
     "shardy": shardy_pass,
-    "native": _natively,
-    "native, by the specification": lambda text, passes: _natively(
-        text, passes, specification=True
-    ),
+    "native": natively,
+    "native, by the specification": natively_by_specification,
 }
 
 

@@ -24,6 +24,9 @@ ROWS = np.stack([X, 2 * X])
 laid_out = mx.jit(lambda x: mx.numpy.sin(x) * 2, in_shardings=PARTS, out_shardings=PARTS)
 
 
+on_device = mx.jit(lambda x: x * 2, out_shardings=SingleDeviceSharding(jax.devices()[2]))
+
+
 def total(x):
     return laid_out(x).sum()
 
@@ -37,6 +40,8 @@ CALLERS = {
     "vmap": (mx.vmap(laid_out), ROWS, P(None, "i")),
     "vmap over the last axis, in jit": (mx.jit(mx.vmap(laid_out, 1, 1)), ROWS.T, P("i")),
     "vmap of grad": (mx.vmap(mx.grad(total)), ROWS, P(None, "i")),
+    "loop": (mx.jit(lambda x: mx.fori_loop(0, 1, lambda _, c: laid_out(c), x)), X, P("i")),
+    "scan": (mx.jit(lambda x: mx.scan(lambda c, _: (laid_out(c), 0), x, None, 1)[0]), X, P("i")),
     "checkpoint": (mx.jit(mx.grad(lambda x: mx.checkpoint(laid_out)(x).sum())), X, P("i")),
     "jax.jit": (jax.jit(lambda x: laid_out(x) + 1), X, P("i")),
     "jax.grad": (jax.grad(total), X, P("i")),
@@ -53,6 +58,8 @@ def in_jax(name):
         return lambda x: value(x) + 1
     if name == "jvp":
         return lambda x: slope(x) * x
+    if name in ("loop", "scan"):
+        return value
     return value if "vmap" in name and "grad" not in name else slope
 
 
@@ -80,16 +87,10 @@ def test_alone_in_numpy():
 def test_it_stands_in_the_graph_and_the_text():
     order = Mesh(np.array(jax.devices()[:4])[[2, 0, 3, 1]].reshape(2, 2), ("a", "b"))
     for sharding, text in [
-        (PARTS, '<mesh<["i"=4]>, [{"i"}, {}]>'),
-        (NamedSharding(MESH, P(None, "i")), '<mesh<["i"=4]>, [{}, {"i"}]>'),
-        (
-            NamedSharding(order, P(("b", "a"), None)),
-            '<mesh<["a"=2, "b"=2], device_ids=[2, 0, 3, 1]>, [{"b", "a"}, {}]>',
-        ),
-        (
-            NamedSharding(AbstractMesh((2, 2), ("a", "b")), P("a")),
-            '<mesh<["a"=2, "b"=2]>, [{"a"}, {}]>',
-        ),
+        (PARTS, '<@mesh, [{"i"}, {}]>'),
+        (NamedSharding(MESH, P(None, "i")), '<@mesh, [{}, {"i"}]>'),
+        (NamedSharding(order, P(("b", "a"), None)), '<@mesh, [{"b", "a"}, {}]>'),
+        (NamedSharding(AbstractMesh((2, 2), ("a", "b")), P("a")), '<@mesh, [{"a"}, {}]>'),
         (SingleDeviceSharding(jax.devices()[2]), "<mesh<[], device_ids=[2]>, []>"),
     ]:
         inner = mx.jit(lambda x: x * 2, out_shardings=sharding)
@@ -97,7 +98,7 @@ def test_it_stands_in_the_graph_and_the_text():
         line = f"sdy.sharding_constraint %1 {text} : tensor<4x4xf32>"
         assert line in graph.stablehlo()
         shown = text.replace('"', "'")
-        assert f'custom_call_target="Sharding", sharding="{shown}"' in str(graph)
+        assert f'sharding="{shown}"' in str(graph)
         assert text in inner.graph(np.ones((4, 4), np.float32)).stablehlo()
 
 
@@ -123,7 +124,7 @@ def test_options_are_prefixes_of_the_arguments_that_are_not_static():
     np.testing.assert_array_equal(found["a"], 3 * X)
     assert found["a"].sharding.is_equivalent_to(PARTS, 1)
     text = inner.graph({"w": X}, 3, X).stablehlo()
-    assert text.count("sdy.sharding_constraint") == 2
+    assert text.count("sdy.sharding =") == 2
 
 
 def test_a_specification_takes_the_mesh_in_force():
@@ -131,7 +132,7 @@ def test_a_specification_takes_the_mesh_in_force():
     with jax.set_mesh(MESH):
         found = mx.jit(lambda x: inner(x))(X)
     assert found.sharding.is_equivalent_to(PARTS, 1)
-    with pytest.raises(TransformError, match="no layout that a program here can keep"):
+    with pytest.raises(TransformError, match="there is no mesh of devices"):
         mx.jit(lambda x: inner(x))(X)
 
 
@@ -158,9 +159,9 @@ def test_donation_inside_a_program_changes_nothing_as_in_jax():
 
 # A function that is refused, and what the message says.
 REFUSED = {
-    "in a loop": (
-        lambda x: mx.fori_loop(0, 2, lambda _, c: laid_out(c), x),
-        ["a loop or branch on one device cannot hold", "the jit around the loop"],
+    "on one device, in a loop": (
+        lambda x: mx.fori_loop(0, 2, lambda _, c: on_device(c), x),
+        ["a loop or branch cannot hold", "the jit around the loop"],
     ),
     "another structure": (
         lambda x: mx.jit(lambda x: x, out_shardings=(PARTS, PARTS))(x),
