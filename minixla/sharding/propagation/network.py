@@ -19,7 +19,7 @@ from minixla.sharding.operations import (
     ShardingGroup,
 )
 from minixla.sharding.program import Block, Function, Program, Step, Value
-from minixla.sharding.propagation.manual import ManualAxes, View
+from minixla.sharding.propagation.manual import ManualAxes, View, put_bound
 from minixla.sharding.tensor_sharding import TensorSharding
 
 #: Puts a sharding where the program keeps it.
@@ -174,7 +174,7 @@ class Network:
             if is_manual and name == "in_shardings" and sharding is not None:
                 manual = ManualAxes(sharding, step.op.manual_axes)
                 sharding, leave = manual.inside(sharding), manual.outside
-            home = partial(_replace_bound, step, name, number, leave)
+            home = partial(_put_bound, step, name, number, leave)
             self._tensors[value] = self._add(sharding, home)
 
     def _alias_targets(self, step: Step) -> None:
@@ -303,12 +303,5 @@ def _replace_sharding(step: Step, sharding: TensorSharding) -> None:
     step.op = step.op.replace(sharding=sharding)
 
 
-def _replace_bound(
-    step: Step, name: str, number: int, leave: Any, sharding: TensorSharding
-) -> None:
-    """Puts one of a step's `in_shardings` or `out_shardings` into its operation."""
-    values = step.results if name == "out_shardings" else step.operands
-    given = getattr(step.op, name) or [sharding.saying_nothing(each.shape) for each in values]
-    given = list(given)
-    given[number] = sharding if leave is None else leave(sharding)
-    step.op = step.op.replace(**{name: tuple(given)})
+def _put_bound(step: Step, name: str, number: int, leave: Any, sharding: TensorSharding) -> None:
+    put_bound(step, name, number, sharding if leave is None else leave(sharding))
