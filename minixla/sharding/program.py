@@ -10,13 +10,16 @@ from minixla.core.graph import Value as GraphValue
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import Emitter, identifier
+from minixla.core.stablehlo_text import Emitter, identifier, quoted
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
+
+#: The attribute of a function which is a copy of another, that names the other.
+ORIGINAL_NAME = "sdy.original_func_name"
 
 
 class Value:
@@ -345,8 +348,12 @@ class Program:
     def __str__(self) -> str:
         made = self.graphs()
         functions = {name: (made[name], each.is_public) for name, each in self.functions.items()}
-        main = made[self.main.name]
-        return Emitter().module(main, functions)
+        attributes = {
+            name: f"{ORIGINAL_NAME} = {quoted(each.original_name)}"
+            for name, each in self.functions.items()
+            if each.original_name is not None
+        }
+        return Emitter().module(made[self.main.name], functions, attributes)
 
 
 class _Reader:
@@ -473,7 +480,7 @@ class _Writer:
 
 
 def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
         return tuple([_replaced(each, graphs) for each in value])
     return next(graphs) if isinstance(value, Graph) else value
 
