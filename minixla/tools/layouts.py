@@ -17,7 +17,7 @@ from minixla.core.stablehlo_text import Emitter
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
 from minixla.sharding.collectives import Collective, collectives
-from minixla.sharding.operations import DataFlowEdge
+from minixla.sharding.passes.export import sink_data_flow_edges
 from minixla.sharding.passes.pipeline import import_program
 from minixla.sharding.program import Block, Program, Value
 from minixla.sharding.propagation import user_priority_propagate
@@ -26,7 +26,7 @@ from minixla.sharding.value_shardings import sharding_of
 from minixla.tools.reports import Table
 
 _ENGINES = ("native", "shardy")
-_PASSES = ("sdy-import-pipeline", "sdy-user-priority-propagate")
+_PASSES = ("sdy-import-pipeline", "sdy-user-priority-propagate", "sdy-sink-data-flow-edges")
 # Of what stands for no line of the user's.
 _UNKNOWN = "<stablehlo>"
 _FORMS = (".svg", ".png", ".dot", ".txt")
@@ -196,6 +196,7 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         program.inline_calls()
         import_program(program)
         user_priority_propagate(program)
+        sink_data_flow_edges(program)
         return Layouts(program)
     text = _text(graph)
     for name in _PASSES:
@@ -229,9 +230,6 @@ def _rows(program: Program) -> Iterator[Row]:
 
 def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]:
     for step in block.steps:
-        if isinstance(step.op, DataFlowEdge):
-            names[step.results[0]] = names[step.operands[0]]
-            continue
         for value in step.results:
             names[value] = f"%{len(names)}"
             label = f"{names[value]} {step.op.builder_name}"
