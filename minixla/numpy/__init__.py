@@ -22,10 +22,11 @@ from minixla.numpy.manipulation import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
 from minixla.numpy.reductions import *
+from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 
-_HELPERS = ("complex_functions", "element_functions", "index_parsing", "indexing")
+_HELPERS = ("complex_functions", "element_functions", "index_parsing", "indexing", "orders")
 _array_methods.install_on(Tracer)
 __all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
 

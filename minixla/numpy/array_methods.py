@@ -174,7 +174,7 @@ def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
 
 _SAME_AS_FUNCTIONS = "mean std var clip conj conjugate round repeat dot copy ravel squeeze "
 _SAME_AS_FUNCTIONS += "swapaxes diagonal trace all any argmax argmin cumprod cumsum max min prod "
-_SAME_AS_FUNCTIONS += "ptp sum choose nonzero searchsorted take"
+_SAME_AS_FUNCTIONS += "ptp sum choose nonzero searchsorted take sort argsort argpartition"
 
 
 def install_on(kind: type[Tracer]) -> None:

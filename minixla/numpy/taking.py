@@ -173,20 +173,38 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return found if rank else getitem(found, (slice(None), slice(0, 0)))
 
 
-def extract(condition: Any, arr: Any) -> Any:
-    """The elements, in row-major order, where the condition, which must be known, is true."""
-    mask = concrete(condition, "extract", _WHERE)
-    return take(arr, np.flatnonzero(mask).astype(np.int32))
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements, in row-major order, where the condition is true; see `compress`."""
+    return compress(mnp.ravel(condition), arr, size=size, fill_value=fill_value)
 
 
-def compress(condition: Any, a: Any, axis: int | None = None, out: None = None) -> Any:
-    """The indices of an axis where the condition, which must be known, is true."""
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Any:
+    """The elements of an axis where the condition is true.
+
+    Args:
+        condition: a vector of booleans (or numbers: true where not zero).
+        a: an array.
+        axis: the axis; None for the elements in row-major order.
+        size: how many elements to return, which must be given where the condition is a traced
+            value; what is beyond is cut off, what is missing is filled.
+        fill_value: the number to fill with.
+        out: not supported.
+
+    Raises:
+        ConcretizationError: the condition is traced and `size` is not given.
+    """
     refuse_out("compress", out)
-    mask = concrete(condition, "compress", _WHERE)
-    return take(a, np.flatnonzero(mask).astype(np.int32), axis)
-
-
-_WHERE = "Use mx.numpy.where(condition, x, y)."
+    a, sizes, place = operands.along(a, axis, "compress")
+    (indices,) = nonzero(condition, size=size, fill_value=sizes[place])
+    return take(a, indices, place, mode="fill", fill_value=fill_value)
 
 
 def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str) -> Any:
@@ -279,20 +297,3 @@ def ravel_multi_index(
         inside = _brought_inside("ravel_multi_index", indices, size, mode, "an index")
         total = inside if total is None else total * size + inside
     return total
-
-
-def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
-    """Where in the ascending vector `a` the values `v` would be put in; compares all pairs.
-
-    Args:
-        a: a vector in ascending order.
-        v: an array.
-        side: "left" before equal elements, "right" after them.
-
-    Raises:
-        AttributeValueError: `side` is something else.
-    """
-    operands.refuse_others(side, ("left", "right"), "searchsorted", "side")
-    (elements, values), _, _ = operands.promoted("searchsorted", (a, mnp.expand_dims(v, -1)))
-    is_before = elements < values if side == "left" else elements <= values
-    return mnp.sum(is_before, -1, np.int32)
