@@ -22,6 +22,7 @@ from minixla.numpy.manipulation import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
 from minixla.numpy.reductions import *
+from minixla.numpy.sets import *
 from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *

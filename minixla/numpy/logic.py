@@ -176,10 +176,3 @@ def array_equiv(a1: Any, a2: Any) -> Any:
         return mnp.all(equal(*mnp.broadcast_arrays(*arrays)))
     except ShapeError:
         return mnp.full((), False)
-
-
-def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:
-    """Whether each element is one of `test_elements`; compares all pairs."""
-    elements = mnp.expand_dims(mnp.asarray(element), -1)
-    found = mnp.any(equal(elements, mnp.ravel(mnp.asarray(test_elements))), -1)
-    return ops.not_(found) if invert else found

@@ -1,0 +1,325 @@
+"""Distinct elements, and sets of them: sorted, with a number of results that depends on values.
+
+So functions take `size`: how many results to return, which must be given where arrays are traced;
+what is beyond is cut off, what is missing is filled.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
+from minixla.numpy import operands, orders
+from minixla.numpy.element_functions import named
+from minixla.numpy.indexing import IndexUpdate, getitem
+from minixla.numpy.operands import convert, default_int, kind_of, lifted, operand_shape
+
+_ADVICE = "Give size, the number of results."
+
+
+@one_program("rows")
+def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
+    """The order of rows, and where in it a row is not that before."""
+    count, *sizes = rows.shape
+    size, kind = math.prod(sizes), kind_of(rows)
+    keys = orders.keys_of(mnp.reshape(rows, (count, size)), "unique")
+    columns = [getitem(key, (slice(None), at)) for at in range(size) for key in keys]
+    positions = ops.iota(Shape("s32", (count,)), 0)
+    order = orders.order_of(columns, 0) if columns and count else positions
+    ordered = getitem(rows, order)
+    before = mnp.roll(ordered, 1, 0)
+    differs = ops.ne(ordered, before)
+    if equal_nan and kind.is_inexact:
+        differs = differs & ~(mnp.isnan(ordered) & mnp.isnan(before))
+    return order, mnp.any(differs, range(1, len(sizes) + 1)) | (positions == 0)
+
+
+def _count(where: Any, size: Any, subject: str) -> int:
+    """How many results there shall be."""
+    if size is not None:
+        return operands.static_size(size, subject, "size")
+    return int(operands.concrete(mnp.count_nonzero(where), subject, _ADVICE))
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """The distinct elements in ascending order, NaN last.
+
+    Args:
+        ar: an array.
+        return_index: whether to return where each is found first, too.
+        return_inverse: whether to return the index in the result of each of `ar`, too.
+        return_counts: whether to return how often each is in `ar`, too.
+        axis: the axis whose members, arrays, are compared; None for elements.
+        equal_nan: whether all NaN are one.
+        size: how many to return, which must be given where `ar` is a traced value; what is beyond
+            is cut off, what is missing is filled.
+        fill_value: what to fill with; default: the least element.
+        sorted: whether they must be in order; they are.
+
+    Returns:
+        The elements; a tuple of them and of what else is asked for.
+
+    Raises:
+        ConcretizationError: `ar` is traced and `size` is not given.
+        AttributeValueError: there is nothing to fill with.
+    """
+    shape = operand_shape(ar, "unique")
+    place = 0 if axis is None else operands.axis_of(axis, shape.rank, "unique")
+    rows = lifted(mnp.ravel(ar) if axis is None else mnp.moveaxis(ar, place, 0))
+    order, begins = _runs(rows, equal_nan)
+    count = _count(begins, size, "unique")
+    if count and not rows.shape[0] and fill_value is None:
+        problem = "there is no element to fill with"
+        raise operands.value_error("unique", problem, "Give fill_value.", f"given {shape}")
+    found = _distinct(rows, order, begins, fill_value, count)
+    values, index, inverse, counts = found
+    inverse = mnp.reshape(inverse, shape.dimensions) if axis is None else inverse
+    wanted = (return_index, index), (return_inverse, inverse), (return_counts, counts)
+    more = [each for is_wanted, each in wanted if is_wanted]
+    values = mnp.moveaxis(values, 0, place)
+    return (values, *more) if more else values
+
+
+@one_program("rows", "order", "begins", "fill_value")
+def _distinct(rows: Any, order: Any, begins: Any, fill_value: Any, size: int) -> tuple[Any, ...]:
+    """The first rows of runs, their indices, each row's run and how long runs are."""
+    count, kind = rows.shape[0], default_int()
+    (places,) = mnp.nonzero(begins, size=size + 1, fill_value=count)
+    exists = getitem(places, slice(None, -1)) < count
+    first = mnp.where(exists, getitem(places, slice(None, -1)), 0)
+    index = convert(mnp.take(order, first, mode="clip") if count else first, kind)
+    values = (
+        mnp.take(rows, index, 0, mode="clip")
+        if count
+        else mnp.zeros((size, *rows.shape[1:]), kind_of(rows))
+    )
+    if fill_value is not None:
+        exists = mnp.expand_dims(exists, range(1, values.ndim))
+        values = mnp.where(exists, values, convert(fill_value, kind_of(rows)))
+    runs = mnp.cumsum(begins, dtype=kind) - 1
+    inverse = IndexUpdate(mnp.zeros((count,), kind), order).set(runs)
+    return values, index, inverse, mnp.diff(places)
+
+
+class _UniqueAllResult(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCountsResult(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverseResult(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+_WANTED = {
+    "unique_all": (_UniqueAllResult, (True, True, True)),
+    "unique_counts": (_UniqueCountsResult, (False, False, True)),
+    "unique_inverse": (_UniqueInverseResult, (False, True, False)),
+    "unique_values": (lambda values: values, (False, False, False)),
+}
+
+
+def _unique_of(name: str, text: str) -> Any:
+    made, wanted = _WANTED[name]
+
+    def public(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+        found = unique(x, *wanted, equal_nan=False, size=size, fill_value=fill_value)
+        return made(*found) if any(wanted) else found
+
+    return named(public, name, f"{text}; every NaN is distinct. See `unique`.")
+
+
+unique_all = _unique_of("unique_all", "Distinct values, indices, inverse_indices and counts")
+unique_counts = _unique_of("unique_counts", "The distinct values and their counts")
+unique_inverse = _unique_of("unique_inverse", "The distinct values and inverse_indices")
+unique_values = _unique_of("unique_values", "The distinct values")
+
+
+# Sets of two arrays: runs of equal elements, of which some are chosen by whose elements they hold.
+
+
+class _Joined(NamedTuple):
+    """The elements of two arrays in order; arrays of one value for each of them."""
+
+    values: Any
+    order: Any  # where they are in both arrays, one behind the other
+    begins: Any  # whether a run of equal ones begins
+    runs: Any  # the number of its run
+    of_both: tuple[Any, Any]  # for each array whether the run has elements of it
+
+
+@one_program("ar1", "ar2")
+def _joined(ar1: Any, ar2: Any) -> _Joined:
+    values = mnp.concatenate([ar1, ar2])
+    is_complex = kind_of(values).is_complex  # all of whose NaN are one
+    order, begins = _runs(
+        mnp.where(mnp.isnan(values), math.nan, values) if is_complex else values, True
+    )
+    values = getitem(values, order)
+    is_second = order >= ar1.shape[0]
+    if kind_of(values).is_inexact:  # NaN of different arrays are not equal
+        begins = begins | (mnp.isnan(values) & (is_second != mnp.roll(is_second, 1)))
+    runs = mnp.cumsum(begins, dtype=np.int32) - 1
+    none = mnp.zeros(values.shape, bool)
+    first, second = (IndexUpdate(none, runs).max(each) for each in (~is_second, is_second))
+    return _Joined(values, order, begins, runs, (getitem(first, runs), getitem(second, runs)))
+
+
+def _of_two(subject: str, ar1: Any, ar2: Any) -> list[Any]:
+    return [lifted(mnp.ravel(each)) for each in operands.convert_all(subject, [ar1, ar2])]
+
+
+def _filled(values: Any, where: Any, size: int, fill_value: Any, default: Any = None) -> Any:
+    """The values that are chosen, and what stands for those missing."""
+    if not values.shape[0]:
+        return mnp.full((size,), 0 if fill_value is None else fill_value, values.dtype)
+    (places,) = mnp.nonzero(where, size=size, fill_value=values.shape[0])
+    found = mnp.take(values, places, mode="clip")
+    exists = places < values.shape[0]
+    if fill_value is None and size:
+        fill_value = mnp.where(exists[0], found[0], 0) if default is None else default
+    return found if not size else mnp.where(exists, found, convert(fill_value, kind_of(values)))
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The distinct elements that are in both arrays, in ascending order; NaN is in none.
+
+    Args:
+        ar1: an array.
+        ar2: an array.
+        assume_unique: a promise that in each no element is twice, which has no effect.
+        return_indices: whether to return where each is found first in both arrays, too.
+        size: how many to return, which must be given where an array is traced.
+        fill_value: what to fill with beyond the last; default: the least of the result. Indices
+            are filled with the sizes of the arrays.
+
+    Raises:
+        ConcretizationError: an array is traced and `size` is not given.
+    """
+    first, second = _of_two("intersect1d", ar1, ar2)
+    joined = _joined(first, second)
+    chosen = joined.of_both[0] & joined.of_both[1]
+    count = _count(joined.begins & chosen, size, "intersect1d")
+    result = _filled(joined.values, joined.begins & chosen, count, fill_value)
+    if not return_indices:
+        return result
+    is_second = joined.order >= first.shape[0]
+    begins_second = is_second & ~mnp.roll(is_second, 1)
+    order = convert(joined.order, default_int())
+    one = _filled(order, chosen & joined.begins, count, None, first.shape[0])
+    other = order - first.shape[0]
+    return result, one, _filled(other, chosen & begins_second, count, None, second.shape[0])
+
+
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The distinct elements that are in just one of two arrays; see `intersect1d`."""
+    joined = _joined(*_of_two("setxor1d", ar1, ar2))
+    chosen = joined.begins & (joined.of_both[0] != joined.of_both[1])
+    return _filled(joined.values, chosen, _count(chosen, size, "setxor1d"), fill_value)
+
+
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The distinct elements of an array that are not in another, in ascending order.
+
+    Args:
+        ar1: an array.
+        ar2: an array.
+        assume_unique: a promise that in each no element is twice; the order is that of `ar1` then.
+        size: how many to return, which must be given where an array is traced.
+        fill_value: what to fill with beyond the last; default 0.
+
+    Raises:
+        ConcretizationError: an array is traced and `size` is not given.
+    """
+    if assume_unique:
+        values = lifted(mnp.ravel(ar1))
+        chosen = isin(values, ar2, invert=True)
+    else:
+        joined = _joined(*_of_two("setdiff1d", ar1, ar2))
+        values = convert(joined.values, kind_of(ar1))
+        chosen = joined.begins & joined.of_both[0] & ~joined.of_both[1]
+    return _filled(values, chosen, _count(chosen, size, "setdiff1d"), fill_value, 0)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements of two arrays, in ascending order; see `unique`."""
+    return unique(mnp.concatenate(_of_two("union1d", ar1, ar2)), size=size, fill_value=fill_value)
+
+
+@one_program("element", "test_elements")
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Any:
+    """Whether each element is one of others; NaN is none.
+
+    Args:
+        element: an array.
+        test_elements: the others, an array.
+        assume_unique: a promise, which has no effect.
+        invert: whether to return the opposite.
+        method: "compare_all" compares all pairs; "sort" and "binary_search" sort the others and
+            search them; "auto" does so with more than 256.
+
+    Raises:
+        AttributeValueError: the method is unknown.
+    """
+    operands.refuse_others(
+        method, ("auto", "compare_all", "binary_search", "sort"), "isin", "method"
+    )
+    elements, others = map(lifted, operands.convert_all("isin", [element, test_elements]))
+    others = mnp.ravel(others)
+    if method == "compare_all" or (method == "auto" and others.size <= 256) or not others.size:
+        found = mnp.any(mnp.expand_dims(elements, -1) == others, -1)
+    else:
+        ordered = mnp.sort(others)
+        found = mnp.take(ordered, mnp.searchsorted(ordered, elements), mode="clip") == elements
+    return ops.not_(found) if invert else found
