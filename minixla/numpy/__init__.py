@@ -10,6 +10,7 @@ from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import linalg
 from minixla.numpy.creation import *
+from minixla.numpy.distributions import *
 from minixla.numpy.dtypes import *
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered

@@ -1,0 +1,370 @@
+"""Quantiles and histograms: how the elements of an array are distributed."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla.numpy as mnp
+from minixla.core.promotion import inexact_type
+from minixla.core.tracing import Tracer, one_program
+from minixla.numpy import operands
+from minixla.numpy.element_functions import named, refuse_complex
+from minixla.numpy.indexing import IndexUpdate, getitem
+from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape
+
+# Where a quantile lies between the sorted elements, as offsets alpha and beta of its place.
+# Source: Hyndman and Fan, Sample quantiles in statistical packages, 1996.
+_OFFSETS = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (1 / 2, 1 / 2),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+    **dict.fromkeys(["linear", "lower", "higher", "midpoint", "nearest"], (1, 1)),
+    **dict.fromkeys(["inverted_cdf", "averaged_inverted_cdf"], (0, 1)),
+    "closest_observation": (-1 / 2, 3 / 2),
+}
+# How much the upper neighbour counts, of the fraction of the place and the lower one's index.
+_SHARES = {
+    "lower": lambda xp, part, low: part * 0,
+    "higher": lambda xp, part, low: xp.ceil(part),
+    "midpoint": lambda xp, part, low: xp.ceil(part) / 2,
+    "nearest": lambda xp, part, low: xp.where(part == 1 / 2, low % 2, xp.ceil(part - 1 / 2)),
+    "inverted_cdf": lambda xp, part, low: xp.ceil(part),
+    "averaged_inverted_cdf": lambda xp, part, low: xp.where(part == 0, 1 / 2, 1.0),
+    "closest_observation": lambda xp, part, low: xp.where((part == 0) & (low % 2 == 1), 0.0, 1.0),
+}
+
+
+def _neighbours(xp: Any, method: str, count: Any, q: Any) -> tuple[Any, Any, Any]:
+    """The indices below and above a quantile, and how much the upper one counts."""
+    alpha, beta = _OFFSETS[method]
+    place = (
+        (count - 1) * q if alpha == beta == 1 else count * q + (alpha + q * (1 - alpha - beta) - 1)
+    )
+    low = xp.floor(place)
+    share = place - low
+    share = _SHARES[method](xp, share, low) if method in _SHARES else share
+    return xp.clip(low, 0, count - 1), xp.clip(low + 1, 0, count - 1), share
+
+
+_METHODS = """
+
+Args:
+    a: an array; the result is of its type, at least float.
+    q: a number from 0 to {0}, or a vector of them, which is the first axis of the result.
+    axis: an axis or several; None for all.
+    out: not supported.
+    overwrite_input: not supported.
+    method: what is between two elements: "linear", "lower", "higher", "midpoint", "nearest",
+        "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
+        "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased" or "normal_unbiased",
+        as in NumPy.
+    keepdims: whether the axes stay, with size 1.
+    weights: how much elements count: an array of the shape of `a`, or of its axes; only for the
+        method "inverted_cdf".
+
+Raises:
+    AttributeValueError: `q`, the method or an axis is out of range, or there is no element."""
+
+
+def _quantile(name: str, text: str, scale: float | None = None, skips_nan: bool = False) -> Any:
+    def quantile(
+        a: Any,
+        q: Any,
+        axis: Axis = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        operands.refuse_out(name, out)
+        operands.refuse_in_place(name, overwrite_input)
+        operands.refuse_others(method, _OFFSETS, name, "method")
+        is_vector = operands.shape_of_rank(q, range(2), name, "Give a number or a vector.").rank
+        fractions = _fractions(name, q, scale or 1)
+        known, traced = (fractions, None) if isinstance(fractions, tuple) else (None, fractions)
+        found = _of_sorted(name, a, traced, known, axis, method, keepdims, weights, skips_nan)
+        return found if is_vector else getitem(found, 0)
+
+    def median(
+        a: Any,
+        axis: Axis = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Any:
+        return quantile(a, 0.5, axis, out, overwrite_input, "linear", keepdims)
+
+    if scale is None:
+        return named(median, name, text)
+    return named(quantile, name, text + _METHODS.format(scale))
+
+
+@one_program("a", "traced", "weights")
+def _of_sorted(
+    name: str,
+    a: Any,
+    traced: Any,
+    known: tuple[float, ...] | None,
+    axis: Axis,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    skips_nan: bool,
+) -> Any:
+    """The quantiles for fractions, those that are known or traced, along a first axis."""
+    refuse_complex(name, kind_of(a, name))
+    kind = inexact_type(kind_of(a, name))
+    work = operands.widened(kind)
+    rows, axes = _rows(name, convert(a, kind), axis)
+    count: Any = rows.shape[-1]
+    if not count:
+        raise operands.value_error(name, "there is no element", "Check for size 0 first.")
+    # Of what is made of fractions the last axis is theirs.
+    fractions = np.array(known) if traced is None else lifted(convert(traced, work))
+    order = mnp.argsort(rows)
+    ordered = mnp.take_along_axis(rows, order, mode="clip")
+    is_nan = mnp.isnan(ordered)
+    is_bad = getitem(is_nan, (..., slice(0, 1) if skips_nan else slice(-1, None)))
+    if weights is not None:
+        if method != "inverted_cdf":
+            problem, advice = "weights need another method", 'Give method="inverted_cdf".'
+            raise operands.value_error(name, problem, advice, method=method)
+        weights = _rows(name, _weights(name, a, weights, axes, work), axis)[0]
+        weights = mnp.where(is_nan, 0, mnp.take_along_axis(weights, order, mode="clip"))
+        index = _weighted(weights, lifted(convert(fractions, work)))
+        result = mnp.take_along_axis(ordered, index, mode="clip")
+        is_bad = is_bad | mnp.any(~(weights >= 0), -1, keepdims=True)
+    else:
+        if skips_nan:
+            count = mnp.sum(~is_nan, -1, work, keepdims=True)
+            fractions = lifted(convert(fractions, work))
+        xp = np if isinstance(fractions, np.ndarray) else mnp
+        low, high, share = _neighbours(xp, method, count, fractions)
+        share = convert(share, work)
+        low, high = (_at(ordered, each, work) for each in (low, high))
+        # A neighbour that does not count may be infinite.
+        below = mnp.where(share == 1, 0, low * (1 - share))
+        result = below + mnp.where(share == 0, 0, high * share)
+    result = lifted(convert(mnp.where(is_bad, math.nan, result), kind))
+    result = mnp.moveaxis(result, -1, 0)
+    return mnp.expand_dims(result, [1 + each for each in axes]) if keepdims else result
+
+
+def _rows(name: str, a: Any, axis: Axis) -> tuple[Any, tuple[int, ...]]:
+    """An array with axes made one, its last; and these axes."""
+    shape = operand_shape(a, name)
+    axes = operands.axes_of(axis, shape.rank, name)
+    kept = [each for each in range(shape.rank) if each not in axes]
+    sizes = [shape.dimensions[each] for each in kept]
+    count = math.prod([shape.dimensions[each] for each in axes])
+    turned = mnp.transpose(lifted(a), (*kept, *sorted(axes)))
+    return mnp.reshape(turned, (*sizes, count)), axes
+
+
+def _fractions(name: str, q: Any, scale: float) -> Any:
+    """The vector q / scale: a tuple where it is known, so that places are computed in double."""
+    if isinstance(q, Tracer) or hasattr(q, "aval"):
+        return mnp.clip(mnp.ravel(operands.inexact_operand(q, name)) / scale, 0, 1)
+    known = np.ravel(np.asarray(q, np.float64)) / scale
+    if not ((known >= 0) & (known <= 1)).all():
+        raise operands.value_error(name, "q is out of range", f"Give 0 to {scale:g}.", q=q)
+    return tuple(known.tolist())
+
+
+def _at(rows: Any, index: Any, kind: Any) -> Any:
+    """The elements of rows at a vector of indices, or of one for each row."""
+    index = lifted(convert(index, operands.default_int()))
+    index = mnp.expand_dims(index, range(rows.ndim - index.ndim))
+    return convert(mnp.take_along_axis(rows, index, mode="clip"), kind)
+
+
+def _weights(name: str, a: Any, weights: Any, axes: Sequence[int], kind: Any) -> Any:
+    """Weights of the shape of `a`, given so or for the axes alone."""
+    refuse_complex(name, kind_of(weights, name))
+    own, given = (operand_shape(each, name).dimensions for each in (a, weights))
+    if given != own:
+        if given != tuple([own[each] for each in axes]):
+            problem, advice = (
+                "the weights do not fit the array",
+                "Weights have its shape or that of axis.",
+            )
+            raise operands.shape_error(name, problem, advice, shape=own, weights_shape=given)
+        weights = mnp.transpose(weights, np.argsort(axes).tolist())
+        weights = mnp.expand_dims(weights, [at for at in range(len(own)) if at not in axes])
+    return mnp.broadcast_to(convert(weights, kind), own)
+
+
+def _weighted(weights: Any, fractions: Any) -> Any:
+    """Where the running sum of the weights of rows reaches fractions of the whole."""
+    sums = mnp.cumsum(weights, -1)
+    wanted = mnp.expand_dims(fractions, -1) * getitem(sums, (..., None, slice(-1, None)))
+    return mnp.sum(mnp.expand_dims(sums, -2) < wanted, -1)
+
+
+quantile = _quantile("quantile", "The quantiles over axes, NaN where one is among the elements.", 1)
+percentile = _quantile("percentile", "The percentiles over axes, NaN where one is there.", 100)
+nanquantile = _quantile("nanquantile", "The quantiles over axes of what is not NaN.", 1, True)
+nanpercentile = _quantile(
+    "nanpercentile", "The percentiles over axes of what is not NaN.", 100, True
+)
+median = _quantile("median", "The median over axes; see `quantile`.")
+nanmedian = _quantile("nanmedian", "The median over axes of what is not NaN.", None, True)
+
+
+# Histograms.
+
+
+def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
+    """The edges of bins: given, or so many and one, equally far apart."""
+    kind = inexact_type(kind_of(a, name))
+    if isinstance(bins, str):
+        problem = "bins must be a number or edges"
+        raise operands.value_error(name, problem, "Compute the edges with NumPy.", bins=bins)
+    if operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.").rank:
+        return lifted(convert(bins, kind))
+    count = operands.static_size(bins, name, "bins")
+    if range is None:
+        is_empty = not operand_shape(a, name).size
+        range = (0, 1) if is_empty else (mnp.min(a), mnp.max(a))
+    if len(range) != 2:
+        raise operands.value_error(name, "range is no pair", "Give the least and the greatest.")
+    low, high = (lifted(convert(each, kind)) for each in range)
+    widening = mnp.where(low == high, 0.5, 0.0)
+    return mnp.linspace(low - widening, high + widening, count + 1, dtype=kind)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins of a histogram; arguments as for `histogram`."""
+    return _edges("histogram_bin_edges", a, bins, range)
+
+
+def _counted(
+    columns: Sequence[Any], edges: Sequence[Any], weights: Any, density: bool | None
+) -> Any:
+    """How many points are in each bin; a point's coordinates are in the columns."""
+    sizes = [each.shape[0] - 1 for each in edges]
+    counts = mnp.zeros(sizes, kind_of(weights))
+    places = []
+    for column, borders in zip(columns, edges, strict=True):
+        found = mnp.searchsorted(borders, column, "right")
+        # The last bin has both edges; what is in none, goes out of bounds.
+        found = mnp.where(column == borders[-1], borders.shape[0] - 1, found) - 1
+        places.append(mnp.where(found < 0, borders.shape[0], found))
+    counts = IndexUpdate(counts, tuple(places)).add(weights, mode="drop")
+    if density:
+        counts = counts / mnp.sum(counts)
+        for width in mnp.ix_(*map(mnp.diff, edges)):
+            counts = counts / width
+    return counts
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
+    """How many elements are in each of some bins, and the edges of these.
+
+    A bin includes its left edge; the last one includes its right edge, too.
+
+    Args:
+        a: an array, of whose shape it takes no notice.
+        bins: how many bins of one width; or their edges, an ascending vector.
+        range: the least and the greatest edge; default: those of the elements.
+        weights: how much each element counts, an array of the shape of `a`.
+        density: whether to divide by the width of the bin and the sum of all.
+
+    Returns:
+        The counts, of a float type, and the edges.
+
+    Raises:
+        ShapeError: the weights have another shape.
+    """
+    given = [a] if weights is None else [a, weights]
+    points, *amounts = [
+        operands.inexact_operand(x, "histogram") for x in operands.convert_all("histogram", given)
+    ]
+    amounts = amounts[0] if amounts else mnp.ones_like(points)
+    if amounts.shape != points.shape:
+        given_shapes = {"shape": points.shape, "weights_shape": amounts.shape}
+        advice = "Give a weight for each element."
+        raise operands.shape_error("histogram", "the weights do not fit", advice, **given_shapes)
+    edges = _edges("histogram", points, bins, range)
+    return _counted([mnp.ravel(points)], [edges], mnp.ravel(amounts), density), edges
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, list[Any]]:
+    """How many points are in each of some boxes, and their edges.
+
+    Args:
+        sample: a matrix with a point in each row.
+        bins: how many bins each axis has; or for each axis how many, or their edges.
+        range: for each axis None, or the least and the greatest edge.
+        weights: how much each point counts.
+        density: whether to divide by the volume of the box and the sum of all.
+
+    Returns:
+        The counts, an array of as many dimensions as points have, and a list of edges.
+
+    Raises:
+        ShapeError: `sample` is no matrix, or other arguments do not fit it.
+    """
+    operands.shape_of_rank(sample, (2,), "histogramdd", "Give a matrix of points.")
+    given = [sample] if weights is None else [sample, weights]
+    points, *amounts = [
+        operands.inexact_operand(x, "histogramdd")
+        for x in operands.convert_all("histogramdd", given)
+    ]
+    count, size = points.shape
+    amounts = amounts[0] if amounts else mnp.ones((count,), points.dtype if density else int)
+    is_number = not hasattr(bins, "__len__")
+    bins = [bins] * size if is_number else list(bins)
+    ranges = [None] * size if range is None else list(range)
+    if len(bins) != size or len(ranges) != size or amounts.shape != (count,):
+        problem = "bins, range or weights do not fit the points"
+        shown = {
+            "shape": points.shape,
+            "bins": bins,
+            "range": range,
+            "weights_shape": amounts.shape,
+        }
+        advice = "Give bins and a range for each axis, and a weight for each point."
+        raise operands.shape_error("histogramdd", problem, advice, **shown)
+    columns = [getitem(points, (slice(None), at)) for at, _ in enumerate(bins)]
+    edges = [_edges("histogramdd", *each) for each in zip(columns, bins, ranges, strict=True)]
+    return _counted(columns, edges, amounts, density), edges
+
+
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, Any, Any]:
+    """How many points are in each of some rectangles, the edges along x, and those along y.
+
+    Args:
+        x: the first coordinates of points, a vector.
+        y: the second ones.
+        bins: how many, or edges, for both axes; or two of these.
+        range: for both axes None, or the least and the greatest edge.
+        weights: how much each point counts.
+        density: whether to divide by the area of the rectangle and the sum of all.
+    """
+    is_one = not hasattr(bins, "__len__") or len(bins) not in (1, 2)
+    both = [bins, bins] if is_one else list(bins) * (2 // len(bins))
+    points = mnp.stack(operands.convert_all("histogram2d", [x, y]), 1)
+    counts, (along_x, along_y) = histogramdd(points, both, range, weights, density)
+    return counts, along_x, along_y
