@@ -22,6 +22,7 @@ from minixla.numpy.logic import *
 from minixla.numpy.manipulation import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
+from minixla.numpy.polynomials import *
 from minixla.numpy.reductions import *
 from minixla.numpy.sets import *
 from minixla.numpy.sorting import *

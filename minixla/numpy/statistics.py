@@ -1,4 +1,4 @@
-"""Means and variances; differences, integrals and interpolation along an axis; polynomials."""
+"""Means and variances; differences, integrals and interpolation along an axis."""
 
 import math
 from typing import Any
@@ -157,7 +157,14 @@ def average(
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
 ) -> Any:
     """The covariance matrix of variables.
 
@@ -167,12 +174,16 @@ def cov(
         rowvar: False where variables are columns.
         bias: whether to divide by the number of observations instead of one less.
         ddof: the number to subtract from it, whatever `bias` says.
+        fweights: how often each observation counts, a vector of integers.
+        aweights: how much each observation counts, a vector.
+        dtype: the type to compute in and return, at least float.
 
     Raises:
-        ShapeError: an array has more than two dimensions.
+        ShapeError: an array has more than two dimensions, or weights are no vectors.
     """
     given = [m] if y is None else [m, y]
-    kind = inexact_type(operands.common_type("cov", *given))
+    common = operands.common_type("cov", *given)
+    kind = inexact_type(operands.requested_type(dtype, "cov", common))
     rows = []
     for each in given:
         shape = operands.shape_of_rank(each, range(3), "cov", "Give two dimensions or fewer.")
@@ -181,14 +192,23 @@ def cov(
         rows.append(mnp.transpose(x) if is_turned else x)
     data = mnp.vstack(rows)
     correction = (0 if bias else 1) if ddof is None else ddof
-    centered = data - mean(data, 1, None, None, True)
-    product = mnp.matmul(centered, mnp.conjugate(mnp.transpose(centered)))
-    return mnp.squeeze(product / (data.shape[1] - correction))
+    weights: Any = None
+    for each in (fweights, aweights):
+        if each is not None:
+            operands.shape_of_rank(each, (1,), "cov", "Give a weight for each observation.")
+            each = convert(each, kind.real)
+            weights = each if weights is None else weights * each
+    centered = data - mnp.expand_dims(average(data, 1, weights), 1)
+    turned = mnp.conjugate(mnp.transpose(centered if weights is None else centered * weights))
+    total = data.shape[1] if weights is None else mnp.sum(weights)
+    if aweights is not None:
+        correction = correction * mnp.sum(weights * aweights) / total
+    return mnp.squeeze(mnp.matmul(centered, turned) / (total - correction))
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """The matrix of correlation coefficients; arguments as for `cov`."""
-    covariance = cov(x, y, rowvar)
+    covariance = cov(x, y, rowvar, dtype=dtype)
     if covariance.ndim == 0:
         return covariance / covariance
     deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
@@ -339,12 +359,3 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     first = _span(angles, place, 0, 1)
     rest = _span(angles, place, 1, None) + mnp.cumsum(change, place)
     return mnp.concatenate([first, rest], place)
-
-
-def polyval(p: Any, x: Any) -> Any:
-    """The value at `x` of the polynomial with coefficients `p`, the highest power first."""
-    first, *rest = mnp.unstack(p) or [0]
-    result = first + operands.keep_weak(shorthand.zeros(operands.operand_shape(x, "polyval")), x)
-    for each in rest:
-        result = result * x + each
-    return result
