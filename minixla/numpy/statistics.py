@@ -272,38 +272,73 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return mnp.sum(widths * pairs, -1) * 0.5
 
 
-def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Any:
+def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
     """Central differences along axes, one-sided at the ends.
 
     Args:
         f: an array.
-        varargs: the distance of neighbours: none (1), one number, or one for each axis.
+        varargs: nothing (1); or the distance of neighbours, or a vector of their places: one for
+            all axes, or one for each.
         axis: an axis or several; None for all.
-        edge_order: only 1.
+        edge_order: 1 (the default) or 2, the power of the distance that the error at the ends
+            grows by.
 
     Returns:
         An array like `f`, or a list of one for each axis.
 
     Raises:
-        AttributeValueError: an axis has fewer than two elements, or the distances are not numbers.
+        AttributeValueError: an axis has no more elements than `edge_order`, or the distances do
+            not fit.
     """
-    values = inexact_operand(convert_all("gradient", [f, *varargs])[0], "gradient")
+    values, *given = (
+        inexact_operand(x, "gradient") for x in convert_all("gradient", [f, *varargs])
+    )
     axes = axes_of(axis, values.ndim, "gradient")
-    distances = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    distances = given * len(axes) if len(given) == 1 else given or [None] * len(axes)
     sizes = [values.shape[each] for each in axes]
-    is_scalar = all(operands.operand_shape(each, "gradient").rank == 0 for each in distances)
-    if edge_order != 1 or len(distances) != len(axes) or not is_scalar or min(sizes, default=2) < 2:
+    fits = [
+        distance is None or distance.shape in ((), (size,))
+        for distance, size in zip(distances, sizes, strict=False)
+    ]
+    order = edge_order or 1
+    if (
+        order not in (1, 2)
+        or len(fits) != len(axes)
+        or not all(fits)
+        or min(sizes, default=9) <= order
+    ):
         problem = "the arguments do not fit the array"
-        given = {"axes": axes, "sizes": sizes, "varargs": varargs, "edge_order": edge_order}
-        advice = "Axes need two elements or more; give one distance, or one for each axis."
-        raise operands.value_error("gradient", problem, advice, **given)
-    found = []
-    for each, distance in zip(axes, distances, strict=True):
-        steps = diff(values, axis=each)
-        first, last = _span(steps, each, 0, 1), _span(steps, each, -1, None)
-        inside = (_span(values, each, 2, None) - _span(values, each, None, -2)) * 0.5
-        found.append(mnp.concatenate([first, inside, last], each) / distance)
+        shown = {"axes": axes, "sizes": sizes, "varargs": varargs, "edge_order": edge_order}
+        advice = "Axes need more elements than edge_order; give distances, or places of elements."
+        raise operands.value_error("gradient", problem, advice, **shown)
+    found = [_slopes(values, *each, order) for each in zip(axes, distances, strict=True)]
     return found[0] if len(found) == 1 else found
+
+
+def _slopes(values: Any, axis: int, distance: Any, order: int) -> Any:
+    """The derivative along an axis, at the ends by two values or by three."""
+    steps: Any = 1 if distance is None else distance
+    if operands.operand_shape(steps, "gradient").rank:
+        others = [at for at in range(values.ndim) if at != axis]
+        steps = mnp.expand_dims(diff(steps), others)
+    secants = diff(values, axis=axis) / steps
+    # How far each inner element is on the way between its neighbours.
+    share: Any = 0.5
+    if getattr(steps, "ndim", 0):
+        before, after = _span(steps, axis, None, -1), _span(steps, axis, 1, None)
+        share = before / (before + after)
+    left, right = _span(secants, axis, None, -1), _span(secants, axis, 1, None)
+    inside = left + (right - left) * share
+    first, last = _span(secants, axis, 0, 1), _span(secants, axis, -1, None)
+    if order == 2:
+        bend = right - left
+        first = first - _end(bend, axis, 0) * _end(share, axis, 0)
+        last = last + _end(bend, axis, -1) * (1 - _end(share, axis, -1))
+    return mnp.concatenate([first, inside, last], axis)
+
+
+def _end(x: Any, axis: int, at: int) -> Any:
+    return _span(x, axis, at, at + 1 or None) if getattr(x, "ndim", 0) else x
 
 
 def interp(
@@ -315,31 +350,39 @@ def interp(
         x: where values are wanted.
         xp: the points' places, an ascending vector.
         fp: the points' values.
-        left: the value before the first point; default: the point's.
-        right: the value after the last point; default: the point's.
-        period: not supported.
+        left: the value before the first point; default: the point's; "extrapolate" goes on with
+            the line through the first two.
+        right: the same after the last point.
+        period: the period of `x`, in which `xp` need not ascend; it takes the place of left and
+            right.
 
     Raises:
         ShapeError: `xp` and `fp` are not vectors of one size.
-        AttributeValueError: `period` is given.
     """
     points = [operands.operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
         problem, advice = "xp and fp are not vectors of one size", "Give a value for each place."
         given = [f"{name} {each}" for name, each in zip(("xp", "fp"), points, strict=True)]
         raise operands.shape_error("interp", problem, advice, *given)
-    if period is not None:
-        advice = "Take x modulo the period, and repeat a point at each end."
-        raise operands.value_error("interp", "period is not supported", advice)
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
-    upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, points[0].size - 1)
+    if period is not None:
+        period = mnp.absolute(convert(period, kind_of(xp)))
+        x, xp = x % period, xp % period
+        order = mnp.argsort(xp)
+        xp, fp = mnp.take(xp, order, mode="clip"), mnp.take(fp, order, mode="clip")
+        xp = mnp.concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = mnp.concatenate([fp[-1:], fp, fp[:1]])
+    upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, xp.shape[0] - 1)
     x0, f0 = (mnp.take(each, upper - 1, 0, mode="clip") for each in (xp, fp))
     x1, f1 = (mnp.take(each, upper, 0, mode="clip") for each in (xp, fp))
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)
     result = mnp.where(is_point, f0, f0 + (x - x0) * slope)
-    result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
+    if left != "extrapolate":
+        result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
+    if right == "extrapolate":
+        return result
     return mnp.where(x > xp[-1], fp[-1] if right is None else right, result)
 
 

@@ -45,7 +45,20 @@ CALLS = [
     ("gradient", (X,), {}),
     ("gradient", (X, 2.0), {"axis": 1}),
     ("gradient", (X, 2.0, 3.0), {}),
+    ("gradient", (X, F32([0, 1, 3, 4])), {"axis": 1}),
+    ("gradient", (X, F32([0, 1, 3]), F32(2)), {}),
     ("interp", (values(F32, 5, low=-4, high=4, seed=2), SORTED, V), {}),
+    ("interp", (values(F32, 5, low=-9, high=9), V, V), {"period": 4.5, "units": 64}),
+    (
+        "interp",
+        (values(F32, 5, low=-4, high=4, seed=2), SORTED, V),
+        {"left": "extrapolate", "right": "extrapolate", "units": 128},
+    ),
+    (
+        "interp",
+        (values(F32, 5, low=-4, high=4, seed=2), SORTED, V),
+        {"left": 7.0, "right": "extrapolate", "units": 128},
+    ),
     ("interp", (values(F32, 5, low=-4, high=4, seed=2), SORTED, V), {"left": 7.0, "right": -7.0}),
     ("polyval", (V[:3], X), {}),
     ("put_along_axis", (X, I, 9.0, 1), {"inplace": False}),
@@ -133,7 +146,17 @@ def test_other_types() -> None:
     )
 
 
+def test_ends_of_gradients_by_three_values() -> None:
+    places = [F32([0, 1, 3]), F32([0, 0.5, 2, 3])]
+    for given in ((), (2.0,), tuple(places)):
+        found = mx.reference(lambda x, g=given: mnp.gradient(x, *g, edge_order=2))(X)
+        for one, other in zip(found, np.gradient(X, *given, edge_order=2), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
 ERRORS = [
+    ("gradient", (X, X), ValueError, "the arguments do not fit"),
+    ("gradient", (X, 1.0, 1.0, 1.0), ValueError, "the arguments do not fit"),
     ("take", (X, np.array([0.5])), TypeError, "indices are of type f32"),
     ("take", (X, np.array([1]), 5), ValueError, "axis 5 is out of bounds"),
     ("take", (X, np.array([1]), 0, None, "strange"), ValueError, "mode 'strange' is unknown"),
