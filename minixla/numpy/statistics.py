@@ -303,7 +303,7 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = 
     order = edge_order or 1
     if (
         order not in (1, 2)
-        or len(fits) != len(axes)
+        or len(distances) != len(axes)
         or not all(fits)
         or min(sizes, default=9) <= order
     ):

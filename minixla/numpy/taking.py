@@ -13,7 +13,15 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
 from minixla.numpy import indexing, operands
 from minixla.numpy.indexing import IndexUpdate, getitem
-from minixla.numpy.operands import concrete, convert, default_int, lifted, operand_shape, refuse_out
+from minixla.numpy.operands import (
+    Axis,
+    concrete,
+    convert,
+    default_int,
+    lifted,
+    operand_shape,
+    refuse_out,
+)
 from minixla_ops.elementwise import operators
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.vocabulary import shorthand
@@ -205,6 +213,30 @@ def compress(
     a, sizes, place = operands.along(a, axis, "compress")
     (indices,) = nonzero(condition, size=size, fill_value=sizes[place])
     return take(a, indices, place, mode="fill", fill_value=fill_value)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Any:
+    """An array without the zeros at its ends, which must be known.
+
+    Args:
+        filt: an array.
+        trim: "f" for zeros in front, "b" for those behind, "fb" for both.
+        axis: an axis or several, of which what is all zeros is cut off; None for all.
+
+    Raises:
+        ConcretizationError: `filt` is traced.
+        AttributeValueError: `trim` is something else.
+    """
+    ends = "".join(sorted(trim.lower()))
+    operands.refuse_others(ends, ("b", "bf", "f"), "trim_zeros", "trim")
+    present = concrete(filt, "trim_zeros", "Use mx.numpy.where(x == 0, y, x).") != 0
+    index = [slice(None)] * present.ndim
+    for each in operands.axes_of(axis, present.ndim, "trim_zeros"):
+        others = tuple([at for at in range(present.ndim) if at != each])
+        places = np.flatnonzero(present.any(others))
+        first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
+        index[each] = slice(first if "f" in ends else 0, last if "b" in ends or not last else None)
+    return getitem(filt, tuple(index))
 
 
 def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str) -> Any:

@@ -154,7 +154,19 @@ def test_ends_of_gradients_by_three_values() -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
+def test_zeros_at_the_ends() -> None:
+    square = np.zeros((4, 5), S32)
+    square[1, 2] = square[2, 2] = 1
+    for x in (np.array([0, 0, 1, 0, 2, 0], S32), np.zeros(3, S32), square):
+        for trim in ("fb", "f", "B"):
+            np.testing.assert_array_equal(mnp.trim_zeros(x, trim), np.trim_zeros(x, trim))
+    np.testing.assert_array_equal(mnp.trim_zeros(square, axis=1), square[:, 2:3])
+    with pytest.raises(mx.ConcretizationError, match="trim_zeros"):
+        mx.jit(mnp.trim_zeros)(V)
+
+
 ERRORS = [
+    ("trim_zeros", (V, "x"), ValueError, "trim 'x' is unknown"),
     ("gradient", (X, X), ValueError, "the arguments do not fit"),
     ("gradient", (X, 1.0, 1.0, 1.0), ValueError, "the arguments do not fit"),
     ("take", (X, np.array([0.5])), TypeError, "indices are of type f32"),
