@@ -217,7 +217,7 @@ def wrong_factors(operation: Operation, shapes: ShapeList, rule: ShardingRule) -
         if not trial.is_local(operands, results):
             problems.append(f"{name}: a block of the results depends on other blocks")
         elif is_major and trial.is_block_by_block(operands, results) is False:
-            problems.append(f"{name}: what it gives for blocks are no blocks of the results")
+            problems.append(f"{name}: what it gives for a block is no block of the results")
     return problems
 
 

@@ -111,3 +111,22 @@ def test_there_may_be_none():
     assert rule_of(product(None), "f32[4,8]", "f32[8,6]") is None
     failing = define(lambda ctx, x: 1 / 0, 1, mx.unchanged_shape)
     assert rule_of(failing, "f32[4,8]") is None
+
+
+def test_check_op_checks_a_stated_rule():
+    x, y = np.ones((4, 8), "f"), np.linspace(0, 1, 24, dtype="f").reshape(8, 3)
+    op = product()
+    report = mx.check_op(op, [(x, y)], order=0, variants=False)
+    assert "sharding rule" not in {check.check for check in report.checks}
+    op.sharding_rule("i j, j k -> i k", reduction="j")
+    report = mx.check_op(op, [(x, y)], order=0, variants=False)
+    assert {check.check: check.verdict for check in report.checks}["sharding rule"] == "ok"
+    op.sharding_rule("i j, j k -> i k")
+    report = mx.check_op(op, [(x, y)], order=0, variants=False)
+    (check,) = [check for check in report.checks if check.check == "sharding rule"]
+    assert check.verdict == "fails" and not report.ok
+    assert check.note == "factor j of size 8: what it gives for a block is no block of the results"
+    op.sharding_rule("i -> i")
+    report = mx.check_op(op, [(x, y)], order=0, variants=False)
+    (check,) = [check for check in report.checks if check.check == "sharding rule"]
+    assert "the operation has 2 operands" in check.note
