@@ -3,7 +3,7 @@
 import keyword
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minixla.core import errors
@@ -135,6 +135,7 @@ class Operation(Record):
             cls.has_side_effect
             or cls.runs_programs
             or cls.spans_devices
+            or cls.meshes is not Operation.meshes
             or "has_side_effect" in cls.fields
         )
 
@@ -289,6 +290,11 @@ class Operation(Record):
             a result does not depend on the batch). The default runs the members one by one.
         """
         return role("batch_by_loop")(self, operands, dimensions)
+
+    @property
+    def meshes(self) -> Iterable[Any]:
+        """The meshes of devices that it names, of which whoever runs it must know."""
+        return ()
 
     def sharding_rule(self, *operands: Any) -> ShardingRule | None:
         """Which dimensions are split together, for operand shapes; None: nothing is known.

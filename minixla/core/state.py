@@ -20,6 +20,8 @@ class ThreadState(threading.local):
     #: The named axes that the function being traced is mapped over, innermost last, as pairs of
     #: name and what the transformation knows of the axis.
     axes: tuple[tuple[Any, Any], ...] = ()
+    #: The mesh of devices that specs of layouts are about where they name none.
+    mesh: Any = None
     #: None, or what is being looked for while programs run (`debug_nans`, `checking_leaks`):
     #: functions are traced anew for each value, and derivative rules run through its `pull`, `jvp`.
     watch: Any = None
@@ -54,7 +56,7 @@ def restore_state(trace: Any, own_frames: int) -> None:
         state.trace = trace
     state.own_frames = own_frames
     if not own_frames:
-        state.source, state.axes = None, ()
+        state.source, state.axes, state.mesh = None, (), None
         if state.collects:
             state.collects = False
             gc.enable()

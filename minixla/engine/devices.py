@@ -13,6 +13,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
+from minixla.core.state import state
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.program import run_graph
 
@@ -60,8 +61,8 @@ def bound_axes() -> dict[Any, int]:
 
 
 def surroundings() -> tuple[Any, ...]:
-    """What a function's program may depend on besides its arguments: axes and mesh in JAX."""
-    return get_axis_env().axis_sizes, jax.sharding.get_abstract_mesh()
+    """What a function's program may depend on besides its arguments: axes in JAX, meshes."""
+    return get_axis_env().axis_sizes, jax.sharding.get_abstract_mesh(), state.mesh
 
 
 def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:

@@ -108,6 +108,7 @@ class HostEmitter(Emitter):
     """Writes a program for the module that JAX is lowering, which may call back into Python."""
 
     calls_host = True
+    inlines_meshes = True
 
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
         self.threads_main = threads_main

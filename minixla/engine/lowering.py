@@ -44,6 +44,8 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     graph, literals = hoist_constants(traced.graph)
     if literals or not graph.outputs or effect_of(graph) is not None or spans_devices(graph):
         return None
+    if graph.meshes:
+        return None
     made = traced.tree
     # Neither keys nor zeros of float0 are plain leaves.
     if key_ranks(made) or tree_structure(tree_unflatten(made, range(made.num_leaves))) != made:

@@ -23,6 +23,7 @@ from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
+from minixla.engine.meshes import told
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -178,8 +179,9 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
     """Binds the primitive under JAX's current trace."""
     if any(isinstance(operand, JaxTracer) for operand in operands):
-        operands = varying_alike(operands)
-    return PROGRAM.bind(*operands, graph=held(graph, weak))
+        operands = varying_alike(tuple(told(graph, operands)))
+    results = PROGRAM.bind(*operands, graph=held(graph, weak))
+    return results if operands else told(graph, results)
 
 
 def varying_alike(operands: tuple[Any, ...]) -> tuple[Any, ...]:

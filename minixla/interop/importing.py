@@ -1,7 +1,7 @@
 """import_stablehlo: programs from outside as functions of ours."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import jax.export
 import numpy as np
@@ -16,7 +16,7 @@ from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
 from minixla.interop.reading import opened, read_module
 from minixla.interop.refusals import SUBJECT
-from minixla.interop.shardings import Shardings, check_shardings, refuse_shardings
+from minixla.interop.shardings import ShardyToo, check_shardings, refuse_shardings
 from minixla.sharding.explicit import explicit
 from minixla_ops.programs.call import call
 
@@ -111,7 +111,7 @@ class _ExportedProgram(ImportedProgram):
 
 @api_boundary
 def import_stablehlo(
-    source: Any, function: str | None = None, *, shardings: Shardings = "keep"
+    source: Any, function: str | None = None, *, shardings: ShardyToo = "keep"
 ) -> ImportedProgram:
     """A StableHLO program as a function of ours.
 
@@ -135,7 +135,7 @@ def import_stablehlo(
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;
             the message names the line and column, what was found and what to do.
     """
-    check_shardings(SUBJECT, shardings)
+    check_shardings(SUBJECT, shardings, get_args(ShardyToo))
     found, exported = opened(source)
     program = read_module(found.module)
     if shardings != "drop":

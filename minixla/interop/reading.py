@@ -17,6 +17,7 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
+from minixla.core.places import check_characters
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
 from minixla.interop import refusals
@@ -193,7 +194,7 @@ _shared = _SharedContext()
 
 
 def _check_text(text: str) -> None:
-    refusals.check_characters(text, partial(refused_at, text))
+    check_characters(text, partial(refused_at, text, advice=refusals.SYNTAX))
     _check_strings(text)
     _check_nesting(text)
     match = _NO_GROUPS.search(text)

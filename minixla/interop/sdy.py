@@ -10,6 +10,7 @@ from minixla.core.operation import Operation
 from minixla.interop.step import Step
 from minixla.interop.values import literal_of
 from minixla.sharding import operations as sdy
+from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.text import parse_axes, parse_mesh, parse_sharding, parse_shardings
@@ -57,7 +58,7 @@ def _one(step: Step, operation: Operation) -> Sequence[Value]:
     return step.builder.apply(operation, step.operands)
 
 
-def _placed(kind: type[Operation]) -> Callable[[Step], Sequence[Value]]:
+def _placed(kind: Any) -> Callable[[Step], Sequence[Value]]:
     def read(step: Step) -> Sequence[Value]:
         given = step.raw("sharding")
         return _one(step, kind(None if given is None else step.module.shardings.one(given)))
@@ -87,7 +88,7 @@ def _named(step: Step) -> Sequence[Value]:
 def _manual(step: Step) -> Sequence[Value]:
     axes = tuple(parse_axes(str(step.raw("manual_axes"))))
     given, wanted = _sides(step)
-    return _one(step, sdy.ManualComputation(step.region(0), given or (), wanted or (), axes))
+    return _one(step, ManualComputation(step.region(0), given or (), wanted or (), axes))
 
 
 def _sides(step: Step) -> list[tuple[TensorSharding, ...] | None]:

@@ -5,16 +5,18 @@ program for several devices that has others is refused unless the caller gives t
 """
 
 import re
-from typing import Any, Literal, get_args
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from jax.extend.mlir import ir
 
 from minixla.core.errors import AttributeValueError, ImportError_, explain
 from minixla.interop.refusals import located
 
-#: What is done with annotations: `keep` keeps Shardy's and raises at others, `refuse` raises,
-#: `drop` leaves them out.
-Shardings = Literal["keep", "refuse", "drop"]
+#: What is done with annotations: `refuse` raises, `drop` leaves them out.
+Shardings = Literal["refuse", "drop"]
+#: `keep` keeps Shardy's, and raises at others.
+ShardyToo = Literal["keep", "refuse", "drop"]
 _ADVICE = (
     'Give shardings="drop" to import the program without '
     "its shardings: it computes the same, on one device. Or write it for one device."
@@ -35,12 +37,14 @@ _OF_ARGUMENTS = {"arg_attrs": "argument", "res_attrs": "result"}
 _SHARDING = re.compile(r"\b(sdy\.\w*sharding\w*|mhlo\.sharding|xla\.sdy\.\w*sharding\w*)")
 
 
-def check_shardings(subject: str, shardings: str) -> None:
+def check_shardings(
+    subject: str, shardings: str, known: Sequence[str] = ("refuse", "drop")
+) -> None:
     """Raises AttributeValueError where an importer's option is none."""
-    if shardings not in (known := get_args(Shardings)):
+    if shardings not in known:
         given = [f"shardings = {shardings!r}"]
         problem = "there is no such way to treat shardings"
-        advice = f"Give shardings= one of {', '.join(known)}."
+        advice = "Give shardings=" + " or ".join([f'"{each}"' for each in known]) + "."
         raise explain(AttributeValueError, subject, problem, given, advice)
 
 

@@ -10,19 +10,26 @@ if TYPE_CHECKING:
     from jax.sharding import NamedSharding as NamedSharding
     from jax.sharding import PartitionSpec as PartitionSpec
 
+    from minixla.interop.sharding_passes import run_pass as run_pass
     from minixla.sharding.axes import AxisRef as AxisRef
     from minixla.sharding.mesh import Mesh as Mesh
     from minixla.sharding.tensor_sharding import DimensionSharding as DimensionSharding
     from minixla.sharding.tensor_sharding import TensorSharding as TensorSharding
     from minixla.sharding.text import parse_mesh as parse_mesh
     from minixla.sharding.text import parse_sharding as parse_sharding
+    from minixla.tools.layouts import layouts as layouts
+    from minixla.tools.layouts import visualize_sharding as visualize_sharding
+    from minixla.transforms.layouts import constrain as constrain
 
 _HOMES = {
     "jax.sharding": ["NamedSharding", "PartitionSpec"],
+    "minixla.interop.sharding_passes": ["run_pass"],
     "minixla.sharding.axes": ["AxisRef"],
     "minixla.sharding.mesh": ["Mesh"],
     "minixla.sharding.tensor_sharding": ["DimensionSharding", "TensorSharding"],
     "minixla.sharding.text": ["parse_mesh", "parse_sharding"],
+    "minixla.tools.layouts": ["layouts", "visualize_sharding"],
+    "minixla.transforms.layouts": ["constrain"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,7 +1,7 @@
 """Meshes: devices in a grid whose axes have names."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,8 @@ class Mesh:
     """Devices in a grid of named axes (SDY: MeshAttr; JAX: jax.sharding.Mesh).
 
     `Mesh(jax.devices(), ("data", "model"), shape=(2, 4))` has devices;
-    `Mesh(None, ("data", "model"), shape=(2, 4))` has the same axes and none yet. Two are equal
-    where axes, sizes, their order and device ids are.
+    `Mesh(None, ("data", "model"), shape=(2, 4))` has the same axes and none yet: programs run on
+    the first of JAX's then. Two are equal where axes, sizes, device ids and devices are.
 
     Args:
         devices: JAX's devices, in a sequence or an array; None where only axes are known.
@@ -67,6 +67,16 @@ class Mesh:
         """The mesh of one device alone, by its number."""
         return cls(device_ids=[device_id])
 
+    def to_jax(self) -> Any:
+        """JAX's mesh, on its own devices or the first of JAX's.
+
+        Raises:
+            ShardingError: JAX has fewer devices.
+        """
+        from minixla.engine.meshes import jax_mesh  # which knows JAX
+
+        return jax_mesh(self)
+
     @property
     def shape(self) -> dict[str, int]:
         """The sizes of the axes by their names, in order."""
@@ -113,11 +123,24 @@ class Mesh:
         """Parts in the order of the mesh's axes, those of one axis from major to minor."""
         return sorted(parts, key=lambda part: (self.order[part.name], part.start))
 
-    def coordinates(self) -> Iterator[tuple[int, dict[str, int]]]:
-        """Each device's number with its place along each axis, in the order of the grid."""
-        numbers = self.device_ids or range(self.size)
-        for number, place in zip(numbers, np.ndindex(self.axis_sizes), strict=True):
-            yield number, dict(zip(self.axis_names, place, strict=True))
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The devices' numbers in their grid."""
+        return np.array(self.device_ids or range(self.size)).reshape(self.axis_sizes)
+
+    def groups(self, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+        """The devices that meet over some axes, those along the last of these side by side."""
+        at = [self.order[name] for name in names]
+        along = np.moveaxis(self.numbers, at, range(-len(at), 0))
+        count = math.prod([self.axis_sizes[each] for each in at])
+        return tuple(map(tuple, along.reshape(-1, count).tolist()))
+
+    def places(self, names: Sequence[str]) -> np.ndarray:
+        """By a device's number, which member of its group it is; see `groups`."""
+        found = np.zeros(self.size, np.int32)
+        for group in self.groups(names):
+            found[list(group)] = range(len(group))
+        return found
 
     def __str__(self) -> str:
         axes = ", ".join([f'"{name}"={size}' for name, size in self.shape.items()])
@@ -127,18 +150,20 @@ class Mesh:
     def __repr__(self) -> str:
         return f"<Mesh {str(self)[1:-1]}>"
 
+    @cached_property
     def _key(self) -> tuple[Any, ...]:
-        return self.axis_names, self.axis_sizes, self.device_ids
+        devices = None if self.devices is None else tuple(self.devices.flat)
+        return self.axis_names, self.axis_sizes, self.device_ids, devices
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mesh) and (self is other or self._key() == other._key())
+        return self is other or (isinstance(other, Mesh) and self._key == other._key)
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Devices stay behind: they are another process's.
-        return _again, self._key()
+        return _again, self._key[:3]
 
 
 def _again(names: Sequence[str], sizes: Sequence[int], device_ids: Sequence[int] | None) -> Mesh:

@@ -8,17 +8,13 @@ from typing import Any
 from minixla.core.attributes import Enumeration, Instance, Integer, Text, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.data_flow import through
-from minixla.core.graph import Graph
-from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import Shape
-from minixla.sharding.axes import size_of
+from minixla.core.operation import Operation, register
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.runs_programs import RunsPrograms
 
 _Sharding = Instance(TensorSharding)
-_Shardings = SequenceAttribute(_Sharding)
+Shardings = SequenceAttribute(_Sharding)
 
 
 class SdyOperation(Operation):
@@ -78,10 +74,22 @@ class Placed(Identity):
 
     sharding: TensorSharding | None = attribute(_Sharding)
 
+    @property
+    def meshes(self):
+        return () if self.sharding is None else (self.sharding.mesh,)
+
     def shape(self, operand):
         if self.sharding is not None:
             self.sharding.check_rank(operand, self.builder_name)
         return operand
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if not emit.inlines_meshes or isinstance(self, ShardingConstraint):
+            return super().stablehlo(emit, operands, shapes, results)
+        # XLA compiles constraints, and makes the others by passes of its own.
+        if self.sharding is None:
+            return operands
+        return ShardingConstraint(self.sharding).stablehlo(emit, operands, shapes, results)
 
     def written(self, emit):
         return f" {emit.sharding(self.sharding)}"
@@ -218,17 +226,33 @@ class NamedComputation(Call):
 
     namespace = "sdy"
     label: str = attribute(Text())
-    in_shardings: tuple[TensorSharding, ...] | None = attribute(_Shardings, default=None)
-    out_shardings: tuple[TensorSharding, ...] | None = attribute(_Shardings, default=None)
+    in_shardings: tuple[TensorSharding, ...] | None = attribute(Shardings, default=None)
+    out_shardings: tuple[TensorSharding, ...] | None = attribute(Shardings, default=None)
 
     def write(self, emit, operands, shapes, results):
+        if emit.inlines_meshes:  # XLA compiles calls and constraints, not this
+            given = self._placed(emit, operands, shapes, self.in_shardings)
+            called = super().write(emit, given, shapes, results)
+            return self._placed(emit, called, results, self.out_shardings)
         region = emit.region(self.computation, "sdy.return")
-        texts = {"name": f'"{self.label}"'}
+        texts: dict[str, Any] = {"name": f'"{self.label}"'}
         for key in ("in_shardings", "out_shardings"):
             given = getattr(self, key)
             texts[key] = None if given is None else emit.shardings(given)
         name = "sdy.named_computation"
         return emit.operation(name, operands, shapes, results, [region], **texts)
+
+    def _placed(self, emit: Any, names: Any, shapes: Any, shardings: Any) -> Any:
+        """Values with constraints; a token of side effects, before them, has none."""
+        rest, found = len(names) - len(shardings or ()), list(names)
+        for number, sharding in enumerate(shardings or (), rest):
+            given = found[number : number + 1], shapes[number : number + 1]
+            found[number] = ShardingConstraint(sharding).stablehlo(emit, *given, given[1])[0]
+        return found
+
+    @property
+    def meshes(self):
+        return {each.mesh for each in (*(self.in_shardings or ()), *(self.out_shardings or ()))}
 
     def data_flow(self, *operands):
         return through(self.computation)
@@ -238,123 +262,6 @@ class NamedComputation(Call):
         return NamedComputation(computation, self.label)
 
 
-@register
-class ManualComputation(RunsPrograms):
-    """A program that each device runs on its own pieces. SDY: manual_computation.
-
-    Along its manual axes each device holds one piece of every operand and result; along others the
-    program is as without devices.
-
-    Args:
-        operands: arrays; along the manual axes of a dimension a piece for each device.
-        computation: the Graph of one device, from pieces to pieces.
-        in_shardings, out_shardings: a TensorSharding of each operand and result.
-        manual_axes: the names of the axes, all of one mesh.
-
-    Checks:
-        (C1) a sharding for each operand, and for each result.
-        (C2) in a dimension manual axes come before others, and their sizes divide the dimension's.
-        (C3) the computation takes the operands' pieces.
-        (C4) every sharding is on one mesh, which has the manual axes.
-    """
-
-    namespace = "sdy"
-    hlo_name = "call"
-    operands = ("operands...",)
-    dynamic_operands = EVERY_OPERAND
-    computation: Graph = attribute(Instance(Graph))
-    in_shardings: tuple[TensorSharding, ...] = attribute(_Shardings)
-    out_shardings: tuple[TensorSharding, ...] = attribute(_Shardings)
-    manual_axes: tuple[str, ...] = attribute(SequenceAttribute(Text()))
-
-    def shape(self, *operands):
-        given, wanted = self.in_shardings, self.computation.input_shapes
-        if not len(operands) == len(given) == len(wanted):
-            problem = f"{len(operands)} operands, {len(given)} shardings of operands, and "
-            problem += f"{len(wanted)} inputs"
-            self.refuse("C1", problem, "Give one sharding for each operand.")
-        outputs = self.computation.output_shapes
-        if len(outputs) != len(self.out_shardings):
-            problem = f"{len(outputs)} results, and {len(self.out_shardings)} shardings of results"
-            self.refuse("C1", problem, "Give one sharding for each result.")
-        self._check_mesh()
-        for number, (shape, sharding) in enumerate(zip(operands, given, strict=True)):
-            sharding.check_rank(shape, self.builder_name)
-            piece = self._piece(shape, sharding, f"operand {number}")
-            if piece is not wanted[number]:
-                problem = f"operand {number} of shape {shape} has pieces {piece}, and input "
-                problem += f"{number} is {wanted[number]}"
-                self.refuse("C3", problem, "The computation takes pieces along manual axes.")
-        pairs = enumerate(zip(outputs, self.out_shardings, strict=True))
-        return tuple([self._whole(*pair, f"result {number}") for number, pair in pairs])
-
-    def _check_mesh(self) -> None:
-        meshes = {each.mesh for each in (*self.in_shardings, *self.out_shardings)}
-        meshes = {each for each in meshes if not each.is_empty}
-        if len(meshes) > 1:
-            shown = " and ".join(sorted(map(str, meshes)))
-            self.refuse("C4", f"shardings are on several meshes, {shown}", "Give one mesh.")
-        for mesh in meshes:
-            for axis in self.manual_axes:
-                if axis not in mesh.shape:
-                    problem = f"the mesh {mesh} has no axis {axis}"
-                    self.refuse("C4", problem, "Manual axes are axes of the mesh.")
-
-    def manual_sizes(self, sharding: TensorSharding, what: str = "it") -> list[int]:
-        """In how many pieces manual axes cut each dimension."""
-        found = []
-        for number, parts in enumerate(sharding.parts):
-            manual = [part for part in parts if part.name in self.manual_axes]
-            if tuple(manual) != parts[: len(manual)]:
-                problem = f"in dimension {number} of {what} a manual axis comes after a free one"
-                self.refuse("C2", f"{problem}: {sharding}", "Put manual axes first.")
-            found.append(size_of(manual))
-        return found
-
-    def _piece(self, shape: Any, sharding: TensorSharding, what: str) -> Any:
-        if not isinstance(shape, Shape):
-            return shape
-        sizes = self.manual_sizes(sharding, what)
-        for number, (size, pieces) in enumerate(zip(shape.dimensions, sizes, strict=False)):
-            if size % pieces:
-                problem = (
-                    f"dimension {number} of {what}, of size {size}, has no {pieces} equal parts"
-                )
-                self.refuse("C2", problem, "The manual axes' sizes divide the dimension's.")
-            if pieces > 1:
-                shape = _resized(shape, number, size // pieces)
-        return shape
-
-    def _whole(self, shape: Any, sharding: TensorSharding, what: str) -> Any:
-        if not isinstance(shape, Shape):
-            return shape
-        sharding.check_rank(shape, self.builder_name)
-        for number, pieces in enumerate(self.manual_sizes(sharding, what)):
-            if pieces > 1:
-                shape = _resized(shape, number, shape.dimensions[number] * pieces)
-        return shape
-
-    def write(self, emit, operands, shapes, results):
-        region = emit.region(self.computation, "sdy.return")
-        axes = ", ".join([f'"{name}"' for name in self.manual_axes])
-        texts = {
-            "in_shardings": emit.shardings(self.in_shardings),
-            "manual_axes": f"#sdy<manual_axes{{{axes}}}>",
-            "out_shardings": emit.shardings(self.out_shardings),
-        }
-        name = "sdy.manual_computation"
-        return emit.operation(name, operands, shapes, results, [region], **texts)
-
-    def data_flow(self, *operands):
-        return through(self.computation)
-
-
-def _resized(shape: Shape, number: int, size: int) -> Shape:
-    sizes = list(shape.dimensions)
-    sizes[number] = size
-    return shape.with_dimensions(sizes)
-
-
 def constraint(operand: Any, sharding: TensorSharding | None) -> Any:
     """A value with a sharding, which is itself where none is given."""
     return operand if sharding is None else ShardingConstraint(sharding)(operand)
@@ -362,6 +269,6 @@ def constraint(operand: Any, sharding: TensorSharding | None) -> Any:
 
 def shardings_of(op: Any) -> Sequence[TensorSharding]:
     """The shardings that an operation itself says."""
-    found = getattr(op, "sharding", None)
     listed = getattr(op, "in_shardings", None) or (), getattr(op, "out_shardings", None) or ()
-    return [each for each in (found, *listed[0], *listed[1]) if isinstance(each, TensorSharding)]
+    found = (getattr(op, "sharding", None), *listed[0], *listed[1])
+    return [each for each in found if isinstance(each, TensorSharding)]

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from minixla.core.data_flow import Edge, Place
 from minixla.core.graph import Annotations, Graph, Instruction
 from minixla.core.graph import Value as GraphValue
 from minixla.core.operation import Operation
-from minixla.core.registry import role
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source
 from minixla.core.stablehlo_text import Emitter, identifier
@@ -16,6 +15,7 @@ from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla_ops.control_flow.conditional import Conditional
+from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
 
 
@@ -62,11 +62,12 @@ class Step:
         op: the record of its attributes. Programs within it are only those of `blocks`.
         operands, results: the values that it reads and makes.
         blocks: the programs that it runs, which passes may change.
+        callee: the function that it calls, if it is a call.
         block: the one in which it stands.
         source: the user's line, or None.
     """
 
-    __slots__ = ("block", "blocks", "op", "operands", "results", "source")
+    __slots__ = ("block", "blocks", "callee", "op", "operands", "results", "source")
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class Step:
         self.operands = list(operands)
         self.results = [Value(shape, self, index) for index, shape in enumerate(shapes)]
         self.blocks: list[Block] = []
+        self.callee: Function | None = None
         self.block = block
         self.source = source
 
@@ -101,6 +103,7 @@ class Step:
         made = Step(self.op, operands, shapes, block, self.source)
         for old, new in zip(self.results, made.results, strict=True):
             new.sharding, values[old] = old.sharding, new
+        made.callee = self.callee
         made.blocks = [each.copied(made, values) for each in self.blocks]
         return made
 
@@ -153,7 +156,9 @@ class Block:
 
     def copied(self, step: Step | None, values: dict[Value, Value]) -> "Block":
         """A copy that a step runs; see `Step.again`."""
-        made = Block(step)
+        return self._copy_to(Block(step), values)
+
+    def _copy_to(self, made: "Target", values: dict[Value, Value]) -> "Target":
         made.name = self.name
         for old in self.inputs:
             values[old] = made.add_input(old.shape)
@@ -173,6 +178,24 @@ class Block:
             yield step
             stack.extend(iter(list(block.steps)) for block in reversed(step.blocks))
 
+    def uses(self) -> "dict[Value, list[Use]]":
+        """Where values are read in it and in blocks within, in order; see `Program.uses`."""
+        found: dict[Value, list[Use]] = {}
+        self._collect_uses(found)
+        return found
+
+    def _collect_uses(self, found: "dict[Value, list[Use]]") -> None:
+        for step in self.steps:
+            for number, value in enumerate(step.operands):
+                found.setdefault(value, []).append(Use(step, number))
+            for each in step.blocks:
+                each._collect_uses(found)
+        for number, value in enumerate(self.outputs):
+            found.setdefault(value, []).append(Use(self, number))
+
+
+Target = TypeVar("Target", bound=Block)
+
 
 class Function(Block):
     """A function of a program.
@@ -180,6 +203,7 @@ class Function(Block):
     Attributes:
         name, is_public: how others call it, and whether those outside may.
         output_shardings: for each result its sharding, or None.
+        original_name: of a copy that a pass made, the name of what it is a copy of.
     """
 
     def __init__(self, name: str, is_public: bool = True) -> None:
@@ -187,6 +211,14 @@ class Function(Block):
         self.name = name
         self.is_public = is_public
         self.output_shardings: list[TensorSharding | None] = []
+        self.original_name: str | None = None
+
+    def again(self, name: str) -> "Function":
+        """A private copy under another name."""
+        made = self._copy_to(Function(name, is_public=False), {})
+        made.name, made.original_name = name, self.original_name or self.name
+        made.output_shardings = list(self.output_shardings)
+        return made
 
 
 class Use(NamedTuple):
@@ -214,14 +246,12 @@ class Use(NamedTuple):
 class Program:
     """A module: meshes and functions by name, in order.
 
-    A function that is called is one, however often: a step of Call names it in `callees`.
+    A function that is called is one, however often: the `callee` of each step that calls it.
     """
 
     def __init__(self) -> None:
         self.meshes: dict[str, Mesh] = {}
         self.functions: dict[str, Function] = {}
-        #: The function that a step calls.
-        self.callees: dict[Step, Function] = {}
 
     @classmethod
     def of_graph(cls, graph: Graph) -> "Program":
@@ -261,7 +291,7 @@ class Program:
         """Where each value is read, in order; values that nobody reads are not there."""
         found: dict[Value, list[Use]] = {}
         for function in self.functions.values():
-            _collect_uses(function, found)
+            found |= function.uses()
         return found
 
     def replace(self, old: Value, new: Value, uses: Iterable[Use] | None = None) -> None:
@@ -283,16 +313,6 @@ class Program:
         functions = {name: (made[name], each.is_public) for name, each in self.functions.items()}
         main = made[self.main.name]
         return Emitter().module(main, functions)
-
-
-def _collect_uses(block: Block, found: dict[Value, list[Use]]) -> None:
-    for step in block.steps:
-        for number, value in enumerate(step.operands):
-            found.setdefault(value, []).append(Use(step, number))
-        for each in step.blocks:
-            _collect_uses(each, found)
-    for number, value in enumerate(block.outputs):
-        found.setdefault(value, []).append(Use(block, number))
 
 
 class _Reader:
@@ -327,7 +347,7 @@ class _Reader:
     def fill(self, block: Block, graph: Graph, inputs: Sequence[Value] | None) -> None:
         """The steps of a graph in a block, whose inputs are values outside if some are given."""
         notes = graph.annotations.values if graph.annotations else {}
-        block.name = graph.name
+        block.name = block.name or graph.name
         for each in graph.inputs:
             if inputs is None:
                 block.add_input(each.shape).sharding = notes.get(each)
@@ -346,7 +366,7 @@ class _Reader:
         taken = operands[:1] if is_choice else operands
         step = Step(op, taken, shapes, block, instruction.source)
         if type(op) is Call:
-            self.program.callees[step] = self.called(op.computation)
+            step.callee = self.called(op.computation)
         elif not op.is_plain:
             for graph in op.computations:
                 step.blocks.append(Block(step))
@@ -401,8 +421,8 @@ class _Writer:
 
     def step(self, step: Step, values: dict[Value, GraphValue]) -> Instruction:
         op, operands = step.op, [values[each] for each in step.operands]
-        if type(op) is Call:
-            op = Call(self.function(self.program.callees[step]))
+        if step.callee is not None:
+            op = Call(self.function(step.callee))
         elif step.blocks:
             captured = captures(step) if isinstance(op, Conditional) else ()
             operands += [values[each] for each in captured]
@@ -446,4 +466,4 @@ def captures(step: Step) -> list[Value]:
 def constant_of(value: Value) -> Any:
     """What a constant step holds whose result a value is, or None."""
     step = value.step
-    return step.op.literal if step is not None and isinstance(step.op, role("constant")) else None
+    return step.op.literal if step is not None and isinstance(step.op, Constant) else None

@@ -34,7 +34,7 @@ class DimensionSharding:
         return f"{{{', '.join(parts)}}}{priority}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TensorSharding:
     """How an array lies over a mesh (SDY: TensorShardingAttr).
 
@@ -52,12 +52,23 @@ class TensorSharding:
     """
 
     mesh: Mesh
-    dimensions: tuple[DimensionSharding, ...] = ()
-    replicated: tuple[AxisRef, ...] = ()
-    unreduced: tuple[AxisRef, ...] = ()
-    mesh_name: str | None = None
+    dimensions: tuple[DimensionSharding, ...]
+    replicated: tuple[AxisRef, ...]
+    unreduced: tuple[AxisRef, ...]
+    mesh_name: str | None
 
-    def __post_init__(self) -> None:
+    # Written out: that of a dataclass would count as the user's line in errors.
+    def __init__(
+        self,
+        mesh: Mesh,
+        dimensions: Sequence[DimensionSharding] = (),
+        replicated: Sequence[AxisRef] = (),
+        unreduced: Sequence[AxisRef] = (),
+        mesh_name: str | None = None,
+    ) -> None:
+        axes = {"replicated": tuple(replicated), "unreduced": tuple(unreduced)}
+        own = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
+        vars(self).update(own)
         _Check(self).run()
 
     @classmethod
@@ -83,14 +94,14 @@ class TensorSharding:
         Raises:
             ShardingError: more entries than dimensions, or what the class says.
         """
-        mesh, entries = Mesh.of(mesh), list(spec)
+        mesh, entries = Mesh.of(mesh), list(getattr(spec, "partitions", spec))
         if len(entries) > rank:
             problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
             advice = "Give at most one entry for each dimension."
             raise explain(ShardingError, "PartitionSpec", problem, [f"spec: {spec}"], advice)
         entries += [None] * (rank - len(entries))
-        loose = {name: _axes(mesh, getattr(spec, name, ())) for name in ("unreduced",)}
-        return cls(mesh, tuple(map(_dimension, entries)), **loose)
+        unreduced = _axes(mesh, getattr(spec, "unreduced", ()))
+        return cls(mesh, tuple(map(_dimension, entries)), unreduced=unreduced)
 
     @property
     def rank(self) -> int:
@@ -121,6 +132,12 @@ class TensorSharding:
         axes = [tuple(map(self.mesh.axis, each)) for each in parts]
         pairs = zip(self.dimensions, axes, strict=True)
         return replace(self, dimensions=tuple([replace(each, axes=new) for each, new in pairs]))
+
+    def replicated_along(self, names: Iterable[str], mesh_name: str | None) -> "TensorSharding":
+        """The same with whole axes more along which all devices hold the same."""
+        parts = [*map(self.mesh.part, self.replicated), *[self.mesh.whole_axes[n] for n in names]]
+        axes = tuple(map(self.mesh.axis, self.mesh.sorted_parts(parts)))
+        return replace(self, replicated=axes, mesh_name=mesh_name)
 
     def local_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sizes that one device holds of an array of `sizes`, padding counted."""

@@ -28,6 +28,7 @@ from minixla.transforms.named_axes import (
 )
 from minixla.transforms.pmap import pmap
 from minixla.transforms.sequences import associative_scan, map, scan
+from minixla.transforms.shard_map import shard_map
 from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 

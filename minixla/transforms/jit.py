@@ -14,12 +14,13 @@ from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
-from minixla.transforms.layouts import laid_out
+from minixla.transforms.layouts import annotated, for_jax, laid_out, with_mesh
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
 
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
+_OWN_METHODS = ("graph", "shardings")
 
 
 def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
@@ -31,16 +32,23 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     Args:
         fun: a function of pytrees of arrays; left out where `jit` is a decorator with options.
         options: those of `jax.jit` (static_argnums, static_argnames, donate_argnums,
-            donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline).
+            donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline), and
+            mesh, of ours or JAX's, which PartitionSpecs among these and in the function are about.
 
     Returns:
         A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape`, `clear_cache`, and
-        `graph(*args)`, which returns the Graph.
+        `graph(*args)`, which returns the Graph, and `shardings(*args)`, which returns Layouts: how
+        every instruction's result lies over the devices, before anything is compiled.
     """
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    evaluator, compiled, nested = default_trace(), _Compiled(fun, options), _Nested(fun, options)
+    inner = with_mesh(fun, options.get("mesh"))
+    evaluator, compiled, nested = (
+        default_trace(),
+        _Compiled(inner, options),
+        _Nested(inner, options),
+    )
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         trace = _state.trace
@@ -66,8 +74,9 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     wrapper: Any = arguments.named_after(jitted, fun)
     for method in _JAX_METHODS:
         setattr(wrapper, method, api_boundary(compiled.method(method)))
-    wrapper.graph = api_boundary(nested.graph)
-    setattr(wrapper, arguments.METHODS, (*_JAX_METHODS, "graph"))
+    for method in _OWN_METHODS:
+        setattr(wrapper, method, api_boundary(getattr(nested, method)))
+    setattr(wrapper, arguments.METHODS, (*_JAX_METHODS, *_OWN_METHODS))
     return wrapper
 
 
@@ -77,7 +86,7 @@ class _Compiled:
     def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
         self._staged = arguments.named_after(stage_for_jax(fun), fun)
-        self.call: Any = jax.jit(self._staged, **options)
+        self.call: Any = jax.jit(self._staged, **for_jax(options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Compiled, self._made_of
@@ -130,4 +139,15 @@ class _Nested:
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
         given, _ = self._static.split("make_graph", args, kwargs)
-        return closed(given, laid_out(given.apply, self._options)).graph
+        found = closed(given)
+        return annotated(found.graph, given, found.result_tree, self._options)
+
+    def shardings(self, *args: Any, **kwargs: Any) -> Any:
+        """How every instruction's result lies over devices, for these arguments: `Layouts`.
+
+        `print` shows a table, `.collectives()` which exchanges between devices follow,
+        `.draw(path)` draws, `.graph` is the annotated program. Nothing is compiled.
+        """
+        from minixla.tools.layouts import layouts  # a tool, which knows jit
+
+        return layouts(self.graph(*args, **kwargs).pruned())

@@ -1,30 +1,40 @@
-"""Layouts of arrays over devices inside a program: what a nested jit's options say of them."""
+"""Layouts of arrays over devices: what users and a jit's options say of values in programs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from minixla.core.attributes import Attribute, attribute
+from minixla.core.errors import ShardingError, explain
+from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
-from minixla.core.tracing import _state, current_trace, weak_type_of
+from minixla.core.tracing import _state, current_trace, shape_of, weak_type_of
+from minixla.engine.meshes import jax_mesh
 from minixla.engine.random_keys import flatten
-from minixla.transforms.arguments import Function, flatten_prefix, misfit
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.operations import ShardingConstraint
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
+
+#: How programs call a mesh that users made.
+MESH_NAME = "mesh"
+_KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
-class ShardingConstraint(Operation):
-    """The operand itself, laid out over devices as `sharding` says (JAX: with_sharding_constraint).
+class DevicePlacement(Operation):
+    """The operand itself, on one device (JAX: with_sharding_constraint).
 
-    It runs between the programs before and after it, so that JAX knows of the devices.
+    It runs between the programs before and after it, so that JAX knows of the device.
     """
 
     hlo_name = "custom-call"
     spans_devices = True
     operands = ("operand",)
     linear_operands = (0,)
-    sharding: NamedSharding | SingleDeviceSharding = attribute(Attribute())
+    sharding: SingleDeviceSharding = attribute(Attribute())
 
     def shape(self, operand):
         return operand
@@ -38,97 +48,223 @@ class ShardingConstraint(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
-            problem = "a loop or branch on one device cannot hold a function with a layout"
-            advice = "Give in_shardings and out_shardings to the jit around the loop or branch."
-            raise misfit("jit", problem, [f"the layout is {self.sharding}"], advice)
-        name, text = emit.name(), _shardy(self.sharding, shapes[0])
+            problem = "a loop or branch cannot hold a function that is placed on a device"
+            advice = "Give the device to the jit around the loop or branch."
+            raise misfit("jit", problem, [f"the device is {self.sharding}"], advice)
+        name, text = emit.name(), self._text
         emit.line(f"{name} = sdy.sharding_constraint {operands[0]} {text} : {shapes[0].stablehlo}")
         return [name]
 
+    @property
+    def _text(self) -> str:
+        (device,) = self.sharding.device_set
+        return f"<mesh<[], device_ids=[{device.id}]>, []>"
+
     def hlo_attributes(self, shapes):
-        text = _shardy(self.sharding, shapes[0]).replace('"', "'")
-        return {"custom_call_target": '"Sharding"', "sharding": f'"{text}"'}
+        return {"custom_call_target": '"Sharding"', "sharding": f'"{self._text}"'}
 
     def transpose(self, cotangents, operands, linear):
         return (self(cotangents),)
 
     def batch(self, operands, dimensions):
-        # Where the batch goes is open.
-        (at,), sharding = dimensions, self.sharding
-        if at is not None and isinstance(sharding, NamedSharding):
-            spec = _entries(sharding, array_shape(operands[0]).rank - 1)
-            spec.insert(at, PartitionSpec.UNCONSTRAINED)
-            sharding = NamedSharding(sharding.mesh, PartitionSpec(*spec))
-        return self(operands[0], sharding=sharding), at
+        return self(operands[0]), dimensions[0]
 
 
-def _entries(sharding: NamedSharding, rank: int) -> list[Any]:
-    """The part of a specification that is about each dimension."""
-    given = list(sharding.spec)
-    return [*given, *[None] * (rank - len(given))]
+@contextmanager
+def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
+    """Inside a `with` block specs without a mesh are about this one."""
+    previous, _state.mesh = _state.mesh, mesh or _state.mesh
+    try:
+        yield
+    finally:
+        _state.mesh = previous
 
 
-def _shardy(sharding: Any, shape: AnyShape) -> str:
-    if isinstance(sharding, SingleDeviceSharding):
-        (device,) = sharding.device_set
-        return f"<mesh<[], device_ids=[{device.id}]>, []>"
-    mesh = sharding.mesh
-    axes = ", ".join([f'"{name}"={size}' for name, size in mesh.shape.items()])
-    is_abstract = isinstance(mesh, jax.sharding.AbstractMesh)
-    numbers = [] if is_abstract else [device.id for device in mesh.devices.flat]
-    order = "" if numbers == list(range(len(numbers))) else f", device_ids={numbers}"
-    parts = []
-    for entry in _entries(sharding, array_shape(shape).rank):
-        names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
-        is_open = entry is PartitionSpec.UNCONSTRAINED
-        parts.append("?" if is_open else ", ".join([f'"{name}"' for name in names]))
-    dimensions = ", ".join([f"{{{part}}}" for part in parts])
-    return f"<mesh<[{axes}]{order}>, [{dimensions}]>"
+def known_mesh(subject: str, mesh: Any = None) -> Mesh:
+    """A mesh as ours; where there is None, that in force: of `mx.jit(mesh=)` or `jax.set_mesh`.
+
+    Raises:
+        TransformError: there is none.
+    """
+    found = mesh or _state.mesh or jax.sharding.get_abstract_mesh()
+    if found.axis_names:
+        return Mesh.of(found)
+    advice = "Give mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
+    raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
+
+
+def tensor_sharding(subject: str, given: Any, shape: Any, mesh: Any = None) -> TensorSharding:
+    """A sharding of ours for an array, from a PartitionSpec, NamedSharding or one of ours.
+
+    Raises:
+        ShardingError: it does not fit the array.
+        TransformError: it is something else, or there is no mesh.
+    """
+    if isinstance(given, TensorSharding):
+        found = given
+    else:
+        own, spec = mesh, given
+        if isinstance(given, NamedSharding):
+            own, spec = given.mesh, given.spec
+        found = TensorSharding.from_spec(known_mesh(subject, own), spec, getattr(shape, "rank", 0))
+        found = found.of(mesh_name=MESH_NAME)
+    found.check_rank(shape, subject)
+    return found
+
+
+def constrain(x: Any, sharding: Any, *, mesh: Any = None) -> Any:
+    """Arrays, laid out over devices as a sharding says (JAX: lax.with_sharding_constraint).
+
+    The same numbers, wherever it stands: in loops, derivatives and batches too. The cotangent is
+    laid out likewise; a batch has one more dimension, which is open.
+
+    Args:
+        x: a pytree of arrays.
+        sharding: a PartitionSpec, a NamedSharding, a TensorSharding, or a tree of such that is a
+            prefix of `x`; None says nothing.
+        mesh: that of PartitionSpecs, of ours or JAX's; default: that of the `mx.jit` around it, or
+            of `jax.set_mesh`.
+
+    Raises:
+        ShardingError: a sharding that does not fit its array.
+        TransformError: there is no mesh, or the tree does not fit.
+    """
+    return _constrained("constrain", "sharding", x, sharding, mesh)
 
 
 def laid_out(fun: Function, options: dict[str, Any]) -> Function:
     """A function of (args, kwargs) in a program, these and results laid out by jit's options."""
-    device, backend = options.get("device"), options.get("backend")
-    if device is None and backend is not None:
-        device = jax.local_devices(backend=backend)[0]
-    place = None if device is None else SingleDeviceSharding(device)
-    given, wanted = options.get("in_shardings", place), options.get("out_shardings", place)
+    given, wanted, mesh = _sides(options)
 
     def between(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs and given is not None:
             problem = "in_shardings and arguments by name do not go together"
             shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {given}"]
             raise misfit("jit", problem, shown, "Give the arguments by position.")
-        args = _constrained("in_shardings", args, given)
-        return _constrained("out_shardings", fun(args, kwargs), wanted)
+        args = _constrained("jit", "in_shardings", args, given, mesh)
+        return _constrained("jit", "out_shardings", fun(args, kwargs), wanted, mesh)
 
     return fun if given is None and wanted is None else between
 
 
-def _constrained(name: str, values: Any, shardings: Any) -> Any:
+def _sides(options: dict[str, Any]) -> tuple[Any, Any, Any]:
+    device, backend = options.get("device"), options.get("backend")
+    if device is None and backend is not None:
+        device = jax.local_devices(backend=backend)[0]
+    place = None if device is None else SingleDeviceSharding(device)
+    sides = (options.get(f"{side}_shardings", place) for side in ("in", "out"))
+    return *sides, options.get("mesh")
+
+
+def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any) -> Any:
     """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing."""
     if shardings is None:
         return values
     leaves, tree = flatten(values)
-    whole = jax.tree.unflatten(tree, range(len(leaves)))
-    found = flatten_prefix(
-        "jit", name, whole, shardings, "a sharding", lambda x: x is None or type(x) is PartitionSpec
-    )
-    for index, (value, sharding) in enumerate(zip(leaves, found, strict=True)):
+    for index, sharding in enumerate(_listed(subject, name, tree, shardings)):
         if sharding is not None:
-            placed = ShardingConstraint(_known(name, sharding))(value)
+            value = leaves[index]
+            if isinstance(sharding, SingleDeviceSharding):
+                placed = DevicePlacement(sharding)(value)
+            else:
+                shape = shape_of(value, subject)
+                placed = ShardingConstraint(tensor_sharding(subject, sharding, shape, mesh))(value)
             leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
     return jax.tree.unflatten(tree, leaves)
 
 
-def _known(name: str, sharding: Any) -> Any:
-    if isinstance(sharding, PartitionSpec):
-        mesh = jax.sharding.get_abstract_mesh()
-        if not mesh.empty:
-            return NamedSharding(mesh, sharding)
-    elif isinstance(sharding, (NamedSharding, SingleDeviceSharding)):
-        return sharding
-    problem = f"{name} inside another transformation is no layout that a program here can keep"
-    advice = "Give a jax.sharding.NamedSharding or SingleDeviceSharding, or a PartitionSpec under "
-    advice += "jax.set_mesh; or give it to the outermost jit."
-    raise misfit("jit", problem, [f"{name} holds {sharding!r}"], advice)
+def _is_leaf(value: Any) -> bool:
+    return value is None or (isinstance(value, (*_KNOWN, tuple)) and not _is_tree(value))
+
+
+def _is_tree(value: Any) -> bool:
+    return isinstance(value, tuple) and not isinstance(value, _KNOWN)
+
+
+def _listed(subject: str, name: str, tree: Any, shardings: Any) -> list[Any]:
+    """The sharding of each leaf of a tree."""
+    whole = jax.tree.unflatten(tree, range(tree.num_leaves))
+    found = flatten_prefix(subject, name, whole, shardings, "a sharding", _is_leaf)
+    for each in found:
+        if each is not None and not isinstance(each, _KNOWN):
+            problem = f"{name} inside another transformation is no layout that a program here can "
+            advice = "Give a PartitionSpec with a mesh, a jax.sharding.NamedSharding or "
+            advice += "SingleDeviceSharding; or give it to the outermost jit."
+            raise misfit(subject, f"{problem}keep", [f"{name} holds {each!r}"], advice)
+    return found
+
+
+def with_mesh(fun: Function, mesh: Any) -> Function:
+    """A function in which specs without a mesh are about this one."""
+    if mesh is None:
+        return fun
+
+    def within(*args: Any, **kwargs: Any) -> Any:
+        with mesh_in_force(Mesh.of(mesh)):
+            return fun(*args, **kwargs)
+
+    return named_after(within, fun)
+
+
+def for_jax(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of jit as `jax.jit` takes them: a mesh is in each of the shardings."""
+    mesh = options.get("mesh")
+    if mesh is None:
+        return options
+
+    def named(sharding: Any) -> Any:
+        if isinstance(sharding, TensorSharding):
+            sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
+        of_spec = isinstance(sharding, PartitionSpec)
+        return NamedSharding(jax_mesh(Mesh.of(mesh)), sharding) if of_spec else sharding
+
+    found = {name: value for name, value in options.items() if name != "mesh"}
+    for name in ("in_shardings", "out_shardings"):
+        if name in found:
+            found[name] = jax.tree.map(named, found[name], is_leaf=_is_leaf)
+    return found
+
+
+def _entry(sharding: TensorSharding, entry: Any) -> Any:
+    if any(axis.size is not None for each in sharding.dimensions for axis in each.axes):
+        problem = "the sharding of an argument or result has parts of axes, which JAX does not take"
+        advice = "Use whole axes there; inside, mx.sharding.constrain takes any sharding."
+        raise explain(ShardingError, "jit", problem, [f"sharding: {sharding}"], advice)
+    return PartitionSpec.UNCONSTRAINED if entry is ... else entry
+
+
+def annotated(graph: Graph, given: Arguments, tree: Any, options: dict[str, Any]) -> Graph:
+    """A jitted function's program with the layouts of its arguments and results.
+
+    They are those of jit's options, else of the arguments themselves; `tree` is the results'.
+    """
+    arguments, wanted, mesh = _sides(options)
+    _, own = flatten(given.given)
+    listed: list[Any] = [None] * len(graph.inputs)
+    if arguments is not None:
+        listed[: own.num_leaves] = _listed("jit", "in_shardings", own, arguments)
+    for number, leaf in enumerate(given.leaves):
+        found = getattr(leaf, "sharding", None)
+        if listed[number] is None and isinstance(found, NamedSharding):
+            listed[number] = found if found.mesh.size > 1 else None
+    pairs = zip(graph.inputs, listed, strict=True)
+    placed = {value: _noted(sharding, value, mesh) for value, sharding in pairs}
+    outputs = [None] * len(graph.outputs)
+    if wanted is not None:
+        outputs = _listed("jit", "out_shardings", tree, wanted)
+    pairs = zip(outputs, graph.outputs, strict=True)
+    outputs = [_noted(sharding, value, mesh) for sharding, value in pairs]
+    values = {value: each for value, each in placed.items() if each is not None}
+    if not values and all(each is None for each in outputs):
+        return graph
+    notes = Annotations(values, tuple(outputs))
+    return Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
+
+
+def _noted(sharding: Any, value: Any, mesh: Any) -> TensorSharding | None:
+    if sharding is None:
+        return None
+    if isinstance(sharding, SingleDeviceSharding):
+        (device,) = sharding.device_set
+        return TensorSharding(Mesh.maximal(device.id))
+    return tensor_sharding("jit", sharding, value.shape, mesh)

@@ -36,6 +36,11 @@ class Axis:
         #: The attributes of operations that tell of the axis.
         self.shared = dict(axis_name=name, groups=(), partitions=partitions, is_checked=False)
 
+    @property
+    def key(self) -> Any:
+        """What programs depend on that are traced under it."""
+        return self.size, self.shared["partitions"]
+
     def apply(self, operation: type[AxisOperation], operand: Any, **own: Any) -> Any:
         """An operation of `axis_operations` on the members' values."""
         return self._applied(operation(**self.shared, size=self.size, **own), operand)

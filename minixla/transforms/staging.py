@@ -57,7 +57,7 @@ def stage(fun: Function, signature: Signature, name: str | None = None) -> Stage
 def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: Any) -> Staged:
     """`stage`, or what it gave before for the same; `static`: names or positions with values."""
     mode = canonical_element_type(S64)
-    axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
+    axes = tuple([(name, type(axis), axis and axis.key) for name, axis in _state.axes])
     static_keys = tuple([_static_key(given.subject, *pair) for pair in static])
     tree, shapes, weak = at
     key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.children import Helper, HelperDied
+from minixla.core.forks import SLOW
 
 # The process limits its own time; this is for one that sleeps.
 _SECONDS = 300.0
-# Also what the process says.
-_SLOW = "it does not end in reasonable time"
 _HELPER = Helper(str(Path(__file__).with_name("process.py")))
 
 
@@ -32,12 +31,13 @@ class Refusal(Exception):
     problem: str  # what MLIR says, or of what it died
     place: str = ""  # as MLIR names it
     died: bool = False
+    said: str = ""  # what it wrote before it died
     tables: Any = None  # what stands beside an HLO program, if it came so far
 
     @property
     def is_slow(self) -> bool:
         """Whether the reader took too long."""
-        return self.problem == _SLOW
+        return self.problem == SLOW
 
 
 def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sent:
@@ -51,7 +51,7 @@ def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sen
         request = isinstance(source, str), stand_ins
         reply, blocks = _HELPER.ask(request, _SECONDS, data)
     except HelperDied as death:
-        raise Refusal(_SLOW if death.is_slow else "its process is gone", died=True) from None
+        raise Refusal(SLOW if death.is_slow else "its process is gone", died=True) from None
     if "problem" in reply:
         raise Refusal(**reply)
     module, *constants = blocks

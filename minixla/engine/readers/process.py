@@ -2,19 +2,12 @@
 
 Run as a script, by `readers.sent`. A request is its number, a program (text, or bytes in binary
 form) and, for HLO's text, what stands for opcodes that XLA's translation lacks. A reply is the
-number and what becomes the arguments of `Sent` or of `Refusal`. A child serves until it dies; the
-next one needs no imports.
+number and what becomes the arguments of `Sent` or of `Refusal`.
 """
 
-import contextlib
 import io
 import math
-import mmap
-import os
 import re
-import resource
-import signal
-import struct
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +19,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.core.children import receive, send, stream_to_parent
+from minixla.core.forks import limits, problem_of, serve_in_forks
 
 sys.path.append(str(Path(__file__).parent))
 import hlo_protos  # type: ignore[import-not-found]  # of the engine, without it
@@ -50,9 +43,6 @@ def _new_context() -> Any:
 
 # Making one takes longer than reading a small program.
 _CONTEXT = _new_context()
-# Which request it is: memory that the child shares, so that its death is told of the request of
-# which it died. It may die of one that it has answered: modules are freed afterwards.
-_number = mmap.mmap(-1, 8)
 
 
 def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
@@ -111,77 +101,21 @@ def _large_data(constant: Any) -> bytes | None:
     return large[0] if len(large) == 1 and not len(large[0]) % math.prod(type_.shape) else None
 
 
-def _limit(size: int) -> None:
-    """Ends this process where it needs much more than a program of `size` bytes should."""
-    signal.setitimer(signal.ITIMER_PROF, _SECONDS + size * _SECONDS_PER_BYTE)
-    with contextlib.suppress(OSError, ValueError):  # where the system does not tell, or forbids
-        with open("/proc/self/statm") as file:
-            own = int(file.read().split()[0]) * resource.getpagesize()
-        most = own + _BYTES + size * _BYTES_PER_BYTE
-        resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
-
-
-def _reply(data: bytes, is_text: bool, stand_ins: Any) -> tuple[dict[str, Any], list[bytes]]:
+def _answer(request: Any, given: list[np.ndarray]) -> tuple[dict[str, Any], list[bytes]]:
+    is_text, stand_ins = request
+    data = given[0].tobytes()
     tables: dict[str, Any] = {}
     try:
-        _limit(len(data))
-        source: Any = data.decode() if is_text else data
-        if stand_ins is not None:
-            source, tables = hlo_protos.translated(source, stand_ins)
-        blocks, strings = _read(source, not is_text)
-        return {"strings": strings, "tables": tables}, blocks
+        seconds = _SECONDS + len(data) * _SECONDS_PER_BYTE
+        with limits(seconds, _BYTES + len(data) * _BYTES_PER_BYTE):
+            source: Any = data.decode() if is_text else data
+            if stand_ins is not None:
+                source, tables = hlo_protos.translated(source, stand_ins)
+            blocks, strings = _read(source, not is_text)
+            return {"strings": strings, "tables": tables}, blocks
     except Exception as error:  # whatever it meets in damaged bytes, the other side is told
-        reply = {"problem": f"{type(error).__name__}: {error}", "tables": tables}
-        if isinstance(error, ir.MLIRError) and error.error_diagnostics:
-            first = error.error_diagnostics[0]
-            reply |= {"place": str(first.location), "problem": first.message}
-        return reply, []
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        with contextlib.suppress(OSError, ValueError):  # the next request may be a long one
-            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-
-
-def _serve(stream: Any) -> None:
-    with contextlib.suppress(EOFError):
-        while True:
-            taken = receive(stream)
-            # Before what the last request left is freed, of which it may die.
-            _number[:] = struct.pack("<Q", taken[0])
-            number, request, (source,) = taken
-            reply, blocks = _reply(source.tobytes(), *request)
-            # Of a death now nobody is told: the other side would take it for what is missing.
-            _number[:] = bytes(8)
-            send(stream, number, reply, blocks)
-            _number[:] = struct.pack("<Q", number)
-
-
-_REASONS = {
-    signal.SIGPROF: "it does not end in reasonable time",
-    signal.SIGABRT: "it gives up, or needs too much memory",
-    signal.SIGSEGV: "it reads memory that it does not have",
-    signal.SIGFPE: "it divides by zero",
-}
-
-
-def main() -> None:
-    """Forks a child that serves, and another when it has died."""
-    stream = stream_to_parent()
-    while True:
-        child = os.fork()
-        if child == 0:
-            _serve(stream)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if not os.WIFSIGNALED(status):  # there are no more requests, or they cannot be read
-            return
-        ended = os.WTERMSIG(status)
-        reason = _REASONS.get(ended) or f"signal {ended}"  # type: ignore[call-overload]  # equal to a Signals
-        number = struct.unpack("<Q", _number[:])[0]
-        if number == 0:
-            return
-        send(stream, number, {"problem": reason, "died": True})
+        return {**problem_of(error), "tables": tables}, []
 
 
 if __name__ == "__main__":
-    main()
+    serve_in_forks(_answer)

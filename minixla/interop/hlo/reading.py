@@ -4,11 +4,12 @@ import re
 from typing import Any
 
 from minixla.core.errors import ImportError_
+from minixla.core.places import check_characters
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.interop.hlo.operations import STAND_INS
 from minixla.interop.hlo.text import ADVICE, HloText
 from minixla.interop.reading import read_module, refusal_of
-from minixla.interop.refusals import check_characters, first_failing
+from minixla.interop.refusals import first_failing
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _INSTRUCTION = re.compile(r'"i(\d+)[".]')

@@ -8,7 +8,8 @@ from typing import Any
 
 from minixla.core.errors import ImportError_
 from minixla.core.operation import Names
-from minixla.interop.refusals import callees_first, refused_at
+from minixla.core.places import refused_at
+from minixla.interop.refusals import callees_first
 
 SUBJECT = "import_hlo"
 ADVICE = (
@@ -146,7 +147,7 @@ class HloText:
         self, position: int, problem: str, given: Names = (), advice: str = ADVICE
     ) -> ImportError_:
         """The error for a place in the text."""
-        return refused_at(self.text, position, problem, advice, given, SUBJECT)
+        return refused_at(SUBJECT, self.text, position, problem, advice, given)
 
     def refused_at(self, index: int, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for an instruction."""

@@ -20,6 +20,7 @@ import json, os, signal, threading, time
 import numpy as np
 import minixla as mx
 import minixla_ops as ops
+from minixla.engine.shardy import shardy_pass
 
 X = np.float32(1)
 TEXT = "module { func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> } }"
@@ -63,6 +64,7 @@ CASES = {
     "tracing": lambda: mx.make_graph(spin)(X),
     "check_grads": lambda: mx.check_grads(lambda x: spin(), (X,)),
     "the importer's reader": lambda: reads(X),
+    "Shardy's process": lambda: [shardy_pass(TEXT, "sdy-import-pipeline") for _ in iter(int, 1)],
     "a callback": lambda: np.asarray(mx.jit(shown)(X)),
     "an ordered callback": lambda: np.asarray(mx.jit(lambda x: shown(x, ordered=True))(X)),
     "a callback outside of jit": lambda: mx.cond(X > 0, shown, lambda x: x, X),

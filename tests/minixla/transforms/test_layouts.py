@@ -24,6 +24,9 @@ ROWS = np.stack([X, 2 * X])
 laid_out = mx.jit(lambda x: mx.numpy.sin(x) * 2, in_shardings=PARTS, out_shardings=PARTS)
 
 
+on_device = mx.jit(lambda x: x * 2, out_shardings=SingleDeviceSharding(jax.devices()[2]))
+
+
 def total(x):
     return laid_out(x).sum()
 
@@ -37,6 +40,8 @@ CALLERS = {
     "vmap": (mx.vmap(laid_out), ROWS, P(None, "i")),
     "vmap over the last axis, in jit": (mx.jit(mx.vmap(laid_out, 1, 1)), ROWS.T, P("i")),
     "vmap of grad": (mx.vmap(mx.grad(total)), ROWS, P(None, "i")),
+    "loop": (mx.jit(lambda x: mx.fori_loop(0, 1, lambda _, c: laid_out(c), x)), X, P("i")),
+    "scan": (mx.jit(lambda x: mx.scan(lambda c, _: (laid_out(c), 0), x, None, 1)[0]), X, P("i")),
     "checkpoint": (mx.jit(mx.grad(lambda x: mx.checkpoint(laid_out)(x).sum())), X, P("i")),
     "jax.jit": (jax.jit(lambda x: laid_out(x) + 1), X, P("i")),
     "jax.grad": (jax.grad(total), X, P("i")),
@@ -53,6 +58,8 @@ def in_jax(name):
         return lambda x: value(x) + 1
     if name == "jvp":
         return lambda x: slope(x) * x
+    if name in ("loop", "scan"):
+        return value
     return value if "vmap" in name and "grad" not in name else slope
 
 
@@ -80,16 +87,10 @@ def test_alone_in_numpy():
 def test_it_stands_in_the_graph_and_the_text():
     order = Mesh(np.array(jax.devices()[:4])[[2, 0, 3, 1]].reshape(2, 2), ("a", "b"))
     for sharding, text in [
-        (PARTS, '<mesh<["i"=4]>, [{"i"}, {}]>'),
-        (NamedSharding(MESH, P(None, "i")), '<mesh<["i"=4]>, [{}, {"i"}]>'),
-        (
-            NamedSharding(order, P(("b", "a"), None)),
-            '<mesh<["a"=2, "b"=2], device_ids=[2, 0, 3, 1]>, [{"b", "a"}, {}]>',
-        ),
-        (
-            NamedSharding(AbstractMesh((2, 2), ("a", "b")), P("a")),
-            '<mesh<["a"=2, "b"=2]>, [{"a"}, {}]>',
-        ),
+        (PARTS, '<@mesh, [{"i"}, {}]>'),
+        (NamedSharding(MESH, P(None, "i")), '<@mesh, [{}, {"i"}]>'),
+        (NamedSharding(order, P(("b", "a"), None)), '<@mesh, [{"b", "a"}, {}]>'),
+        (NamedSharding(AbstractMesh((2, 2), ("a", "b")), P("a")), '<@mesh, [{"a"}, {}]>'),
         (SingleDeviceSharding(jax.devices()[2]), "<mesh<[], device_ids=[2]>, []>"),
     ]:
         inner = mx.jit(lambda x: x * 2, out_shardings=sharding)
@@ -97,7 +98,7 @@ def test_it_stands_in_the_graph_and_the_text():
         line = f"sdy.sharding_constraint %1 {text} : tensor<4x4xf32>"
         assert line in graph.stablehlo()
         shown = text.replace('"', "'")
-        assert f'custom_call_target="Sharding", sharding="{shown}"' in str(graph)
+        assert f'sharding="{shown}"' in str(graph)
         assert text in inner.graph(np.ones((4, 4), np.float32)).stablehlo()
 
 
@@ -123,7 +124,7 @@ def test_options_are_prefixes_of_the_arguments_that_are_not_static():
     np.testing.assert_array_equal(found["a"], 3 * X)
     assert found["a"].sharding.is_equivalent_to(PARTS, 1)
     text = inner.graph({"w": X}, 3, X).stablehlo()
-    assert text.count("sdy.sharding_constraint") == 2
+    assert text.count("sdy.sharding =") == 2
 
 
 def test_a_specification_takes_the_mesh_in_force():
@@ -131,7 +132,7 @@ def test_a_specification_takes_the_mesh_in_force():
     with jax.set_mesh(MESH):
         found = mx.jit(lambda x: inner(x))(X)
     assert found.sharding.is_equivalent_to(PARTS, 1)
-    with pytest.raises(TransformError, match="no layout that a program here can keep"):
+    with pytest.raises(TransformError, match="there is no mesh of devices"):
         mx.jit(lambda x: inner(x))(X)
 
 
@@ -158,9 +159,9 @@ def test_donation_inside_a_program_changes_nothing_as_in_jax():
 
 # A function that is refused, and what the message says.
 REFUSED = {
-    "in a loop": (
-        lambda x: mx.fori_loop(0, 2, lambda _, c: laid_out(c), x),
-        ["a loop or branch on one device cannot hold", "the jit around the loop"],
+    "on one device, in a loop": (
+        lambda x: mx.fori_loop(0, 2, lambda _, c: on_device(c), x),
+        ["a loop or branch cannot hold", "the jit around the loop"],
     ),
     "another structure": (
         lambda x: mx.jit(lambda x: x, out_shardings=(PARTS, PARTS))(x),
@@ -184,3 +185,139 @@ def test_what_cannot_be_kept_is_refused(name):
         mx.jit(function)(X)
     for phrase in [*phrases, "called at", "test_layouts.py"]:
         assert phrase in str(caught.value)
+
+
+# The mesh given to jit, and constraints in functions.
+
+GRID = mx.sharding.Mesh(jax.devices()[:4], ("a", "b"), shape=(2, 2))
+W = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
+Y = np.linspace(-2, 2, 32, dtype=np.float32).reshape(4, 8)
+
+
+def product(x, w):
+    return mx.numpy.tanh(mx.sharding.constrain(x @ w, P("a", "b")))
+
+
+step = mx.jit(product, mesh=GRID, in_shardings=(P("a"), P(None, "b")), out_shardings=P("a", "b"))
+
+
+def placed(spec, mesh=GRID):
+    return NamedSharding(mesh.to_jax(), spec)
+
+
+def test_specs_are_about_the_mesh_of_jit():
+    found = step(Y, W)
+    assert found.sharding.is_equivalent_to(placed(P("a", "b")), 2)
+    np.testing.assert_allclose(found, np.tanh(Y @ W), rtol=1e-5)
+    text = step.graph(Y, W).stablehlo()
+    assert 'sdy.mesh @mesh = <["a"=2, "b"=2]>' in text
+    assert '%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}' in text
+    assert '-> (tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>})' in text
+    assert '%1 = sdy.sharding_constraint %0 <@mesh, [{"a"}, {"b"}]>' in text
+
+
+# How the jitted function is used, and how the result lies.
+USES = {
+    "in jit": (mx.jit(lambda y: step(y, W) * 2), P("a", "b"), lambda: 2 * np.tanh(Y @ W)),
+    "in a loop": (
+        mx.jit(lambda y: mx.fori_loop(0, 1, lambda _, c: step(y, W) + c, np.zeros((4, 4), "f4"))),
+        P("a", "b"),
+        lambda: np.tanh(Y @ W),
+    ),
+    "in scan": (
+        mx.jit(lambda y: mx.scan(lambda c, _: (step(y, W), c), np.zeros((4, 4), "f4"), None, 2)[0]),
+        P("a", "b"),
+        lambda: np.tanh(Y @ W),
+    ),
+    "in vmap": (mx.jit(lambda y: mx.vmap(step, (0, None))(y[None], W)[0]), P("a", "b"), None),
+    "in grad": (
+        mx.jit(mx.grad(lambda y: step(y, W).sum())),
+        P("a"),
+        lambda: (1 - np.tanh(Y @ W) ** 2) @ W.T,
+    ),
+    "in jvp": (
+        mx.jit(lambda y: mx.jvp(lambda y: step(y, W), (y,), (y,))[1]),
+        P("a", "b"),
+        lambda: (1 - np.tanh(Y @ W) ** 2) * (Y @ W),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_mesh_stays_with_its_function(name):
+    function, spec, expected = USES[name]
+    found = function(Y)
+    assert found.sharding.is_equivalent_to(placed(spec), 2)
+    expected = np.tanh(Y @ W) if expected is None else expected()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mx.reference(function)(Y), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_arguments_say_how_they_lie():
+    function = mx.jit(lambda x, w: x @ w)
+    y, w = jax.device_put(Y, placed(P("a"))), jax.device_put(W, placed(P(None, "b")))
+    layouts = function.shardings(y, w)
+    assert [str(each)[6:] for each in layouts.arguments] == [', [{"a"}, {}]>', ', [{}, {"b"}]>']
+    assert [each.spec() for each in layouts.results] == [("a", "b")]
+    assert function(y, w).sharding.is_equivalent_to(placed(P("a", "b")), 2)
+
+
+def test_a_constraint_at_once():
+    found = mx.sharding.constrain({"y": Y, "n": 3}, {"y": P("b"), "n": None}, mesh=GRID)
+    assert found["n"] == 3
+    assert found["y"].sharding.is_equivalent_to(placed(P("b")), 2)
+    np.testing.assert_array_equal(found["y"], Y)
+
+
+def test_the_mesh_of_jax_will_do():
+    mesh = GRID.to_jax()
+    function = mx.jit(lambda x: mx.sharding.constrain(x, P("a")) * 2)
+    with jax.set_mesh(mesh):
+        assert function(Y).sharding.is_equivalent_to(placed(P("a")), 2)
+    given = mx.jit(lambda x: mx.sharding.constrain(x, P("b")) * 2, mesh=mesh)
+    assert given(Y).sharding.is_equivalent_to(placed(P("b")), 2)
+    named = mx.jit(lambda x: mx.sharding.constrain(x, NamedSharding(mesh, P("a"))) * 2)
+    assert named(Y).sharding.is_equivalent_to(placed(P("a")), 2)
+
+
+def test_programs_of_two_meshes_of_other_orders_are_refused():
+    other = mx.sharding.Mesh(jax.devices()[3::-1], ("a", "b"), shape=(2, 2))
+
+    def function(x):
+        x = mx.sharding.constrain(x, P("a"), mesh=GRID)
+        return mx.sharding.constrain(x * 2, P("a"), mesh=other)
+
+    with pytest.raises(mx.ShardingError, match="different devices, or the same in another order"):
+        mx.jit(function)(Y)
+
+
+# What is wrong with a constraint or a mesh, and what the error says.
+WRONG = {
+    "no mesh": (lambda x: mx.sharding.constrain(x, P("a")), "there is no mesh of devices"),
+    "unknown axis": (
+        lambda x: mx.sharding.constrain(x, P("c"), mesh=GRID),
+        'axis "c" is unknown',
+    ),
+    "too many": (
+        lambda x: mx.sharding.constrain(x, P("a", None, None), mesh=GRID),
+        "a spec of 3 entries for an array of 2 dimensions",
+    ),
+    "no sharding": (
+        lambda x: mx.sharding.constrain(x, "a", mesh=GRID),
+        "no layout that a program here can keep",
+    ),
+    "another structure": (
+        lambda x: mx.sharding.constrain((x, x), (P("a"),) * 3, mesh=GRID),
+        "does not fit the structure",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("transform", [lambda f: f, mx.jit, mx.reference], ids=["", "jit", "numpy"])
+def test_a_wrong_constraint_is_refused(name, transform):
+    function, problem = WRONG[name]
+    with pytest.raises(mx.MinixlaError) as caught:
+        transform(function)(Y)
+    assert problem in str(caught.value)
+    assert "test_layouts.py" in str(caught.value)

@@ -1,0 +1,363 @@
+"""Programs that each device of a mesh runs on its own pieces of arrays."""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import compress
+from itertools import count as numbers
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Instance, Text, attribute
+from minixla.core.attributes import Sequence as SequenceAttribute
+from minixla.core.data_flow import through
+from minixla.core.derived import batched_graph, entered_graph, vjp_graphs
+from minixla.core.graph import Graph, Value, remembered
+from minixla.core.linear import pullback_by, zeros_like
+from minixla.core.operation import EVERY_OPERAND, register
+from minixla.core.processes import current_process
+from minixla.core.shapes import Shape
+from minixla.core.tracing import evaluate_graph
+from minixla.reference_evaluator.simulation import Simulation
+from minixla.sharding.axes import AxisRef, Part, size_of
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.operations import Shardings, with_open
+from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import RunsPrograms, program
+from minixla_ops.vocabulary.shorthand import array_shape
+
+
+@register
+class ManualComputation(RunsPrograms):
+    """A program that each device runs on its own pieces. SDY: manual_computation.
+
+    Along its manual axes each device holds one piece of every operand and result; along others the
+    program is as without devices.
+
+    Args:
+        operands: arrays; along the manual axes of a dimension a piece for each device.
+        computation: the Graph of one device, from pieces to pieces.
+        in_shardings, out_shardings: a TensorSharding of each operand and result.
+        manual_axes: the names of the axes, all of one mesh.
+
+    Checks:
+        (C1) a sharding for each operand, and for each result.
+        (C2) in a dimension manual axes come before others, and their sizes divide the dimension's.
+        (C3) the computation takes the operands' pieces.
+        (C4) every sharding is on one mesh, which has the manual axes.
+    """
+
+    namespace = "sdy"
+    operands = ("operands...",)
+    dynamic_operands = EVERY_OPERAND
+    computation: Graph = attribute(Instance(Graph))
+    in_shardings: tuple[TensorSharding, ...] = attribute(Shardings)
+    out_shardings: tuple[TensorSharding, ...] = attribute(Shardings)
+    manual_axes: tuple[str, ...] = attribute(SequenceAttribute(Text()))
+
+    def shape(self, *operands):
+        given, wanted = self.in_shardings, self.computation.input_shapes
+        if not len(operands) == len(given) == len(wanted):
+            problem = f"{len(operands)} operands, {len(given)} shardings of operands, and "
+            problem += f"{len(wanted)} inputs"
+            self.refuse("C1", problem, "Give one sharding for each operand.")
+        outputs = self.computation.output_shapes
+        if len(outputs) != len(self.out_shardings):
+            problem = f"{len(outputs)} results, and {len(self.out_shardings)} shardings of results"
+            self.refuse("C1", problem, "Give one sharding for each result.")
+        self._check_mesh()
+        for number, (shape, sharding) in enumerate(zip(operands, given, strict=True)):
+            sharding.check_rank(shape, self.builder_name)
+            piece = self._piece(shape, sharding, f"operand {number}")
+            if piece is not wanted[number]:
+                problem = f"operand {number} of shape {shape} has pieces {piece}, and input "
+                problem += f"{number} is {wanted[number]}"
+                self.refuse("C3", problem, "The computation takes pieces along manual axes.")
+        pairs = enumerate(zip(outputs, self.out_shardings, strict=True))
+        return tuple([self._whole(*pair, f"result {number}") for number, pair in pairs])
+
+    def _check_mesh(self) -> None:
+        meshes = {each.mesh for each in (*self.in_shardings, *self.out_shardings)}
+        meshes = {each for each in meshes if not each.is_empty}
+        if len(meshes) > 1:
+            shown = " and ".join(sorted(map(str, meshes)))
+            self.refuse("C4", f"shardings are on several meshes, {shown}", "Give one mesh.")
+        for mesh in meshes:
+            for axis in self.manual_axes:
+                if axis not in mesh.shape:
+                    problem = f"the mesh {mesh} has no axis {axis}"
+                    self.refuse("C4", problem, "Manual axes are axes of the mesh.")
+
+    def manual_sizes(self, sharding: TensorSharding, what: str = "it") -> list[int]:
+        """In how many pieces manual axes cut each dimension."""
+        found = []
+        for number, parts in enumerate(sharding.parts):
+            manual = [part for part in parts if part.name in self.manual_axes]
+            if tuple(manual) != parts[: len(manual)]:
+                problem = f"in dimension {number} of {what} a manual axis comes after a free one"
+                self.refuse("C2", f"{problem}: {sharding}", "Put manual axes first.")
+            found.append(size_of(manual))
+        return found
+
+    def _piece(self, shape: Any, sharding: TensorSharding, what: str) -> Any:
+        if not isinstance(shape, Shape):
+            return shape
+        sizes = self.manual_sizes(sharding, what)
+        for number, (size, pieces) in enumerate(zip(shape.dimensions, sizes, strict=False)):
+            if size % pieces:
+                problem = (
+                    f"dimension {number} of {what}, of size {size}, has no {pieces} equal parts"
+                )
+                self.refuse("C2", problem, "The manual axes' sizes divide the dimension's.")
+            if pieces > 1:
+                shape = _resized(shape, number, size // pieces)
+        return shape
+
+    def _whole(self, shape: Any, sharding: TensorSharding, what: str) -> Any:
+        if not isinstance(shape, Shape):
+            return shape
+        sharding.check_rank(shape, self.builder_name)
+        for number, pieces in enumerate(self.manual_sizes(sharding, what)):
+            if pieces > 1:
+                shape = _resized(shape, number, shape.dimensions[number] * pieces)
+        return shape
+
+    def write(self, emit, operands, shapes, results):
+        region = emit.region(self.computation, "sdy.return")
+        axes = ", ".join([f'"{name}"' for name in self.manual_axes])
+        texts = {
+            "in_shardings": emit.shardings(self.in_shardings),
+            "manual_axes": f"#sdy<manual_axes{{{axes}}}>",
+            "out_shardings": emit.shardings(self.out_shardings),
+        }
+        name = "sdy.manual_computation"
+        return emit.operation(name, operands, shapes, results, [region], **texts)
+
+    def hlo_attributes(self, shapes):
+        shown = ("in_shardings", "out_shardings", "manual_axes")
+        texts = {key: ", ".join(map(str, self.values[key])).replace('"', "'") for key in shown}
+        return {**{key: f'"{text}"' for key, text in texts.items()}, "to_apply": self.computation}
+
+    def data_flow(self, *operands):
+        return through(self.computation)
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh of its shardings; an empty one where it has none."""
+        shardings = (*self.in_shardings, *self.out_shardings)
+        return next((each.mesh for each in shardings if not each.mesh.is_empty), Mesh())
+
+    @property
+    def meshes(self) -> tuple[Mesh, ...]:
+        """The meshes that whoever runs it must know of."""
+        return (self.mesh,)
+
+    def reference(self, *operands):
+        mesh, axes = self.mesh, self.manual_axes
+        places = mesh.places(axes).tolist()
+        pairs = zip(operands, self.in_shardings, strict=True)
+        cuts: Any = [_slices(self, at, x.shape) for x, at in pairs]
+
+        def device(number: int) -> Callable[[], list[Any]]:
+            pairs = zip(operands, cuts, strict=True)
+            pieces = [x[each[places[number]]] for x, each in pairs]
+            return lambda: reference_graph(self.computation, pieces)
+
+        count = mesh.size
+        found = Simulation(list(map(device, range(count))), count, [()] * count, {}).run()
+        # Along axes that are not manual all devices have the same.
+        own = next(group for group in mesh.groups(axes) if self._number(count) in group)
+        results = []
+        for index, sharding in enumerate(self.out_shardings):
+            pieces = [found[number][index] for number in own]
+            whole = self._whole(self.computation.output_shapes[index], sharding, "")
+            result = np.empty(whole.dimensions, pieces[0].dtype)
+            places = _slices(self, sharding, whole.dimensions)
+            # What all devices have is that of the first.
+            for at, piece in reversed([*zip(places, pieces, strict=True)]):
+                result[at] = piece
+            results.append(result)
+        return tuple(results)
+
+    def _number(self, count: int) -> int:
+        process = current_process()
+        return process.partition if process.partition_count == count else 0
+
+    def manual(self, sharding: TensorSharding) -> list[list[Part]]:
+        """The manual axes of each dimension, with their sizes."""
+        return [
+            [part for part in parts if part.name in self.manual_axes] for parts in sharding.parts
+        ]
+
+    def unmentioned(self, sharding: TensorSharding) -> tuple[str, ...]:
+        """The manual axes along which all devices have the same."""
+        used = {axis.name for each in sharding.dimensions for axis in each.axes}
+        return tuple([name for name in self.manual_axes if name not in used])
+
+    def of_derived(self, computation: Graph, given: Any, wanted: Any) -> "ManualComputation":
+        """The same of a program that is made of the computation, by its shardings."""
+        return ManualComputation(computation, tuple(given), tuple(wanted), self.manual_axes)
+
+    def entered(self, trace, known):
+        def of_each(shardings: Any, shapes: Any, known: Any) -> list[TensorSharding]:
+            triples = zip(shardings, shapes, known, strict=True)
+            return [each for each, *pair in triples for _ in trace.shapes_of(*pair)]
+
+        graph, out = entered_graph(self.computation, trace, known)
+        given = of_each(self.in_shardings, self.computation.input_shapes, known)
+        wanted = of_each(self.out_shardings, self.computation.output_shapes, out)
+        return self.of_derived(graph, given, wanted), known, out
+
+    def linearize(self, operands, active):
+        graphs = vjp_graphs(self.computation, tuple(active))
+        outputs = self.out_shardings
+        forward, backward, kept, again = _halves(graphs.forward, graphs.backward, len(outputs))
+        stacked = [self._stacked(array_shape(each.shape).rank) for each in kept]
+        everything = self.of_derived(forward, self.in_shardings, (*outputs, *stacked))(*operands)
+        results, residuals = everything[: len(outputs)], everything[len(outputs) :]
+        residuals = (*residuals, *[operands[number] for number in again])
+        held = (*stacked, *[self.in_shardings[number] for number in again])
+        given = tuple(compress(outputs, graphs.active_outputs))
+        wanted = tuple(compress(self.in_shardings, graphs.active_inputs))
+
+        def pull(*cotangents: Any) -> Sequence[Any]:
+            alike = tuple(map(self.unmentioned, given)), tuple(map(self.unmentioned, wanted))
+            graph = _summed(backward, *alike, self.mesh)
+            return self.of_derived(graph, (*held, *given), wanted)(*residuals, *cotangents)
+
+        return results, pullback_by(pull, results, graphs.active_outputs, graphs.active_inputs)
+
+    def _stacked(self, rank: int) -> TensorSharding:
+        """The sharding of what differs on each device: these are a dimension more, the first."""
+        first = DimensionSharding(tuple(map(AxisRef, self.manual_axes)))
+        dimensions = (first, *[DimensionSharding((), False)] * rank)
+        return TensorSharding(self.mesh, dimensions, mesh_name=_name(self))
+
+    def batch_of(self, size, operands, dimensions):
+        made = batched_graph(self.computation, tuple(dimensions), size)
+        given = _batched(self.in_shardings, dimensions)
+        wanted = _batched(self.out_shardings, made.known)
+        return self.of_derived(made.graph, given, wanted)(*operands), made.known
+
+
+def _name(operation: ManualComputation) -> str | None:
+    shardings = (*operation.in_shardings, *operation.out_shardings)
+    return next((each.mesh_name for each in shardings), None)
+
+
+def _batched(shardings: Any, dimensions: Sequence[int | None]) -> list[TensorSharding]:
+    pairs = zip(shardings, dimensions, strict=True)
+    return [each if at is None else with_open(each, at) for each, at in pairs]
+
+
+def _slices(
+    operation: ManualComputation, sharding: TensorSharding, sizes: Sequence[int]
+) -> list[tuple[slice, ...]]:
+    """Where the piece of each member of a group of devices is in an array of some sizes."""
+    mesh, axes, parts = operation.mesh, operation.manual_axes, operation.manual(sharding)
+    places = []
+    for place in np.ndindex(*[mesh.shape[name] for name in axes]):
+        at, found = dict(zip(axes, place, strict=True)), []
+        for size, own in zip(sizes, parts, strict=True):
+            index, piece = 0, size // size_of(own)
+            for part in own:
+                minor = mesh.shape[part.name] // part.end
+                index = index * part.size + at[part.name] // minor % part.size
+            found.append(slice(index * piece, (index + 1) * piece))
+        places.append(tuple(found))
+    return places
+
+
+def _alone(value: Any) -> Any:
+    """A value as the one member of a dimension more, the first."""
+    return ops.reshape(value, (1, *array_shape(value).dimensions))
+
+
+@remembered
+def _halves(
+    forward: Graph, backward: Graph, count: int
+) -> tuple[Graph, Graph, list[Value], list[int]]:
+    """The halves of a reverse derivative whose residuals are stacked, one for each device.
+
+    Those that are inputs are taken again: the last of the second half's residuals. The others come
+    first; and the numbers of these inputs.
+    """
+    residuals = forward.outputs[count:]
+    inputs = {value: number for number, value in enumerate(forward.inputs)}
+    kept = [value for value in residuals if value not in inputs]
+    again = [inputs[value] for value in residuals if value in inputs]
+    order = [n for n, value in enumerate(residuals) if value not in inputs]
+    order += [n for n, value in enumerate(residuals) if value in inputs]
+
+    def first(*operands: Any) -> list[Any]:
+        outputs = evaluate_graph(forward, operands)
+        chosen = [outputs[count + number] for number in order[: len(kept)]]
+        return [*outputs[:count], *map(_alone, chosen)]
+
+    def second(*operands: Any) -> list[Any]:
+        own = dict(zip(order, operands, strict=False))
+        for number in order[: len(kept)]:
+            own[number] = ops.reshape(own[number], array_shape(own[number]).dimensions[1:])
+        found = [own[number] for number in range(len(order))]
+        return evaluate_graph(backward, [*found, *operands[len(order) :]])
+
+    shapes = [array_shape(each.shape).with_dimension(0, 1) for each in kept]
+    shapes += [forward.input_shapes[number] for number in again]
+    shapes += backward.input_shapes[len(order) :]
+    made = (
+        program(first, forward.input_shapes, forward.name),
+        program(second, shapes, backward.name),
+    )
+    return *made, kept, again
+
+
+@remembered
+def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> Graph:
+    """The second half of a reverse derivative, on each device.
+
+    A result that is one along some axes is that of the first device along them: the cotangents of
+    the others are zero. An operand that is one along some went to all devices: its cotangent is
+    the sum of theirs. `given` and `wanted` are the axes of the cotangents that it takes and gives.
+    """
+    if not any((*given, *wanted)):
+        return half
+    kept = len(half.inputs) - len(given)
+
+    def function(*values: Any) -> list[Any]:
+        cotangents = []
+        for value, axes in zip(values[kept:], given, strict=True):
+            if axes:
+                is_first = ops.eq(member_of(mesh, axes), np.zeros((), np.int32))
+                value = ops.select(is_first, value, zeros_like(value))
+            cotangents.append(value)
+        found = evaluate_graph(half, [*values[:kept], *cotangents])
+        channels = numbers(1)
+
+        def total(value: Any, axes: Sequence[str]) -> Any:
+            groups = mesh.groups(axes)
+            return ops.all_reduce(
+                value, ops.add, groups, next(channels), use_global_device_ids=True
+            )
+
+        return [total(x, axes) if axes else x for x, axes in zip(found, wanted, strict=True)]
+
+    return program(function, half.input_shapes, half.name)
+
+
+def member_of(mesh: Mesh, names: Sequence[str]) -> Any:
+    """Which member along some axes this device is, s32[]; see `Mesh.groups`."""
+    number = ops.convert_element_type(ops.partition_id(), "s32")
+    places = mesh.places(names)
+    if len(names) == 1 and mesh.device_ids is None:
+        at = mesh.order[names[0]]
+        minor, size = math.prod(mesh.axis_sizes[at + 1 :]), mesh.axis_sizes[at]
+        return number if mesh.size == size else number // minor % size
+    return ops.reshape(ops.dynamic_slice(places, [number], (1,)), ())
+
+
+def _resized(shape: Shape, number: int, size: int) -> Shape:
+    sizes = list(shape.dimensions)
+    sizes[number] = size
+    return shape.with_dimensions(sizes)

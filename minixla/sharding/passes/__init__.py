@@ -1,0 +1,43 @@
+"""Shardy's import passes on programs (`sharding/program.py`), one file a pass.
+
+`PASSES` has them by their names; `mx.sharding.run_pass` runs one on a text or a graph.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
+from minixla.sharding.passes.constants import split_constants
+from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.manual_axes import clean_up_manual_axes
+from minixla.sharding.passes.meshes import lift_inlined_meshes
+from minixla.sharding.passes.pipeline import import_program
+from minixla.sharding.passes.sharding_constraints import apply_sharding_constraints
+from minixla.sharding.passes.sharding_groups import import_sharding_groups
+from minixla.sharding.passes.size_one_axes import remove_size_one_axes
+from minixla.sharding.propagation import (
+    aggressive_propagate,
+    basic_propagate,
+    operation_priority_propagate,
+    user_priority_propagate,
+)
+
+#: Passes and pipelines by Shardy's names; each changes a program, and takes its options by name.
+PASSES: dict[str, Callable[..., None]] = {
+    "sdy-import-pipeline": import_program,
+    "symbol-dce": remove_dead_functions,
+    "sdy-lift-inlined-meshes": lift_inlined_meshes,
+    "sdy-remove-size-one-axes": remove_size_one_axes,
+    "sdy-propagate-sharding-from-func-to-call": copy_shardings_to_calls,
+    "sdy-constant-or-scalar-splitter": split_constants,
+    "sdy-manual-axes-cleanup": clean_up_manual_axes,
+    "sdy-add-data-flow-edges": add_data_flow_edges,
+    "sdy-apply-sharding-constraints": apply_sharding_constraints,
+    "sdy-sharding-group-import": import_sharding_groups,
+    "sdy-basic-propagate": basic_propagate,
+    "sdy-aggressive-propagate": aggressive_propagate,
+    "sdy-op-priority-propagate": operation_priority_propagate,
+    "sdy-user-priority-propagate": user_priority_propagate,
+}
+#: What passes were called before.
+RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

@@ -1,0 +1,170 @@
+"""The pass that gives every use of a constant a constant of its own."""
+
+from minixla.sharding.operations import (
+    DataFlowEdge,
+    NamedComputation,
+    SdyConstant,
+    ShardingConstraint,
+    ShardingGroup,
+)
+from minixla.sharding.passes.calls import callees_first
+from minixla.sharding.passes.symbols import Symbols
+from minixla.sharding.program import Block, Function, Program, Step, Value
+from minixla_ops.elementwise.conversion import BitcastConvertType
+from minixla_ops.movement.broadcasting import Broadcast, BroadcastInDim
+from minixla_ops.movement.constants import Constant, Iota
+from minixla_ops.movement.reshaping import Reshape
+from minixla_ops.movement.slicing import Slice
+
+_BROADCASTS = BroadcastInDim, Broadcast
+# Element-wise, but neither kept nor copied like a computation.
+_MARKS = ShardingConstraint, ShardingGroup, DataFlowEdge
+
+
+def split_constants(program: Program, *, specification: bool = False) -> None:
+    """Copies constants, so that each use may lie as it needs (SDY: its pass
+    sdy-constant-or-scalar-splitter).
+
+    Constant are constants, iotas, and what element-wise operations, slices, broadcasts and
+    reshapes, and functions and named computations of these alone, make of nothing but constants.
+    Each use by anything else gets a copy of all that the value is computed of. So does each use
+    of a scalar's broadcast. Scalars are shared: they cannot be sharded.
+
+    Args:
+        program: the program, whose constants are split.
+        specification: whether scalars are split too, and reshapes, calls, named computations and
+            broadcasts of scalars that are not constant are not, as it first was in Shardy.
+    """
+    for step in program.walk():
+        if type(step.op) is Constant:
+            step.op = SdyConstant(step.op.literal)
+    splitter = _Splitter(program, specification)
+    for function in callees_first(program):
+        splitter.split(function)
+
+
+class _Splitter:
+    """The pass at work on a program."""
+
+    def __init__(self, program: Program, by_specification: bool) -> None:
+        self.program = program
+        self.by_specification = by_specification
+        #: Steps whose results are constant, and those that broadcast scalars which are not.
+        self.constants: dict[Step, None] = {}
+        self.expansions: dict[Step, None] = {}
+        #: What comes before a step.
+        self.before: dict[Step, list[Step]] = {}
+        self.groups: dict[Value, list[Step]] = {}
+        for step in program.walk():
+            if isinstance(step.op, ShardingGroup):
+                self.groups.setdefault(step.operands[0], []).append(step)
+        self.symbols = Symbols([*program.functions, *program.meshes])
+        self.constant_functions: dict[Function, bool] = {}
+
+    def split(self, block: Block) -> None:
+        """Splits the constants that the steps of a block use, and what it gives."""
+        for step in block.steps:
+            for each in step.blocks:
+                self.split(each)
+            if self.is_constant(step):
+                self.constants[step] = None
+            elif self.is_expansion(step):
+                self.expansions[step] = None
+            elif not isinstance(step.op, ShardingGroup):
+                step.operands = [self.own(each) for each in step.operands]
+        block.outputs = [self.own(each) for each in block.outputs]
+        block.steps = [new for step in block.steps for new in (*self.before.pop(step, ()), step)]
+        self.erase(block)
+        if isinstance(block, Function):
+            self.constant_functions[block] = self.can_be_constant(block)
+
+    def can_be_constant(self, block: Block) -> bool:
+        """Whether constant inputs make all that a block computes constant."""
+        return all(
+            isinstance(step.op, ShardingGroup) or self.preserves(step) for step in block.steps
+        )
+
+    def preserves(self, step: Step) -> bool:
+        """Whether a step makes constants of constants."""
+        op = step.op
+        if isinstance(op, (Constant, Iota, Slice, *_BROADCASTS)):
+            return True
+        if not self.by_specification:
+            if isinstance(op, Reshape):
+                return True
+            if step.callee is not None:
+                return self.constant_functions[step.callee]
+            if isinstance(op, NamedComputation):
+                return self.can_be_constant(step.blocks[0])
+        if isinstance(op, BitcastConvertType):
+            return step.operands[0].rank == step.results[0].rank
+        return op.is_elementwise and not isinstance(op, _MARKS)
+
+    def is_constant(self, step: Step) -> bool:
+        """Whether a step makes its results of constants alone."""
+        return self.preserves(step) and all(each.step in self.constants for each in step.operands)
+
+    def is_expansion(self, step: Step) -> bool:
+        """Whether a step broadcasts a scalar."""
+        is_broadcast = not self.by_specification and isinstance(step.op, _BROADCASTS)
+        return is_broadcast and step.operands[0].rank == 0
+
+    def is_split(self, value: Value) -> bool:
+        """Whether each use of a value has its own."""
+        is_whole = value.rank > 0 or self.by_specification
+        return is_whole and (value.step in self.constants or value.step in self.expansions)
+
+    def own(self, value: Value) -> Value:
+        """A value for one use: a copy of it, and of all that it is computed of, if it is split."""
+        values: dict[Value, Value] = {}
+        stack = [value] if self.is_split(value) else []
+        while stack:
+            each = stack[-1]
+            missing = [] if each in values else self.missing(each, values)
+            if each not in values and not missing:
+                self.copy(each, values)
+            if missing:
+                stack += missing
+            else:
+                stack.pop()
+        return values.get(value, value)
+
+    def missing(self, value: Value, values: dict[Value, Value]) -> list[Value]:
+        """Which of the operands that make a value are to be copied first, the last one first."""
+        assert value.step is not None
+        found = [each for each in value.step.operands if each not in values and self.is_split(each)]
+        return found[::-1]
+
+    def copy(self, value: Value, values: dict[Value, Value]) -> None:
+        """Copies the step that makes a value, and its groups."""
+        step = value.step
+        assert step is not None
+        made = step.again(step.block, values)
+        for each in (made, *(inner for block in made.blocks for inner in block.walk())):
+            if each.callee is not None:
+                each.callee = self.copied_function(each.callee)
+        copies = [each.again(step.block, values) for each in self.groups.get(value, ())]
+        self.before.setdefault(step, []).extend([made, *copies])
+
+    def copied_function(self, function: Function) -> Function:
+        """A copy of a constant function, and of those that it calls."""
+        made = function.again(function.name)
+        for step in made.walk():
+            if step.callee is not None:
+                step.callee = self.copied_function(step.callee)
+        made.name = self.symbols.free(function.name)
+        self.program.functions[made.name] = made
+        self.constant_functions[made] = True
+        return made
+
+    def erase(self, block: Block) -> None:
+        """Takes away what was copied, where only groups use it now, and these."""
+        uses = block.uses()
+        dead: set[Step] = set()
+        for step in reversed(block.steps):
+            users = [use.step for each in step.results for use in uses.get(each, ())]
+            left = [each for each in users if each not in dead]
+            is_copied = step in self.constants or step in self.expansions
+            if is_copied and all(each and isinstance(each.op, ShardingGroup) for each in left):
+                dead.update([step, *filter(None, left)])
+        block.steps = [step for step in block.steps if step not in dead]

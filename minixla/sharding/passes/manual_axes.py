@@ -1,0 +1,69 @@
+"""The pass that completes what manual computations say of their manual axes."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from minixla.core.errors import ShardingError, explain
+from minixla.sharding.axes import Part, merged
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.program import Program, Step, Value
+from minixla.sharding.tensor_sharding import TensorSharding
+
+_ADVICE = "Without a sharding nothing says what the axes are of: give the computation operands."
+
+
+def clean_up_manual_axes(program: Program) -> None:
+    """Has every sharding of a manual computation mention each manual axis, which it sorts.
+
+    SDY: sdy-manual-axes-cleanup. What a sharding does not mention is replicated in it, be it an
+    axis or the rest of one. A sharding on the empty mesh goes over to that of the others.
+
+    Raises:
+        ShardingError: a computation with manual axes has neither operands nor results.
+    """
+    for step in program.walk():
+        if isinstance(step.op, ManualComputation) and step.op.manual_axes:
+            _clean_up(step, step.op)
+
+
+def _clean_up(step: Step, op: ManualComputation) -> None:
+    shardings = [*op.in_shardings, *op.out_shardings]
+    if not shardings:
+        if step.blocks[0].steps:
+            problem = "there are manual axes, and no shardings of operands or results, "
+            problem += "but the body is not empty"
+            given = [f"manual axes: {', '.join(op.manual_axes)}"]
+            raise explain(ShardingError, "manual_computation", problem, given, _ADVICE, step.source)
+        return
+    common = next((each for each in shardings if not each.mesh.is_empty), shardings[0])
+    names = sorted(op.manual_axes, key=common.mesh.order.__getitem__)
+    complete = partial(_complete, common=common, whole=[common.mesh.whole_axes[x] for x in names])
+    step.op = op.replace(
+        in_shardings=tuple(map(complete, op.in_shardings, step.operands)),
+        out_shardings=tuple(map(complete, op.out_shardings, step.results)),
+        manual_axes=tuple(names),
+    )
+
+
+def _complete(
+    sharding: TensorSharding, value: Value, common: TensorSharding, whole: list[Part]
+) -> TensorSharding:
+    """A sharding with all of the axes of `whole` that it does not mention replicated."""
+    if not value.can_be_sharded:
+        return sharding
+    if sharding.mesh.is_empty:
+        sharding = sharding.of(mesh=common.mesh, mesh_name=common.mesh_name)
+    mesh = sharding.mesh
+    listed = *(each.axes for each in sharding.dimensions), sharding.replicated, sharding.unreduced
+    mentioned = [mesh.part(axis) for axes in listed for axis in axes]
+    missing = [part for each in whole for part in _rest(each, mentioned)]
+    parts = mesh.sorted_parts([*map(mesh.part, sharding.replicated), *missing])
+    return sharding.of(replicated=tuple(map(mesh.axis, merged(parts))))
+
+
+def _rest(whole: Part, mentioned: Iterable[Part]) -> list[Part]:
+    """What of an axis some parts leave."""
+    left = [whole]
+    for part in mentioned:
+        left = [rest for each in left for rest in each.without(part)]
+    return left

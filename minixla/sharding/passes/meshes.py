@@ -1,0 +1,36 @@
+"""The pass that names every mesh."""
+
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.passes.symbols import Symbols
+from minixla.sharding.program import Program
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.value_shardings import change_shardings
+
+
+def lift_inlined_meshes(program: Program) -> None:
+    """Has every sharding refer to its mesh by name, and every mesh have one (SDY: its pass
+    sdy-lift-inlined-meshes).
+
+    The first name of a mesh remains. New ones are `maximal_mesh_` with the device's number,
+    `empty_mesh`, or the first that is free of `mesh`, `mesh_0`, `mesh_1` ...
+    """
+    names: dict[Mesh, str] = {}
+    for name, mesh in program.meshes.items():
+        names.setdefault(mesh, name)
+    symbols = Symbols([*program.functions, *names.values()])
+
+    def named(sharding: TensorSharding) -> TensorSharding:
+        mesh = sharding.mesh
+        if mesh not in names:
+            names[mesh] = symbols.free(_stem(mesh))
+        name = names[mesh]
+        return sharding if sharding.mesh_name == name else sharding.of(mesh_name=name)
+
+    change_shardings(program, named)
+    program.meshes = {name: mesh for mesh, name in names.items()}
+
+
+def _stem(mesh: Mesh) -> str:
+    if mesh.is_maximal:
+        return f"maximal_mesh_{(mesh.device_ids or ())[0]}"
+    return "empty_mesh" if mesh.is_empty else "mesh"

@@ -1,0 +1,141 @@
+"""The pass that applies constraints to what they constrain."""
+
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.operations import DataFlowEdge, ShardingConstraint
+from minixla.sharding.program import Block, Function, Program, Step, Use, Value
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.value_shardings import owner_of, place, sharding_of
+
+
+def apply_sharding_constraints(program: Program, *, specification: bool = False) -> None:
+    """Copies closed constraints to what they constrain (SDY: sdy-apply-sharding-constraints).
+
+    Propagation carries axes, but not that a dimension is closed. So a constraint's sharding becomes
+    that of its operand where it clearly dictates it: the operand has none, the constraint's is
+    closed, and no other constraint of the operand differs. What lies on a data-flow edge stays as
+    it is; all its other uses read the constraint instead. After a chain of constraints that begins
+    at a value without a sharding, other uses of the value in the block read the chain's end. The
+    shardings of a manual computation's operands are constraints, too.
+
+    Args:
+        program: the program, in which the constraints are applied.
+        specification: whether a function's return reads the end of a chain, as it first did in
+            Shardy.
+    """
+    application = _Application(program, specification)
+    for step in program.walk():
+        application.apply(step)
+
+
+class _Application:
+    """The pass at work on a program."""
+
+    def __init__(self, program: Program, redirects_returns: bool) -> None:
+        self.redirects_returns = redirects_returns
+        self.uses = program.uses()
+        #: The edge of each owner that has one.
+        self.edges = {
+            step.operands[0]: step for step in program.walk() if isinstance(step.op, DataFlowEdge)
+        }
+
+    def apply(self, step: Step) -> None:
+        """Applies the constraints that a step is."""
+        if isinstance(step.op, ShardingConstraint):
+            self.use_end_of_chain(step)
+            value = step.operands[0]
+            if not self.is_dictated(value, step.op.sharding):
+                return
+            if self.is_on_edge(value):
+                step.block.steps.remove(step)
+                self.put_behind(step, value)
+            else:
+                place(value, step.op.sharding)
+        elif isinstance(step.op, ManualComputation):
+            for number, sharding in enumerate(step.op.in_shardings):
+                self.apply_operand(step, step.operands[number], sharding)
+
+    def apply_operand(self, step: Step, value: Value, sharding: TensorSharding) -> None:
+        """Applies the sharding of an operand of a manual computation."""
+        if not self.is_dictated(value, sharding):
+            return
+        if self.is_on_edge(value):
+            block = value.owner.block if isinstance(value.owner, Step) else value.owner
+            made = block.new_step(ShardingConstraint(sharding), [value], step.source)
+            self.uses[value].append(Use(made, 0))
+            self.put_behind(made, value)
+        else:
+            place(value, sharding)
+
+    def is_dictated(self, value: Value, sharding: TensorSharding) -> bool:
+        """Whether a constraint of a value says how it lies."""
+        if not sharding.is_closed or self.sharding_of(value) is not None:
+            return False
+        constraints = [_constraint(use) for use in self.uses[value]]
+        return all(each in (None, sharding) for each in constraints)
+
+    def is_on_edge(self, value: Value) -> bool:
+        """Whether a value is an edge, or flows into one."""
+        is_edge = value.step is not None and isinstance(value.step.op, DataFlowEdge)
+        return is_edge or owner_of(value) in self.edges
+
+    def sharding_of(self, value: Value) -> TensorSharding | None:
+        """How a value lies: where it flows into an edge, what that says."""
+        edge = self.edges.get(owner_of(value))
+        return sharding_of(value) if edge is None else edge.op.sharding
+
+    def put_behind(self, step: Step, value: Value) -> None:
+        """Puts a constraint directly behind its operand, all whose other uses then read it."""
+        owner = value.owner
+        at = owner.block.steps.index(owner) + 1 if isinstance(owner, Step) else 0
+        step.block.steps.insert(at, step)
+        others = [use for use in self.uses[value] if use.user is not step]
+        self.redirect(value, step.results[0], others)
+
+    def use_end_of_chain(self, first: Step) -> None:
+        """Has other uses of a value read the chain of constraints that begins with a step."""
+        value = first.operands[0]
+        is_start = value.step is None or not isinstance(value.step.op, ShardingConstraint)
+        if not is_start or self.sharding_of(value) is not None:
+            return
+        others = [use for use in self.uses[value] if use.user is not first]
+        last = self.end_of_chain(first)
+        if last is first or last is None or any(map(_constraint, others)):
+            return
+        steps = last.block.steps
+        behind = set(steps[steps.index(last) + 1 :])
+        found = [use for use in others if self.is_behind(use, last.block, behind)]
+        self.redirect(value, last.results[0], found)
+
+    def is_behind(self, use: Use, block: Block, behind: set[Step]) -> bool:
+        """Whether a use stands in a block behind the end of a chain."""
+        if use.step is not None:
+            return use.step in behind
+        return use.user is block and (self.redirects_returns or not isinstance(block, Function))
+
+    def end_of_chain(self, step: Step) -> Step | None:
+        """The last of the constraints that follow each other alone; None if they are no chain."""
+        while True:
+            uses = self.uses.get(step.results[0], ())
+            if not any(map(_constraint, uses)):
+                return step
+            user = uses[0].step
+            if len(uses) > 1 or user is None or not isinstance(user.op, ShardingConstraint):
+                return None
+            step = user
+
+    def redirect(self, old: Value, new: Value, uses: list[Use]) -> None:
+        """Has some uses of a value read another."""
+        for use in uses:
+            use.put(new)
+        moved = set(uses)
+        self.uses[old] = [use for use in self.uses[old] if use not in moved]
+        self.uses.setdefault(new, []).extend(uses)
+
+
+def _constraint(use: Use) -> TensorSharding | None:
+    """The sharding that a use says for what it reads."""
+    if use.step is None:
+        return None
+    if isinstance(use.step.op, ManualComputation):
+        return use.step.op.in_shardings[use.number]
+    return use.step.op.sharding if isinstance(use.step.op, ShardingConstraint) else None

@@ -1,0 +1,88 @@
+"""The pass that unites sharding groups which have members in common."""
+
+from minixla.core.errors import ShardingError, explain
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.operations import ShardingGroup
+from minixla.sharding.program import Block, Program, Step, Value
+
+
+def import_sharding_groups(program: Program) -> None:
+    """Makes groups with a common member one, numbers them from 0, and makes each membership one.
+
+    SDY: sdy-sharding-group-import.
+
+    Raises:
+        ShardingError: the members of a group differ in shape, or are in and outside of the body
+            of a manual computation.
+    """
+    members = [step for step in program.walk() if isinstance(step.op, ShardingGroup)]
+    _check(members)
+    numbers = _numbers(members)
+    seen: set[tuple[Value, int]] = set()
+    dropped = set()
+    for step in members:
+        number = numbers[step.op.group_id]
+        membership = step.operands[0], number
+        if membership in seen:
+            dropped.add(step)
+        seen.add(membership)
+        step.op = step.op.replace(group_id=number)
+    for block in {step.block for step in dropped}:
+        block.steps = [step for step in block.steps if step not in dropped]
+
+
+def _check(members: list[Step]) -> None:
+    first: dict[int, Step] = {}
+    for step in members:
+        other = first.setdefault(step.op.group_id, step)
+        sizes = [getattr(each.operands[0].shape, "dimensions", ()) for each in (other, step)]
+        if sizes[0] != sizes[1]:
+            raise _error(step, other, "the values of a group must have the same shape")
+        if _manual_body(step) is not _manual_body(other):
+            problem = "the values of a group cannot cross ManualComputationOp boundaries"
+            raise _error(step, other, problem)
+
+
+def _error(step: Step, other: Step, problem: str) -> ShardingError:
+    shapes = " and ".join(str(each.operands[0].shape) for each in (other, step))
+    given = [f"group {step.op.group_id}: {shapes}"]
+    advice = "Values of one group are sharded alike: give others a group of their own."
+    return explain(ShardingError, "sharding_group", problem, given, advice, step.source)
+
+
+def _manual_body(step: Step) -> Block | None:
+    """The body of the innermost manual computation around a step."""
+    block: Block | None = step.block
+    while block is not None and block.step is not None:
+        if isinstance(block.step.op, ManualComputation):
+            return block
+        block = block.parent
+    return None
+
+
+def _numbers(members: list[Step]) -> dict[int, int]:
+    """The new number of each group by its old one.
+
+    They follow the order in which Shardy's do: that of each class's leader, which is the one of
+    the first group of the value that united it last.
+    """
+    groups: dict[Value, list[int]] = {}
+    for step in members:
+        groups.setdefault(step.operands[0], []).append(step.op.group_id)
+    leaders: dict[int, int] = {}
+
+    def leader(group: int) -> int:
+        while leaders[group] != group:
+            leaders[group] = group = leaders[leaders[group]]
+        return group
+
+    for first, *others in groups.values():
+        leaders.setdefault(first, first)
+        for group in others:
+            leaders.setdefault(group, group)
+            leaders[leader(group)] = leader(first)
+    numbers: dict[int, int] = {}
+    for group in leaders:
+        if leader(group) == group:
+            numbers[group] = len(numbers)
+    return {group: numbers[leader(group)] for group in leaders}

@@ -1,0 +1,131 @@
+"""Shardings of a step's tensors taken apart by the factors of its rule, and put together again.
+
+A sharding rule says of which factors each dimension of each tensor is made, major to minor. Axes of a
+dimension are handed to its factors in that order; an axis may be split between two of them.
+"""
+
+import math
+from collections.abc import Sequence
+
+from minixla.sharding.axes import Part, merged, size_of
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+
+Parts = tuple[Part, ...]
+
+
+class Factor:
+    """How one factor of one tensor is laid out.
+
+    Attributes:
+        parts: the axes, major to minor.
+        is_closed: whether the dimension that it is in takes no more axes.
+        is_minor: whether it is the minor-most of its dimension, which may be padded.
+        overflow: axes of the dimension that no factor of it can take: they stay where they are, and
+            nothing may come between.
+    """
+
+    __slots__ = ("is_closed", "is_minor", "overflow", "parts")
+
+    def __init__(self, parts: Parts, is_closed: bool, is_minor: bool, overflow: Parts = ()) -> None:
+        self.parts, self.overflow = parts, overflow
+        self.is_closed, self.is_minor = is_closed, is_minor
+
+
+class Tensor:
+    """One tensor of a step: how each of its factors is laid out.
+
+    Attributes:
+        dimensions: the factors of each dimension.
+        factors: the layout of each of them.
+        fixed: axes that the tensor may not be laid out over (replicated or unreduced).
+        size: the number of its elements, those of factors that are not there left out.
+    """
+
+    __slots__ = ("dimensions", "factors", "fixed", "sharding", "size", "sizes")
+
+    def __init__(
+        self,
+        dimensions: Sequence[Sequence[int]],
+        sharding: TensorSharding | None,
+        sizes: Sequence[int],
+    ) -> None:
+        self.dimensions, self.sharding, self.sizes = dimensions, sharding, sizes
+        self.factors: dict[int, Factor] = {}
+        self.fixed: Parts = ()
+        for number, factors in enumerate(dimensions):
+            if sharding is None:
+                parts, is_closed = (), False
+            else:
+                parts, is_closed = sharding.parts[number], sharding.dimensions[number].is_closed
+            self._split(factors, parts, is_closed)
+        if sharding is not None:
+            axes = (*sharding.replicated, *sharding.unreduced)
+            self.fixed = tuple(map(sharding.mesh.part, axes))
+        self.size = math.prod([sizes[factor] for factor in self.factors])
+
+    def _split(self, factors: Sequence[int], parts: Sequence[Part], is_closed: bool) -> None:
+        """Hands the axes of a dimension to its factors, of which the last takes what is left.
+
+        An axis of which a factor can take no more, though it is not full, ends this: the rest is
+        the overflow of that factor, blocks the next one, and those after that are not there at all.
+        """
+        left = list(reversed(parts))
+        overflow: Parts = ()
+        for factor in factors:
+            is_minor = factor == factors[-1]
+            self.factors[factor] = own = Factor((), is_closed, is_minor, overflow)
+            if overflow:
+                return
+            own.parts = tuple(left[::-1] if is_minor else _taken(left, self.sizes[factor]))
+            if left and not is_minor and size_of(own.parts) != self.sizes[factor]:
+                own.overflow = overflow = tuple(reversed(left))
+
+    def parts(self) -> tuple[Parts, ...]:
+        """The axes of each dimension."""
+        dimensions = []
+        for factors in self.dimensions:
+            parts: list[Part] = []
+            for factor in factors:
+                own = self.factors[factor]
+                parts += (*own.parts, *own.overflow)
+                if size_of(own.parts) != self.sizes[factor]:
+                    break  # Its axes are not all there, and those of the next would take their place.
+            dimensions.append(tuple(merged(parts)))
+        return tuple(dimensions)
+
+    def sharding_of(self, mesh: Mesh, mesh_name: str | None) -> TensorSharding | None:
+        """The sharding of the whole tensor."""
+        found = self.parts()
+        sharding = self.sharding
+        if sharding is None:
+            if not any(found):
+                return None
+            sharding = TensorSharding.open(mesh, len(found), mesh_name)
+        if sharding.parts == found:
+            return sharding
+        dimensions = tuple(
+            [
+                DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed)
+                for parts, old in zip(found, sharding.dimensions, strict=True)
+            ]
+        )
+        if sharding.mesh.is_empty:
+            sharding = TensorSharding.open(mesh, len(found), mesh_name)
+        return sharding.of(dimensions=dimensions)
+
+
+def _taken(left: list[Part], size: int) -> list[Part]:
+    """Takes from `left`, whose last is the most major, what a factor of a size can hold."""
+    taken: list[Part] = []
+    while left and size > 1:
+        part = left.pop()
+        common = math.gcd(part.size, size)
+        middle = part.start * common
+        if common > 1:
+            taken.append(Part(part.name, part.start, middle))
+            size //= common
+        if middle < part.end:
+            left.append(Part(part.name, middle, part.end))
+            break
+    return taken

@@ -1,0 +1,103 @@
+"""In which order propagation happens: some operations before others, and as users ask.
+
+Source: Shardy's `op_priority_propagation.cc` and `user_priority_propagation.cc`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from minixla.core.sharding_rule import PASS_THROUGH, ShardingRule
+from minixla.sharding.axes import merged
+from minixla.sharding.operations import PropagationBarrier, SdyOperation
+from minixla.sharding.propagation.driver import Driver
+from minixla.sharding.propagation.network import Node
+from minixla.sharding.propagation.strategies import BACKWARD, BOTH, FORWARD, NONE
+from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla_ops.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from minixla_ops.movement.broadcasting import BroadcastInDim
+from minixla_ops.movement.reshaping import Reshape, Transpose
+
+#: The rounds of operation priority; each allows what those before it do, and more.
+ROUNDS = 5
+_WAYS = {"FORWARD": FORWARD, "BACKWARD": BACKWARD, "NONE": NONE}
+
+
+def directions(node: Node, last: int = ROUNDS - 1) -> Sequence[int]:
+    """Which way shardings go along each factor of a node.
+
+    Args:
+        node: the node.
+        last: the round of operation priority; the last allows everything.
+    """
+    op = node.op
+    allowed = _WAYS[op.allowed_direction] if isinstance(op, PropagationBarrier) else BOTH
+    ways = 0
+    if last >= (0 if node.reads_once else 1):
+        if node.is_elementwise or op is None or isinstance(op, (Reshape, Transpose, SdyOperation)):
+            ways = BOTH
+        elif isinstance(op, (DynamicSlice, DynamicUpdateSlice)):
+            ways = FORWARD
+    later = BACKWARD if isinstance(op, BroadcastInDim) and last < ROUNDS - 1 else BOTH
+    passing = later if last >= 2 else NONE
+    others = later if last >= 3 else NONE
+    return _along(node.rule, (ways | passing) & allowed, (ways | others) & allowed)
+
+
+@cache
+def _along(rule: ShardingRule, passing: int, others: int) -> Sequence[int]:
+    """The direction along each factor: along those that pass through, and along others."""
+    found = [
+        NONE if factor in rule.blocked else passing if rule.kind(factor) == PASS_THROUGH else others
+        for factor in range(len(rule.sizes))
+    ]
+    return tuple(found)
+
+
+def by_operation(driver: Driver) -> None:
+    """Propagates through operations that only pass values on first, then through others."""
+    for last in range(ROUNDS):
+        driver.run(lambda node, last=last: directions(node, last))
+
+
+class _Waiting:
+    """The dimensions of a tensor that take part in propagation only later."""
+
+    def __init__(self, tensor: int, sharding: TensorSharding) -> None:
+        self.tensor, self.given = tensor, sharding
+        self.priorities = [each.priority or 0 for each in sharding.dimensions]
+
+    def sharding(self, current: TensorSharding, last: int) -> TensorSharding:
+        """The tensor's sharding in the round of a priority.
+
+        Dimensions that still wait are empty and closed, and their axes replicated, so that nobody
+        else takes their place.
+        """
+        mesh = self.given.mesh
+        dimensions, kept = [], [*map(mesh.part, self.given.replicated)]
+        for number, priority in enumerate(self.priorities):
+            if priority > last:
+                dimensions.append(DimensionSharding())
+                kept += self.given.parts[number]
+            elif priority == last:
+                given = self.given.dimensions[number]
+                dimensions.append(DimensionSharding(given.axes, given.is_closed))
+            else:
+                dimensions.append(current.dimensions[number])
+        replicated = tuple(map(mesh.axis, merged(mesh.sorted_parts(kept))))
+        return current.of(dimensions=tuple(dimensions), replicated=replicated)
+
+
+def by_user(driver: Driver, once: Callable[[Driver], None]) -> None:
+    """Propagates shardings in the order of their priorities, each time by `once`."""
+    shardings = driver.network.shardings
+    waiting = [
+        _Waiting(tensor, sharding)
+        for tensor, sharding in enumerate(shardings)
+        if sharding is not None and any(each.priority is not None for each in sharding.dimensions)
+    ]
+    for last in sorted({0}.union(*[each.priorities for each in waiting])):
+        for each in waiting:
+            if last == 0 or last in each.priorities:
+                current = shardings[each.tensor] or each.given
+                shardings[each.tensor] = driver.known(each.sharding(current, last))
+        once(driver)

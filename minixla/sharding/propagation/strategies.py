@@ -1,0 +1,236 @@
+"""One step of propagation: shardings of a step's tensors made to follow from each other.
+
+Both strategies find, for each factor of the step's rule, the axes over which its tensors agree.
+`basic` takes of them what every tensor that has the factor can take; `aggressive` lets each
+tensor take what it can. Source: Shardy's `basic_factor_propagation.cc` and
+`aggressive_factor_propagation.cc`.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from minixla.sharding.axes import Part, size_of
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.propagation.factors import Factor, Parts, Tensor
+
+#: What a factor may take of an axis, with the sizes of those before it: all, a prefix, nothing.
+Limit = Callable[[Part, int], Part | None]
+#: Which ways shardings go along a factor: from operands to results, back, or both (bits).
+NONE, FORWARD, BACKWARD, BOTH = 0, 1, 2, 3
+
+
+class Projection:
+    """The tensors of a step, taken apart.
+
+    Attributes:
+        operands, results: its tensors.
+        sizes: the size of each factor.
+        is_elementwise: whether the step is an element-wise operation.
+        mesh: the mesh that they lie over.
+        only_whole: whether parts of axes are not propagated.
+    """
+
+    def __init__(
+        self,
+        operands: Sequence[Tensor],
+        results: Sequence[Tensor],
+        sizes: Sequence[int],
+        is_elementwise: bool,
+        mesh: Mesh,
+        only_whole: bool = False,
+    ) -> None:
+        self.operands, self.results, self.sizes = operands, results, sizes
+        self.tensors = [*operands, *results]
+        self.is_elementwise = is_elementwise
+        self.mesh, self.only_whole = mesh, only_whole
+
+    def truncated(self, parts: Parts, limit: Limit) -> Parts:
+        """The first of the axes, up to the first that is not taken whole."""
+        size = 1
+        for number, part in enumerate(parts):
+            taken = limit(part, size)
+            if taken is None or (self.only_whole and taken != self.mesh.whole_axes[taken.name]):
+                return parts[:number]
+            if taken != part:
+                return (*parts[:number], taken)
+            size *= part.size
+        return parts
+
+    def common_major(self, factor: int, direction: int) -> Parts:
+        """The axes along a factor on which all tensors agree, as far as some tensor has them.
+
+        Only tensors that shardings leave in the direction give axes; the others may object.
+        """
+        givers = self.tensors
+        if direction == FORWARD:
+            givers = [*self.operands, *self.results]
+        elif direction == BACKWARD:
+            givers = [*self.results, *self.operands]
+        elif direction == NONE:
+            return ()
+        count = (len(givers), len(self.operands), len(self.results))[direction % 3]
+        found: Parts = ()
+        may_grow = True
+        for number, tensor in enumerate(givers):
+            own = tensor.factors.get(factor)
+            if own is None:
+                continue
+            may_grow = may_grow and (direction == BOTH or number < count)
+            common = _common(found, own.parts)
+            if common == found and may_grow:
+                found = own.parts
+            elif common != own.parts:
+                found, may_grow = common, common == found and may_grow
+        return found
+
+
+def _common(first: Parts, second: Parts) -> Parts:
+    """The longest list of axes with which both begin."""
+    for number, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one == other:
+            continue
+        for short, long, rest in ((one, other, first), (other, one, second)):
+            if short.is_prefix_of(long):
+                return rest[: number + 1]
+        return first[:number]
+    return min(first, second, key=len)
+
+
+def _without(part: Part, others: Iterable[Part]) -> Part | None:
+    """The beginning of an axis that overlaps none of the others."""
+    for other in others:
+        if not part.can_coexist(other):
+            return None
+        if part.overlaps(other):
+            before = part.before(other)
+            if before is None:
+                return None
+            part = before
+    return part
+
+
+def _fits_in(factor: Factor, fixed: Parts, whole: int) -> Limit:
+    """What a factor of a tensor may take for itself, whatever others have."""
+
+    def limit(part: Part, size: int) -> Part | None:
+        kept = _without(part, fixed)
+        if kept is None:
+            return None
+        if any(own.contains(kept) for own in factor.parts):
+            return kept
+        held = next((own for own in factor.parts if own.is_prefix_of(kept)), None)
+        if factor.is_closed or factor.overflow:
+            return held
+        if not factor.is_minor:
+            common = math.gcd(kept.size, whole // size) if whole % size == 0 else 1
+            if common == 1:
+                return held
+            kept = Part(kept.name, kept.start, kept.start * common)
+        return kept
+
+    return limit
+
+
+def _free_of_others(tensor: Tensor, factor: int) -> Limit:
+    """What other factors of a tensor leave of an axis."""
+    others = [
+        part
+        for other, each in tensor.factors.items()
+        if other != factor
+        for part in (*each.parts, *each.overflow)
+    ]
+    return lambda part, _: _without(part, others)
+
+
+def _update(tensor: Tensor, factor: int, parts: Parts) -> bool:
+    """Gives a factor axes where they go beyond those that it has."""
+    own = tensor.factors.get(factor)
+    if own is None or parts == own.parts or _common(own.parts, parts) != own.parts:
+        return False
+    own.parts = parts
+    return True
+
+
+def basic(step: Projection, directions: Sequence[int]) -> list[bool]:
+    """Gives every tensor what all tensors can take.
+
+    Args:
+        step: the tensors, which are changed.
+        directions: the direction along each factor.
+
+    Returns:
+        For each tensor whether it changed.
+    """
+    changed = [False] * len(step.tensors)
+    for factor, size in enumerate(step.sizes):
+        parts = step.common_major(factor, directions[factor])
+        for tensor in step.tensors:
+            if parts:
+                parts = step.truncated(parts, _both(tensor, factor, size))
+        for number, tensor in enumerate(step.tensors if parts else ()):
+            changed[number] |= _update(tensor, factor, parts)
+    return changed
+
+
+def _both(tensor: Tensor, factor: int, size: int) -> Limit:
+    own, free = tensor.factors.get(factor), _free_of_others(tensor, factor)
+    if own is None:
+        return free
+    fits = _fits_in(own, tensor.fixed, size)
+
+    def limit(part: Part, before: int) -> Part | None:
+        kept = fits(part, before)
+        return None if kept is None else free(kept, before)
+
+    return limit
+
+
+def aggressive(step: Projection, directions: Sequence[int]) -> list[bool]:
+    """Gives each tensor what it can take.
+
+    Where two factors compete for an axis of a tensor, that which comes from the larger tensor has
+    it. See `basic` for arguments and result.
+    """
+    changed = [False] * len(step.tensors)
+    wanted = [step.common_major(factor, each) for factor, each in enumerate(directions)]
+    if not any(wanted):
+        return changed
+    order = _order(step, wanted)
+    numbers = range(len(step.tensors))
+    if step.is_elementwise:
+        # Results come first, and operands get nothing from each other that results did not take.
+        numbers = [*numbers[len(step.operands) :], *numbers[: len(step.operands)]]
+    for number in numbers:
+        tensor = step.tensors[number]
+        if step.is_elementwise and number == 0:
+            wanted = [
+                _common(parts, step.results[0].factors[factor].parts)
+                for factor, parts in enumerate(wanted)
+            ]
+        grown: dict[int, Parts] = {}
+        for factor, own in tensor.factors.items():
+            limit = _fits_in(own, tensor.fixed, step.sizes[factor])
+            parts = step.truncated(wanted[factor], limit)
+            if parts != own.parts and _common(own.parts, parts) == own.parts:
+                grown[factor] = parts
+        for factor in order:
+            if factor in grown:
+                parts = step.truncated(grown[factor], _free_of_others(tensor, factor))
+                changed[number] |= _update(tensor, factor, parts)
+    return changed
+
+
+def _order(step: Projection, wanted: Sequence[Parts]) -> list[int]:
+    """Factors in the order in which they are served."""
+    keys = []
+    for factor, parts in enumerate(wanted):
+        sources = [
+            (-tensor.size, number)
+            for number, tensor in enumerate(step.tensors)
+            if factor in tensor.factors and _common(tensor.factors[factor].parts, parts) == parts
+        ]
+        if parts and sources:
+            size, number = min(sources)
+            strength = size_of(parts) if step.is_elementwise else 1
+            keys.append((size, -strength, number, factor))
+    return [factor for *_, factor in sorted(keys)]

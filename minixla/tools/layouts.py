@@ -1,0 +1,274 @@
+"""How every value of a program lies over the devices of a mesh, before anything is compiled."""
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core import drawing
+from minixla.core.errors import AttributeValueError, ShardingError, explain
+from minixla.core.graph import Graph
+from minixla.core.shapes import Shape
+from minixla.core.source import Source
+from minixla.core.stablehlo_text import Emitter
+from minixla.engine.shardy import shardy_pass
+from minixla.interop.sharding_passes import read_program
+from minixla.sharding.collectives import Collective, collectives
+from minixla.sharding.operations import DataFlowEdge
+from minixla.sharding.passes.pipeline import import_program
+from minixla.sharding.program import Block, Program, Value
+from minixla.sharding.propagation import user_priority_propagate
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.value_shardings import sharding_of
+from minixla.tools.reports import Table
+
+_ENGINES = ("native", "shardy")
+_PASSES = ("sdy-import-pipeline", "sdy-user-priority-propagate")
+_FORMS = (".svg", ".png", ".dot", ".txt")
+
+
+class Row(NamedTuple):
+    """One value: whose it is, how it lies, and the user's line."""
+
+    depth: int  # in how many loops, branches and manual computations it stands
+    label: str
+    shape: Any
+    sharding: TensorSharding | None
+    local: Any  # the shape of the piece that each device has
+    source: Source | None
+
+    @property
+    def bytes(self) -> int:
+        """What each device holds of it."""
+        return self.local.nbytes if isinstance(self.local, Shape) else 0
+
+
+class Collectives(list[Collective]):
+    """The collectives of a program, in order; prints as a table."""
+
+    @property
+    def bytes(self) -> int:
+        """What each device has of all their results; those in loops count once."""
+        return sum(each.bytes for each in self)
+
+    def table(self) -> Table:
+        """A line for each."""
+        header = ["collective", "over", "devices", "result", "bytes", "for", "", "line"]
+        rows = [
+            [
+                each.kind,
+                ", ".join(each.axes),
+                str(each.devices),
+                str(each.shape),
+                f"{each.bytes:,}",
+                f"{each.step}{', in a loop' if each.in_loop else ''}",
+                each.why,
+                str(each.source or ""),
+            ]
+            for each in self
+        ]
+        return Table(header, rows)
+
+    def __str__(self) -> str:
+        return self.table().text() if self else "no collectives"
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+class Layouts:
+    """How every value of a program lies over devices.
+
+    Attributes:
+        program: the program after Shardy's import passes and propagation.
+        rows: a Row for each argument, result of an instruction, and result of the function.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.rows = list(_rows(program))
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The program as a graph with its annotations: `.stablehlo()` is what Shardy prints."""
+        return self.program.graph()
+
+    @property
+    def arguments(self) -> list[TensorSharding | None]:
+        """The layout of each argument."""
+        return [sharding_of(value) for value in self.program.main.inputs]
+
+    @property
+    def results(self) -> list[TensorSharding | None]:
+        """The layout of each result."""
+        main = self.program.main
+        pairs = zip(main.outputs, main.output_shardings, strict=True)
+        return [sharding or sharding_of(value) for value, sharding in pairs]
+
+    def collectives(self) -> Collectives:
+        """Which exchanges between devices the layouts make necessary, with bytes and lines."""
+        return Collectives(collectives(self.program))
+
+    def table(self) -> Table:
+        """A line for each value."""
+        header = ["value", "shape", "layout", "on each device", "bytes", "line"]
+        rows = [
+            [
+                f"{'  ' * row.depth}{row.label}",
+                str(row.shape),
+                _dimensions(row.sharding),
+                str(row.local),
+                f"{row.bytes:,}",
+                str(row.source or ""),
+            ]
+            for row in self.rows
+        ]
+        return Table(header, rows)
+
+    def draw(self, path: Any) -> None:
+        """Writes a picture of the graph with its layouts, or their table.
+
+        Args:
+            path: a file that ends in .svg or .png (by Graphviz), .dot or .txt.
+
+        Raises:
+            AttributeValueError: it ends otherwise.
+            ShardingError: Graphviz is not there; give a path that ends in .txt then.
+        """
+        form = os.path.splitext(os.fspath(path))[1]
+        if form not in _FORMS:
+            problem, advice = f"{path} ends in {form!r}", f"Give one in {', '.join(_FORMS)}."
+            raise explain(AttributeValueError, "draw", problem, (), advice)
+        if form in (".dot", ".txt"):
+            text = str(self) if form == ".txt" else drawing.dot_text(self.graph)
+            data = text.encode()
+        else:
+            data = drawing.draw(self.graph, form[1:])
+        if data is None:
+            problem = "Graphviz's program dot is not there, or takes too long"
+            raise explain(ShardingError, "draw", problem, (), "Install it, or write a .txt file.")
+        with open(path, "wb") as file:
+            file.write(data)
+
+    def __str__(self) -> str:
+        meshes = [f"@{name} = {mesh}" for name, mesh in self.program.meshes.items()]
+        return "\n".join([*meshes, self.table().text()])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(', '.join(self.program.meshes))}</p>{self.table().html()}"
+
+    def __repr__(self) -> str:
+        return f"<Layouts of {len(self.rows)} values>"
+
+
+def layouts(graph: Graph, engine: str = "native") -> Layouts:
+    """How every value of a graph lies over devices, from what it says of some.
+
+    Args:
+        graph: with constraints, manual computations or annotations.
+        engine: `native`, or `shardy` for Shardy's own passes, in a process of their own.
+
+    Raises:
+        AttributeValueError: there is no such engine.
+        ShardingError: the program breaks a rule of the passes.
+    """
+    if engine not in _ENGINES:
+        problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
+        raise explain(AttributeValueError, "shardings", problem, (), advice)
+    if engine == "native":
+        program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
+        import_program(program)
+        user_priority_propagate(program)
+        return Layouts(program)
+    text = _text(graph)
+    for name in _PASSES:
+        text = shardy_pass(text, name)
+    return Layouts(read_program(text))
+
+
+def _text(graph: Graph) -> str:
+    return Emitter(locations=True).module(graph)
+
+
+def _is_written(graph: Graph) -> bool:
+    """Whether each instruction is one of StableHLO's or Shardy's: Shardy sees what is compiled."""
+    operations = [step.op for step in graph.instructions]
+    own = all(op.stablehlo_name or op.namespace == "sdy" or op.name == "Call" for op in operations)
+    return own and all(map(_is_written, graph.computations))
+
+
+def _rows(program: Program) -> Iterator[Row]:
+    for function in program.functions.values():
+        names: dict[Value, str] = {}
+        for value in function.inputs:
+            names[value] = f"%arg{value.index}"
+            yield _row(0, f"{names[value]} argument", value, sharding_of(value), None)
+        yield from _rows_of(function, 0, names)
+        pairs = zip(function.outputs, function.output_shardings, strict=True)
+        for number, (value, sharding) in enumerate(pairs):
+            found = sharding or sharding_of(value)
+            yield _row(0, f"result {number} = {names.get(value, '')}", value, found, None)
+
+
+def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]:
+    for step in block.steps:
+        if isinstance(step.op, DataFlowEdge):
+            names[step.results[0]] = names[step.operands[0]]
+            continue
+        for value in step.results:
+            names[value] = f"%{len(names)}"
+            label = f"{names[value]} {step.op.builder_name}"
+            yield _row(depth, label, value, sharding_of(value), step.source)
+        for inner in step.blocks:
+            if any(value.rank for value in inner.inputs) or len(inner.steps) > 1:
+                for value in inner.inputs:
+                    names[value] = f"%{len(names)}"
+                    label = f"{names[value]} input {value.index}"
+                    yield _row(depth + 1, label, value, sharding_of(value), step.source)
+                yield from _rows_of(inner, depth + 1, names)
+
+
+def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | None) -> Row:
+    shape, local = value.shape, value.shape
+    if sharding is not None and value.can_be_sharded and not sharding.mesh.is_maximal:
+        local = value.shape.with_dimensions(sharding.local_sizes(value.shape.dimensions))  # type: ignore[union-attr]
+    return Row(depth, label, shape, sharding, local, source)
+
+
+def _dimensions(sharding: TensorSharding | None) -> str:
+    if sharding is None:
+        return ""
+    text = sharding.text("")
+    return text[text.index("[") : -1].replace('"', "")
+
+
+def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
+    """Which devices hold which piece of an array, as a text.
+
+    Args:
+        shape: the array's sizes.
+        sharding: how it lies.
+
+    Returns:
+        A line for each piece: the indices, as slices, and the numbers of its devices.
+    """
+    mesh = sharding.mesh
+    local, pieces = sharding.local_sizes(shape), {}
+    for place in np.ndindex(mesh.axis_sizes):
+        at, starts = dict(zip(mesh.axis_names, place, strict=True)), []
+        for parts in sharding.parts:
+            index = 0
+            for part in parts:
+                minor = mesh.shape[part.name] // part.end
+                index = index * part.size + at[part.name] // minor % part.size
+            starts.append(index)
+        pieces.setdefault(tuple(starts), []).append(int(mesh.numbers[place]))
+    rows = []
+    for starts, devices in sorted(pieces.items()):
+        ends = zip(starts, local, shape, strict=True)
+        index = ", ".join([f"{min(n * k, size)}:{min((n + 1) * k, size)}" for n, k, size in ends])
+        rows.append([f"[{index}]", ", ".join(map(str, sorted(devices)))])
+    return Table(["piece", "devices"], rows).text()

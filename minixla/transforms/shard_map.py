@@ -1,0 +1,153 @@
+"""shard_map: a function that each device of a mesh runs on its own pieces of arrays."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+from jax.sharding import PartitionSpec
+from jax.tree_util import tree_unflatten
+
+from minixla.core.errors import ShardingError, explain
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla.engine.float0 import of_values
+from minixla.engine.random_keys import shapes_of_members
+from minixla.sharding.axes import size_of
+from minixla.sharding.manual_computation import ManualComputation, member_of
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of
+from minixla.transforms.axis_operations import AxisOperation
+from minixla.transforms.layouts import MESH_NAME, known_mesh
+from minixla.transforms.named_axes import Axis, mapped_axis
+from minixla.transforms.staging import Staged, stage_once
+
+
+class MeshAxis(Axis):
+    """An axis of a mesh, whose members are partitions of one program."""
+
+    def __init__(self, mesh: Mesh, name: str, channels: Iterable[int]) -> None:
+        index = functools.partial(member_of, mesh, (name,))
+        super().__init__(None, mesh.shape[name], index, mesh.groups((name,)))
+        self._channels = iter(channels)
+
+    def _applied(self, operation: AxisOperation, operand: Any) -> Any:
+        return operation.between_partitions(operand, next(self._channels))
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    mesh: Any = None,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Iterable[str] = (),
+    check_vma: bool = True,
+) -> Any:
+    """A function that each device of a mesh runs on its own pieces (JAX: shard_map).
+
+    It is one instruction, `sdy.manual_computation`, in every program: in loops, branches,
+    derivatives and batches. Collectives over the axes' names (`mx.psum` ...) work in it. Outside of
+    programs it runs at once.
+
+    Args:
+        f: a function of pytrees of arrays, which gets pieces; left out in a decorator.
+        mesh: a Mesh, of ours or JAX's; default: that of `jax.set_mesh`.
+        in_specs: a PartitionSpec for each array argument, in a pytree that is a prefix of the
+            arguments: which axes cut which dimension.
+        out_specs: the same for the results: along axes that a spec leaves out all devices give the
+            same, and the first device's is taken.
+        axis_names: the axes along which arrays are cut; default: all. Along others the function is
+            as without devices.
+        check_vma: taken for JAX's sake. What differs between devices is not checked: derivatives
+            are those of the function of whole arrays, whatever a spec says.
+
+    Returns:
+        A function of whole arrays.
+
+    Raises:
+        ShardingError: specs that do not fit the mesh or the arrays.
+        TransformError: specs that do not fit the arguments.
+    """
+    if f is None:
+        options = {"mesh": mesh, "in_specs": in_specs, "out_specs": out_specs}
+        return functools.partial(shard_map, **options, axis_names=axis_names, check_vma=check_vma)
+    function, cache, names = f, Cache(), tuple(axis_names)
+
+    @in_place_of(f, "shard_map")
+    def mapped(*args: Any) -> Any:
+        own = known_mesh("shard_map", mesh)
+        manual = _manual_axes(own, names)
+        given = Arguments.besides("shard_map", function, args, {}, ())
+        shapes = [shape_of(leaf, "shard_map") for leaf in given.leaves]
+        specs = flatten_prefix("shard_map", "in_specs", args, in_specs, "a spec", _is_spec)
+        sides = [_side(own, *pair, manual) for pair in zip(shapes, specs, strict=True)]
+        pieces = [
+            _piece(shape, sharding, index)
+            for index, (shape, sharding) in enumerate(zip(shapes, sides, strict=True))
+        ]
+        static = [("mesh", own), ("axis_names", manual)]
+        with ExitStack() as stack:
+            channels = itertools.count(1)
+            for name in manual:
+                stack.enter_context(mapped_axis(name, MeshAxis(own, name, channels)))
+            staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
+        everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
+        wanted = _out_sides(staged, out_specs, own, manual)
+        operation = ManualComputation(staged.graph, (*everywhere, *sides), wanted, manual)
+        return staged.results(operation(*staged.read, *given.leaves))
+
+    return mapped
+
+
+def _is_spec(value: Any) -> bool:
+    return value is None or isinstance(value, PartitionSpec)
+
+
+def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in mesh.shape:
+            problem, shown = f"the mesh has no axis {name!r}", [f"mesh: {mesh}"]
+            advice = "Name axes of the mesh in axis_names, or leave it out for all."
+            raise explain(ShardingError, "shard_map", problem, shown, advice)
+    return tuple([name for name in mesh.axis_names if not names or name in names])
+
+
+def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorSharding:
+    """The sharding that a spec means, in which every manual axis is mentioned."""
+    rank = shape.rank if isinstance(shape, Shape) else 0
+    sharding = TensorSharding.from_spec(mesh, spec or (), rank)
+    used = {axis.name for each in sharding.dimensions for axis in each.axes}
+    stray = [name for name in used if name not in manual]
+    if stray:
+        problem = f"a spec names axis {stray[0]!r}, which is not among axis_names"
+        shown = [f"spec: {spec}", f"axis_names: {', '.join(manual)}"]
+        raise explain(ShardingError, "shard_map", problem, shown, "Specs cut along those alone.")
+    rest = [name for name in manual if name not in used]
+    return sharding.replicated_along(rest, MESH_NAME)
+
+
+def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
+    if not isinstance(shape, Shape):
+        return shape
+    for number, (size, parts) in enumerate(zip(shape.dimensions, sharding.parts, strict=True)):
+        if size % size_of(parts):
+            axes = " * ".join([f"{part.name}={part.size}" for part in parts])
+            problem = f"dimension {number} of argument {index}, of size {size}, has no "
+            problem += f"{size_of(parts)} equal pieces"
+            shown = [f"argument {index}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]
+            advice = "The axes' sizes must divide the dimension's: pad it, or use other axes."
+            raise explain(ShardingError, "shard_map", problem, shown, advice)
+    return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+
+
+def _out_sides(
+    staged: Staged, out_specs: Any, mesh: Mesh, manual: Any
+) -> tuple[TensorSharding, ...]:
+    shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
+    tree = tree_unflatten(staged.result_tree, range(len(shapes)))
+    specs = flatten_prefix("shard_map", "out_specs", of_values(tree), out_specs, "a spec", _is_spec)
+    return tuple([_side(mesh, *pair, manual) for pair in zip(shapes, specs, strict=True)])

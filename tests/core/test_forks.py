@@ -1,0 +1,51 @@
+"""Answers of processes that may die of requests."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from minixla.core.children import Helper
+from minixla.core.forks import SLOW
+
+SERVE = """
+import os, sys, time
+from minixla.core.forks import limits, problem_of, serve_in_forks
+
+def answer(request, blocks):
+    try:
+        with limits(0.2, 1 << 28):
+            if request == "abort":
+                print("Check failed: it is odd", file=sys.stderr, flush=True)
+                os.abort()
+            if request == "spin":
+                while True:
+                    pass
+            if request == "much":
+                return len(bytearray(1 << 29)), []
+            return [request, os.getpid(), os.getppid()], [bytes(each) for each in blocks]
+    except Exception as error:
+        return problem_of(error), []
+
+serve_in_forks(answer)
+"""
+
+
+def test_a_request_that_kills_is_told_of_and_the_next_one_is_answered():
+    helper = Helper("-c", SERVE)
+    (reply, child, process), blocks = helper.ask("a", 60, b"bytes")
+    assert (reply, blocks[0].tobytes()) == ("a", b"bytes")
+    assert process != os.getpid()
+    death, _ = helper.ask("abort", 60)
+    problem = "it gives up, or needs too much memory"
+    assert death == {"problem": problem, "died": True, "said": "Check failed: it is odd"}
+    slow, _ = helper.ask("spin", 60)
+    assert slow == {"problem": SLOW, "died": True, "said": ""}
+    assert helper.ask("much", 60)[0] == {"problem": "MemoryError: "}
+    (_, other, same), _ = helper.ask("b", 60)
+    assert other != child
+    assert same == process
+    helper.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)

@@ -1,0 +1,40 @@
+"""What facts about sharding are: a program, passes, and what they leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What passes must do; the name, with where it is said, is what tests are called."""
+
+    name: str
+    passes: str
+    #: Here and below, in the shorthand of `oracles.shardy_text.written`.
+    before: str
+    #: The program that is left, or what takes the place of what in `before`, in order; of what
+    #: begins with `+`, the lines before it.
+    after: str | dict[str, str] = field(default_factory=dict)
+    #: As `after`: what the specification says where Shardy has changed since.
+    specification: str | dict[str, str] | None = None
+    #: What the message matches with which the program is refused.
+    refusal: str = ""
+
+    def left(self, by_specification: bool = False) -> str:
+        """The program that must be left."""
+        after = self.after
+        if by_specification and self.specification is not None:
+            after = self.specification
+        if isinstance(after, str):
+            return after
+        text = self.before
+        for old, new in after.items():
+            found = old.removeprefix("+ ")
+            assert text.count(found) == 1, (self.name, old)
+            if old.startswith("+ "):
+                at = text.rindex("\n", 0, text.index(found))
+                text = f"{text[:at]}\n{new}{text[at:]}"
+            else:
+                text = text.replace(old, new)
+        return text
