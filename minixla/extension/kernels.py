@@ -164,7 +164,7 @@ def sharding_hint(operation: CustomOperation, shapes: Sequence[AnyShape]) -> str
     if not operation.registered.sharding_notation:
         return ""
     rule = operation.sharding_rule(*shapes)
-    return f" {{sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>}}"
+    return rule.hint if rule else ""
 
 
 def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:

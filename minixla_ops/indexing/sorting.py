@@ -112,7 +112,7 @@ class Sort(Operation):
         # Where no other dimension can take over the axes, sorting along them is not worth it.
         blocked = [self.dimension] if all(size == 1 for size in others) else []
         kinds = {self.dimension: NEED_REPLICATION}
-        return self.rule_builder(operands).pointwise(sizes, kinds, blocked).build()
+        return self.sharding_factors(operands).pointwise(sizes, kinds, blocked).build()
 
 
 @builds(Sort)

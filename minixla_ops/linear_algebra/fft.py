@@ -120,7 +120,7 @@ class Fft(Operation):
         return self(move_dimension(operands[0], dimensions[0], 0)), 0
 
     def sharding_rule(self, operand):
-        rule, sizes, rank = self.rule_builder((operand,)), operand.dimensions, operand.rank
+        rule, sizes, rank = self.sharding_factors((operand,)), operand.dimensions, operand.rank
         blocked = [rank - 1] if rule.result_sizes[0] != sizes else []
         kinds = dict.fromkeys(range(rank - len(self.fft_length), rank), NEED_REPLICATION)
         return rule.pointwise(sizes, kinds, blocked).build()

@@ -56,6 +56,17 @@ def test_a_rule_of_what_is_read_is_that_of_shardys_registry(name: str):
     assert own_rule(mx.import_stablehlo(text).graph) == shardys_rule(name, text)
 
 
+def test_a_call_keeps_the_rule_that_a_program_states():
+    rule = "([i, j])->([j]) {i=4, j=8} reduction={i}, custom"
+    text = f"""func.func public @main(%a: tensor<4x8xf32>) -> tensor<8xf32> {{
+      %0 = stablehlo.custom_call @Unknown(%a)
+        {{sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>}} : (tensor<4x8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }}"""
+    graph = mx.import_stablehlo(text).graph
+    assert own_rule(graph) == rule == shardys_rule("custom_call", graph.stablehlo())
+
+
 def test_every_entry_of_the_registry_is_in_the_table():
     shown = {*ROWS, *TEXTS}.difference(WITHOUT_RULE)
     assert shown == sharding_rows.REGISTRY
