@@ -21,7 +21,7 @@ class Row(NamedTuple):
     shapes: tuple[str, ...]
 
     @property
-    def operands(self) -> list[Shape]:
+    def operands(self) -> list[Any]:
         """The shapes of the operands."""
         return [parse_shape(each) for each in self.shapes]
 
