@@ -1,11 +1,12 @@
 """What JAX is told of a program's meshes: without it XLA runs everything on one device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import jax
 import numpy as np
+from jax._src.core import trace_state_clean
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from minixla.core.errors import ShardingError, explain
@@ -59,3 +60,50 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
     spec = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * jax.numpy.ndim(first))
     sharding = NamedSharding(_assignment(meshes[0]), spec)
     return [jax.lax.with_sharding_constraint(first, sharding), *values[1:]]
+
+
+def is_outermost() -> bool:
+    """Whether JAX is not tracing."""
+    return trace_state_clean()
+
+
+def spec_of(sharding: Any) -> PartitionSpec:
+    """How an argument lies that a program takes by a TensorSharding: along whole axes."""
+    entries = [tuple([a.name for a in d.axes if a.size is None]) for d in sharding.dimensions]
+    return PartitionSpec(*entries)
+
+
+class OnMesh:
+    """A function, jitted for arguments that lie over the devices of a mesh in one way.
+
+    Those that are bound to other places are moved; the memory of `donated` ones is used again.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        mesh: Any,
+        specs: Sequence[PartitionSpec],
+        donated: Sequence[int] = (),
+    ) -> None:
+        self._shardings = tuple([NamedSharding(jax_mesh(mesh), spec) for spec in specs])
+        placed = {"in_shardings": self._shardings, "donate_argnums": tuple(donated)}
+        # So there is one program, wherever the arguments are at first.
+        self._placed = jax.jit(function, **placed)
+        self._within = jax.jit(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not is_outermost():
+            return self._within(*arguments)
+        try:
+            return self._placed(*arguments)
+        except ValueError:
+            pairs = zip(arguments, self._shardings, strict=True)
+            moved = [jax.device_put(x, at) if _is_astray(x, at) else x for x, at in pairs]
+            if all(x is y for x, y in zip(moved, arguments, strict=True)):
+                raise
+        return self._placed(*moved)
+
+
+def _is_astray(value: Any, sharding: NamedSharding) -> bool:
+    return isinstance(value, jax.Array) and value.committed and value.sharding != sharding

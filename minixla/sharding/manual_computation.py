@@ -198,7 +198,7 @@ class ManualComputation(RunsPrograms):
 
     def of_derived(self, computation: Graph, given: Any, wanted: Any) -> "ManualComputation":
         """The same of a program that is made of the computation, by its shardings."""
-        return ManualComputation(computation, tuple(given), tuple(wanted), self.manual_axes)
+        return type(self)(computation, tuple(given), tuple(wanted), self.manual_axes)
 
     def entered(self, trace, known):
         def of_each(shardings: Any, shapes: Any, known: Any) -> list[TensorSharding]:

@@ -1,9 +1,8 @@
 """Collectives over named axes: psum and its family, in functions that we or JAX map."""
 
 import copy
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -17,6 +16,8 @@ from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
+from minixla.sharding.manual_computation import member_of
+from minixla.sharding.mesh import Mesh
 from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
@@ -68,15 +69,16 @@ def _jax_axis(name: Any, size: int) -> Axis:
     return found
 
 
-class DeviceAxis(Axis):
-    """An axis whose members are the partitions of one program."""
+class MeshAxis(Axis):
+    """An axis of a mesh, whose members are partitions of one program.
 
-    def __init__(self, size: int) -> None:
-        def index() -> Any:
-            return ops.convert_element_type(ops.partition_id(), "s32")
+    Its collectives take their numbers from `channels`.
+    """
 
-        super().__init__(None, size, index, (tuple(range(size)),))
-        self._channels = itertools.count(1)
+    def __init__(self, mesh: Mesh, name: str, channels: Iterator[int]) -> None:
+        index = partial(member_of, mesh, (name,))
+        super().__init__(None, mesh.shape[name], index, mesh.groups((name,)))
+        self._channels = channels
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         return operation.between_partitions(operand, next(self._channels))

@@ -15,26 +15,13 @@ from minixla.core.tracing import shape_of
 from minixla.engine.float0 import of_values
 from minixla.engine.random_keys import shapes_of_members
 from minixla.sharding.axes import size_of
-from minixla.sharding.manual_computation import ManualComputation, member_of
+from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of
-from minixla.transforms.axis_operations import AxisOperation
 from minixla.transforms.layouts import MESH_NAME, known_mesh
-from minixla.transforms.named_axes import Axis, mapped_axis
+from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
-
-
-class MeshAxis(Axis):
-    """An axis of a mesh, whose members are partitions of one program."""
-
-    def __init__(self, mesh: Mesh, name: str, channels: Iterable[int]) -> None:
-        index = functools.partial(member_of, mesh, (name,))
-        super().__init__(None, mesh.shape[name], index, mesh.groups((name,)))
-        self._channels = iter(channels)
-
-    def _applied(self, operation: AxisOperation, operand: Any) -> Any:
-        return operation.between_partitions(operand, next(self._channels))
 
 
 def shard_map(
