@@ -93,6 +93,7 @@ class OnMesh:
         self._within = jax.jit(function)
 
     def __call__(self, *arguments: Any) -> Any:
+        """The function's results."""
         if not is_outermost():
             return self._within(*arguments)
         try:
@@ -106,4 +107,7 @@ class OnMesh:
 
 
 def _is_astray(value: Any, sharding: NamedSharding) -> bool:
+    """Whether JAX refuses an argument instead of moving it."""
+    if isinstance(value, np.ndarray):
+        return jax.process_count() > 1
     return isinstance(value, jax.Array) and value.committed and value.sharding != sharding
