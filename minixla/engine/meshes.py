@@ -46,20 +46,38 @@ def _assignment(mesh: Any) -> jax.sharding.Mesh:
 
 
 def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
-    """Values in a program that JAX traces, of which it learns on which devices `graph` runs."""
-    meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
-    if not meshes or not values or jax.sharding.get_abstract_mesh().manual_axes:
+    """Values in a program that JAX traces, of which it learns on which devices `graph` runs.
+
+    Raises:
+        ShardingError: its meshes have different devices, or others than JAX maps over.
+    """
+    meshes = [mesh for mesh in graph.meshes if mesh.size > 1 or mesh.devices is not None]
+    if not meshes or not values:
         return list(values)
-    orders = {mesh.devices is not None and tuple(mesh.devices.flat) for mesh in meshes} - {False}
-    if len(orders) > 1:
-        problem = "meshes of one program have different devices, or the same in another order"
-        shown = [", ".join([str(device.id) for device in each]) for each in orders if each]
-        advice = "Make them of one list of devices."
-        raise explain(ShardingError, graph.name, problem, shown, advice)
+    around = jax.sharding.get_abstract_mesh()
+    _check_devices(graph, meshes, around)
+    if around.manual_axes:
+        return list(values)
     first = values[0]
     spec = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * jax.numpy.ndim(first))
     sharding = NamedSharding(_assignment(meshes[0]), spec)
     return [jax.lax.with_sharding_constraint(first, sharding), *values[1:]]
+
+
+def _check_devices(graph: Graph, meshes: Sequence[Any], around: Any) -> None:
+    """A program has one list of devices; in a function that JAX maps over a mesh, that mesh's."""
+    lists = {tuple(mesh.devices.flat) for mesh in meshes if mesh.devices is not None}
+    if around.manual_axes and any(mesh.shape != dict(around.shape) for mesh in meshes):
+        problem = f"a function that JAX maps over the mesh {dict(around.shape)} uses another mesh"
+        advice = "Inside map by vmap, or over other axes of the same mesh."
+    elif len(lists) > 1 or len({mesh.size for mesh in meshes}) > 1:
+        problem = "meshes of one program have different devices, or the same in another order"
+        advice = "Make them of one list of devices."
+    else:
+        return
+    shown = [f"mesh: {mesh}" for mesh in meshes]
+    shown += [f"devices: {', '.join(map(str, each))}" for each in lists]
+    raise explain(ShardingError, graph.name, problem, shown, advice)
 
 
 def is_outermost() -> bool:

@@ -24,6 +24,7 @@ from minixla.sharding.axes import AxisRef, Part, size_of
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import Shardings, with_open
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla_ops.programs.call import Call
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import RunsPrograms, program
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -125,6 +126,9 @@ class ManualComputation(RunsPrograms):
         return shape
 
     def write(self, emit, operands, shapes, results):
+        if emit.calls_host and all(self.mesh.shape[name] == 1 for name in self.manual_axes):
+            # Where a program is for one device XLA does not know the instruction.
+            return Call(self.computation).write(emit, operands, shapes, results)
         region = emit.region(self.computation, "sdy.return")
         axes = ", ".join([f'"{name}"' for name in self.manual_axes])
         texts = {

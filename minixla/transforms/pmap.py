@@ -8,10 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jax.sharding import PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 import minixla.numpy as mxnp
+import minixla_ops as ops
 from minixla.core.graph import Graph, remembered
 from minixla.core.tracing import _state, default_trace, evaluate_graph
 from minixla.engine import raise_ours, stage_for_jax
@@ -19,16 +21,19 @@ from minixla.engine.devices import chosen_devices, own_count, own_share
 from minixla.engine.float0 import is_float0, of_values, places, with_axis
 from minixla.engine.meshes import OnMesh, is_outermost, jax_mesh, spec_of
 from minixla.engine.random_keys import shapes_of_members
+from minixla.sharding.differing import differing
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
+from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.layouts import MESH_NAME
 from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once, static_key
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla_ops.programs.runs_programs import program
+from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]
@@ -250,9 +255,13 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
     def on_each(*pieces: Any) -> list[Any]:
         pairs = zip(pieces, in_axes, strict=True)
         members = [x if at is None else mxnp.squeeze(x, at) for x, at in pairs]
-        pairs = zip(evaluate_graph(graph, members), out_axes, strict=True)
-        return [x if at is None else mxnp.expand_dims(x, at) for x, at in pairs]
+        triples = zip(evaluate_graph(graph, members), out_axes, differs, strict=True)
+        return [
+            mxnp.expand_dims(x, at) if at is not None else _of_first(x, mesh) if flag else x
+            for x, at, flag in triples
+        ]
 
+    differs = differing(graph, tuple([at is not None for at in in_axes]))
     pairs = zip(graph.input_shapes, in_axes, strict=True)
     pieces = [x if at is None else x.with_dimension(at, 1) for x, at in pairs]
     body = program(on_each, pieces, graph.name)
@@ -262,6 +271,16 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
     ]
     is_whole = own_count(mesh.devices.flat) == mesh.size
     return (ManualComputation if is_whole else AcrossProcesses)(body, *sides, (_AXIS,))
+
+
+def _of_first(value: Any, mesh: Mesh) -> Any:
+    """The first device's value on each, so that it is the same wherever XLA goes on with it."""
+    axis, kind = MeshAxis(mesh, _AXIS, itertools.count(1)), array_shape(value).element_type
+    number = ops.convert_element_type(value, "u8") if kind.kind == "pred" else value
+    is_first = ops.eq(axis.index(), np.zeros((), np.int32))
+    # Zeros without a sign would take that of the value's.
+    alone = ops.select(is_first, number, full_like(number, -0.0))
+    return ops.convert_element_type(axis.apply(AxisSum, alone), kind)
 
 
 def _side(mesh: Mesh, shape: Any, axis: int | None) -> TensorSharding:
