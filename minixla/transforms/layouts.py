@@ -86,9 +86,9 @@ def known_mesh(subject: str, mesh: Any = None) -> Mesh:
     Raises:
         TransformError: there is none.
     """
-    found = mesh or _state.mesh or jax.sharding.get_abstract_mesh()
-    if found.axis_names:
-        return Mesh.of(found)
+    found = _state.mesh or jax.sharding.get_abstract_mesh() if mesh is None else mesh
+    if not (found := Mesh.of(found)).is_empty:
+        return found
     advice = "Give mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
     raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
 

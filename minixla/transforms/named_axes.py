@@ -70,15 +70,20 @@ def _jax_axis(name: Any, size: int) -> Axis:
 
 
 class MeshAxis(Axis):
-    """An axis of a mesh, whose members are partitions of one program.
+    """Axes of a mesh as one, whose members are partitions of one program.
 
     Its collectives take their numbers from `channels`.
     """
 
-    def __init__(self, mesh: Mesh, name: str, channels: Iterator[int]) -> None:
-        index = partial(member_of, mesh, (name,))
-        super().__init__(None, mesh.shape[name], index, mesh.groups((name,)))
-        self._channels = channels
+    def __init__(self, mesh: Mesh, names: tuple[str, ...], channels: Iterator[int]) -> None:
+        groups = mesh.groups(names)
+        super().__init__(None, len(groups[0]), partial(member_of, mesh, names), groups)
+        self.mesh, self.names, self._channels = mesh, names, channels
+
+    def joined(self, others: Sequence["MeshAxis"]) -> "MeshAxis":
+        """This and others of its mesh as one; the last counts fastest."""
+        names = [name for axis in (self, *others) for name in axis.names]
+        return MeshAxis(self.mesh, tuple(names), self._channels)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         return operation.between_partitions(operand, next(self._channels))
@@ -109,6 +114,9 @@ def _axes(subject: str, axis_name: Any, groups: Lists = None, is_one: bool = Fal
             advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
             raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
         found.append(known[-1] if known else _jax_axis(name, bound[name]))
+    along = [axis for axis in found if isinstance(axis, MeshAxis)]
+    if len(along) == len(set(names)) > 1 and len({axis.mesh for axis in along}) == 1:
+        found = [along[0].joined(along[1:])]
     if (is_one or groups is not None) and len(found) != 1:
         problem = f"it works on one axis, not on {len(found)}"
         raise misfit(subject, problem, shown, "Call it once for each axis.")

@@ -221,7 +221,7 @@ class _Mapping:
         members = given.signature([x if at is None else x.without_dimension(at) for x, at in pairs])
         static = [(n, args[n]) for n in numbers_among(self.static, len(args))]
         mesh = _mesh(devices)
-        with mapped_axis(name, MeshAxis(mesh, _AXIS, itertools.count(1))):
+        with mapped_axis(name, MeshAxis(mesh, (_AXIS,), itertools.count(1))):
             found = stage_once(self.staged, given, static, members, given.apply)
         wanted = _out_axes(found, self.out_axes)
         operation = _operation(found.graph, mesh, (*[None] * len(found.read), *axes), wanted)
@@ -275,7 +275,7 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
 
 def _of_first(value: Any, mesh: Mesh) -> Any:
     """The first device's value on each, so that it is the same wherever XLA goes on with it."""
-    axis, kind = MeshAxis(mesh, _AXIS, itertools.count(1)), array_shape(value).element_type
+    axis, kind = MeshAxis(mesh, (_AXIS,), itertools.count(1)), array_shape(value).element_type
     number = ops.convert_element_type(value, "u8") if kind.kind == "pred" else value
     is_first = ops.eq(axis.index(), np.zeros((), np.int32))
     # Zeros without a sign would take that of the value's.

@@ -83,7 +83,7 @@ def shard_map(
         with ExitStack() as stack:
             channels = itertools.count(1)
             for name in manual:
-                stack.enter_context(mapped_axis(name, MeshAxis(own, name, channels)))
+                stack.enter_context(mapped_axis(name, MeshAxis(own, (name,), channels)))
             staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
         everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
         wanted = _out_sides(staged, out_specs, own, manual)
