@@ -14,13 +14,11 @@ from minixla.core.operation import Operation
 from minixla.core.tracing import _state, current_trace, default_trace, shape_of, weak_type_of
 from minixla.engine.meshes import jax_mesh
 from minixla.engine.random_keys import flatten
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
 
-#: How programs call a mesh that users made.
-MESH_NAME = "mesh"
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 

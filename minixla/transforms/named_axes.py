@@ -72,18 +72,20 @@ def _jax_axis(name: Any, size: int) -> Axis:
 class MeshAxis(Axis):
     """Axes of a mesh as one, whose members are partitions of one program.
 
-    Its collectives take their numbers from `channels`.
+    Its collectives take their numbers from `channels`; `free` axes of the mesh are not manual.
     """
 
-    def __init__(self, mesh: Mesh, names: tuple[str, ...], channels: Iterator[int]) -> None:
-        groups = mesh.groups(names)
-        super().__init__(None, len(groups[0]), partial(member_of, mesh, names), groups)
-        self.mesh, self.names, self._channels = mesh, names, channels
+    def __init__(
+        self, mesh: Mesh, names: Sequence[str], channels: Iterator[int], free: Sequence[str] = ()
+    ) -> None:
+        groups, index = mesh.groups(names), partial(member_of, mesh, names, free)
+        super().__init__(None, len(groups[0]), index, groups)
+        self.mesh, self.names, self._channels, self._free = mesh, names, channels, free
 
     def joined(self, others: Sequence["MeshAxis"]) -> "MeshAxis":
         """This and others of its mesh as one; the last counts fastest."""
         names = [name for axis in (self, *others) for name in axis.names]
-        return MeshAxis(self.mesh, tuple(names), self._channels)
+        return MeshAxis(self.mesh, names, self._channels, self._free)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         return operation.between_partitions(operand, next(self._channels))

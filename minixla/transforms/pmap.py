@@ -23,11 +23,10 @@ from minixla.engine.meshes import OnMesh, is_outermost, jax_mesh, spec_of
 from minixla.engine.random_keys import shapes_of_members
 from minixla.sharding.differing import differing
 from minixla.sharding.manual_computation import ManualComputation
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
 from minixla.transforms.axis_operations import AxisSum
-from minixla.transforms.layouts import MESH_NAME
 from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once, static_key

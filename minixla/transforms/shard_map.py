@@ -18,12 +18,12 @@ from minixla.engine.meshes import is_outermost
 from minixla.engine.random_keys import shapes_of_members
 from minixla.sharding.axes import size_of
 from minixla.sharding.manual_computation import ManualComputation
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, named_after
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
-from minixla.transforms.layouts import MESH_NAME, known_mesh
+from minixla.transforms.layouts import known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
 
@@ -81,9 +81,8 @@ def shard_map(
         ]
         static = [("mesh", own), ("axis_names", manual)]
         with ExitStack() as stack:
-            channels = itertools.count(1)
-            for name in manual:
-                stack.enter_context(mapped_axis(name, MeshAxis(own, (name,), channels)))
+            for name, axis in _axes(own, manual).items():
+                stack.enter_context(mapped_axis(name, axis))
             staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
         everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
         wanted = _out_sides(staged, out_specs, own, manual)
@@ -126,6 +125,14 @@ def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> tuple[str, ...]:
             advice = "Name axes of the mesh in axis_names, or leave it out for all."
             raise explain(ShardingError, "shard_map", problem, shown, advice)
     return tuple([name for name in mesh.axis_names if not names or name in names])
+
+
+def _axes(mesh: Mesh, manual: tuple[str, ...]) -> dict[str, MeshAxis]:
+    """The manual axes by name, for collectives."""
+    around = [each for _, each in _state.axes if isinstance(each, MeshAxis) and each.mesh == mesh]
+    held = {*manual, *[name for each in around for name in each.names]}
+    free, channels = [name for name in mesh.axis_names if name not in held], itertools.count(1)
+    return {name: MeshAxis(mesh, (name,), channels, free) for name in manual}
 
 
 def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorSharding:

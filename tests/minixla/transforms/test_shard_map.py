@@ -128,6 +128,20 @@ PROGRAMS = {
         P(None, "x"),
         {"axis_names": {"x"}},
     ),
+    "some axes alone, and none of the result's": (
+        lambda m, n, x: m.psum(n.sin(x) * m.axis_index("y"), "y") ** 2,
+        (Z,),
+        (P("y"),),
+        P(),
+        {"axis_names": {"y"}},
+    ),
+    "all_gather along some axes alone": (
+        lambda m, n, x: m.all_gather(n.sin(x), "x", axis=1, tiled=True),
+        (Z,),
+        (FIRST,),
+        FIRST,
+        {"axis_names": {"x"}},
+    ),
     "a loop inside": (
         lambda m, n, x: m.fori_loop(0, 3, lambda _, v: v * 0.5 + m.psum(n.sin(v), "y"), x),
         (Z,),
