@@ -229,12 +229,16 @@ class ManualComputation(RunsPrograms):
         def pull(*cotangents: Any) -> Sequence[Any]:
             alike = tuple(map(self.unmentioned, given)), tuple(map(self.unmentioned, wanted))
             graph, shared = _summed(backward, *alike, self.mesh)
-            own = [np.arange(len(self.mesh.groups(each)[0]), dtype=np.int32) for each in shared]
+            own = [self.numbers_along(each) for each in shared]
             places = [self._along(each, 0) for each in shared]
             operands = (*own, *residuals, *cotangents)
             return self.of_derived(graph, (*places, *held, *given), wanted)(*operands)
 
         return results, pullback_by(pull, results, graphs.active_outputs, graphs.active_inputs)
+
+    def numbers_along(self, axes: Sequence[str]) -> np.ndarray:
+        """The numbers of the devices along some axes: an array that these cut."""
+        return np.arange(len(self.mesh.groups(axes)[0]), dtype=np.int32)
 
     def _stacked(self, rank: int) -> TensorSharding:
         """The sharding of what differs on each device: these are a dimension more, the first."""

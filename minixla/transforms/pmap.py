@@ -32,7 +32,7 @@ from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once, static_key
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla_ops.programs.runs_programs import program
-from minixla_ops.vocabulary.shorthand import array_shape, full_like
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]
@@ -51,6 +51,10 @@ class AcrossProcesses(ManualComputation):
     def manual_sizes(self, sharding, what="it"):
         own, cut = own_count(self.mesh.devices.flat), self.mesh.size
         return [own if size == cut else size for size in super().manual_sizes(sharding, what)]
+
+    def numbers_along(self, axes):
+        own = [each.process_index == jax.process_index() for each in self.mesh.devices.flat]
+        return super().numbers_along(axes)[own]
 
     def run(self, *operands):
         if any(isinstance(operand, jax.core.Tracer) for operand in operands):
@@ -277,8 +281,7 @@ def _of_first(value: Any, mesh: Mesh) -> Any:
     axis, kind = MeshAxis(mesh, (_AXIS,), itertools.count(1)), array_shape(value).element_type
     number = ops.convert_element_type(value, "u8") if kind.kind == "pred" else value
     is_first = ops.eq(axis.index(), np.zeros((), np.int32))
-    # Zeros without a sign would take that of the value's.
-    alone = ops.select(is_first, number, full_like(number, -0.0))
+    alone = ops.select(is_first, number, zeros_like(number))
     return ops.convert_element_type(axis.apply(AxisSum, alone), kind)
 
 
