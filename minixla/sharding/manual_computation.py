@@ -343,11 +343,11 @@ def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> tuple[Graph, li
     kept, shared = len(half.inputs) - len(given), list(dict.fromkeys(filter(None, given)))
 
     def function(*values: Any) -> list[Any]:
-        numbers, values = dict(zip(shared, values, strict=False)), values[len(shared) :]
+        places, values = dict(zip(shared, values, strict=False)), values[len(shared) :]
         cotangents = []
         for value, axes in zip(values[kept:], given, strict=True):
             if axes:
-                is_first = ops.eq(ops.reshape(numbers[axes], ()), np.zeros((), np.int32))
+                is_first = ops.eq(ops.reshape(places[axes], ()), np.zeros((), np.int32))
                 value = ops.select(is_first, value, zeros_like(value))
             cotangents.append(value)
         found = evaluate_graph(half, [*values[:kept], *cotangents])

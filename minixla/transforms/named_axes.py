@@ -103,7 +103,9 @@ def mapped_axis(name: Any, axis: Axis | None) -> Any:
         _state.axes = previous
 
 
-def _axes(subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False) -> list[Axis]:
+def _axes(
+    subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False
+) -> Sequence[Axis]:
     """The axes of a name or names; one, for `is_one` or groups, within which it then is."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     shown, found = [f"axis_name = {axis_name!r}"], []

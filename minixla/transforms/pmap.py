@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.core import Tracer as JaxTracer
 from jax.sharding import PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
@@ -57,7 +58,7 @@ class AcrossProcesses(ManualComputation):
         return super().numbers_along(axes)[own]
 
     def run(self, *operands):
-        if any(isinstance(operand, jax.core.Tracer) for operand in operands):
+        if any(isinstance(operand, JaxTracer) for operand in operands):
             raise self._alone(
                 "devices of other processes cannot take part in a program that JAX traces",
                 "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
@@ -254,6 +255,7 @@ def _entries(axis: int | None) -> list[Any]:
 @remembered
 def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> ManualComputation:
     """A program of members on each device: pieces have the mapped axis, of size 1."""
+    differs = differing(graph, tuple([at is not None for at in in_axes]))
 
     def on_each(*pieces: Any) -> list[Any]:
         pairs = zip(pieces, in_axes, strict=True)
@@ -264,16 +266,15 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
             for x, at, flag in triples
         ]
 
-    differs = differing(graph, tuple([at is not None for at in in_axes]))
+    def sides(shapes: Any, axes: Axes) -> tuple[TensorSharding, ...]:
+        return tuple([_side(mesh, *pair) for pair in zip(shapes, axes, strict=True)])
+
     pairs = zip(graph.input_shapes, in_axes, strict=True)
-    pieces = [x if at is None else x.with_dimension(at, 1) for x, at in pairs]
+    pieces = [x if at is None else array_shape(x).with_dimension(at, 1) for x, at in pairs]
     body = program(on_each, pieces, graph.name)
-    sides = [
-        tuple([_side(mesh, *pair) for pair in zip(shapes, axes, strict=True)])
-        for shapes, axes in ((pieces, in_axes), (body.output_shapes, out_axes))
-    ]
-    is_whole = own_count(mesh.devices.flat) == mesh.size
-    return (ManualComputation if is_whole else AcrossProcesses)(body, *sides, (_AXIS,))
+    given, wanted = sides(pieces, in_axes), sides(body.output_shapes, out_axes)
+    kind = ManualComputation if own_count(mesh.devices.flat) == mesh.size else AcrossProcesses
+    return kind(body, given, wanted, (_AXIS,))
 
 
 def _of_first(value: Any, mesh: Mesh) -> Any:
