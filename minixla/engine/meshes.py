@@ -33,9 +33,27 @@ def jax_mesh(mesh: Any) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(grid, mesh.axis_names, axis_types=types)
 
 
+def check_devices(graph: Graph) -> None:
+    """Raises ShardingError where JAX has fewer devices than a program needs."""
+    for mesh in graph.meshes:
+        jax_mesh(mesh)
+
+
 @lru_cache(maxsize=256)
-def _assignment(mesh: Any) -> jax.sharding.Mesh:
-    """A mesh of JAX's whose devices have the numbers by which a program calls them."""
+def abstract_mesh(mesh: Any) -> jax.sharding.AbstractMesh:
+    """JAX's mesh of one of ours, without devices: programs for it run elsewhere."""
+    types = (AxisType.Auto,) * len(mesh.axis_names)
+    return jax.sharding.AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)
+
+
+@lru_cache(maxsize=256)
+def _assignment(mesh: Any) -> Any:
+    """A mesh of JAX's whose devices have the numbers by which a program calls them.
+
+    Where there are too few it has none.
+    """
+    if mesh.devices is None and mesh.size > len(jax.devices()):
+        return abstract_mesh(mesh)
     found = jax_mesh(mesh)
     if mesh.device_ids is None:
         return found

@@ -111,7 +111,8 @@ def pmap(
         in_axes: which axis of each array argument is mapped; see `vmap`.
         out_axes: where the mapped axis is in the results; None takes that of the first device.
         static_broadcasted_argnums: positions of arguments that are passed on as they are.
-        devices: those to use, in order; default: the first ones of the backend.
+        devices: those to use, in order; default: those of the mesh of the jit around it, if they
+            are as many, or the first ones of the backend.
         backend: the platform whose devices are used.
         axis_size: the size of the axis, over all processes; needed where no argument is mapped.
         donate_argnums: positions of arguments whose memory may be used again.
@@ -160,7 +161,7 @@ class _Mapping:
         found = self.compiled.get(key)
         if found is None:
             layout = self.layout(args, kwargs)
-            if own_count(layout.devices) < len(layout.devices):
+            if not _is_own(layout.mesh):
                 return self.bind(*args, **kwargs)
             found = self.compiled[key] = self.program(layout, tree, fixed, len(args))
         try:
@@ -187,7 +188,7 @@ class _Mapping:
         owners = [number for number, each in pairs for _ in range(each.num_leaves)]
         again = [leaf for leaf, owner in enumerate(owners) if owner in donated]
         specs = [PartitionSpec(*_entries(axis)) for axis in layout.axes]
-        return OnMesh(stage_for_jax(of_leaves), _mesh(layout.devices), specs, again)
+        return OnMesh(stage_for_jax(of_leaves), layout.mesh, specs, again)
 
     def layout(self, args: Any, kwargs: Any) -> "_Layout":
         """Where the arguments go, which must fit."""
@@ -197,8 +198,14 @@ class _Mapping:
             check_leaves("pmap", leaves, places("argument", whole, True))
         share = None if self.axis_size is None else own_share(self.axis_size, self.devices)
         shapes, axes, size = mapped_shapes("pmap", given, axes, share)
-        chosen = chosen_devices(size, self.devices, self.backend)
-        return _Layout(given, shapes, tuple(axes), size, chosen)
+        return _Layout(given, shapes, tuple(axes), size, self.mesh(size))
+
+    def mesh(self, size: int) -> Mesh:
+        """The devices in use; by default those of the mesh in force, if they are as many."""
+        known = None if (self.devices, self.backend) != (None, None) else _state.mesh
+        if known is not None and known.size == size:
+            return _mesh(None if known.devices is None else tuple(known.devices.flat), size)
+        return _mesh(chosen_devices(size, self.devices, self.backend))
 
     def arguments(self, args: Any, kwargs: Any) -> tuple[Arguments, Any]:
         """Those that are not static, and their axes."""
@@ -220,11 +227,10 @@ class _Mapping:
                 self.axis_size,
             )
             return inner(*given.given, **kwargs)
-        given, shapes, axes, size, devices = self.layout(args, kwargs)
+        given, shapes, axes, size, mesh = self.layout(args, kwargs)
         pairs = zip(shapes, axes, strict=True)
         members = given.signature([x if at is None else x.without_dimension(at) for x, at in pairs])
         static = [(n, args[n]) for n in numbers_among(self.static, len(args))]
-        mesh = _mesh(devices)
         with mapped_axis(name, MeshAxis(mesh, (_AXIS,), itertools.count(1))):
             found = stage_once(self.staged, given, static, members, given.apply)
         wanted = _out_axes(found, self.out_axes)
@@ -239,12 +245,17 @@ class _Layout(NamedTuple):
     shapes: list[Any]  # of the leaves
     axes: Axes  # the mapped axis of each leaf; None gives the whole to every device
     size: int  # of these axes in this process
-    devices: tuple[Any, ...]  # of all processes
+    mesh: Mesh  # of the devices of all processes
 
 
 @lru_cache(maxsize=256)
-def _mesh(devices: tuple[Any, ...]) -> Mesh:
-    return Mesh(devices, (_AXIS,))
+def _mesh(devices: tuple[Any, ...] | None, size: int | None = None) -> Mesh:
+    return Mesh(devices, (_AXIS,), None if size is None else (size,))
+
+
+def _is_own(mesh: Mesh) -> bool:
+    """Whether all devices are of this process."""
+    return mesh.devices is None or own_count(mesh.devices.flat) == mesh.size
 
 
 def _entries(axis: int | None) -> list[Any]:
@@ -273,7 +284,7 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
     pieces = [x if at is None else array_shape(x).with_dimension(at, 1) for x, at in pairs]
     body = program(on_each, pieces, graph.name)
     given, wanted = sides(pieces, in_axes), sides(body.output_shapes, out_axes)
-    kind = ManualComputation if own_count(mesh.devices.flat) == mesh.size else AcrossProcesses
+    kind = ManualComputation if _is_own(mesh) else AcrossProcesses
     return kind(body, given, wanted, (_AXIS,))
 
 
