@@ -116,7 +116,7 @@ def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = N
     if not with_xla or len(shapes) < len(graph.inputs):
         return _report(graph)
     given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
-    placed = _placed(graph) if platform is not None and graph.meshes else {}
+    placed = {} if platform is None else _placed(graph)
     run = jax.jit(lambda *operands: run_graph(graph, operands), **placed)
     with jax.enable_x64(True):
         if platform is not None:
@@ -129,13 +129,20 @@ def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = N
 
 def _placed(graph: mx.Graph) -> dict[str, Any]:
     """Options of jit that say how the arguments and results of a program lie over its mesh."""
-    found, mesh = layouts(graph), abstract_mesh(graph.meshes[0])
+    meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
+    if not meshes:
+        return {}
+    found, whole = layouts(graph), NamedSharding(abstract_mesh(meshes[0]), PartitionSpec())
 
     def named(shardings: Any) -> tuple[Any, ...]:
-        specs = [PartitionSpec() if each is None else spec_of(each) for each in shardings]
-        return tuple([NamedSharding(mesh, spec) for spec in specs])
+        return tuple(
+            [
+                whole if each is None else NamedSharding(abstract_mesh(each.mesh), spec_of(each))
+                for each in shardings
+            ]
+        )
 
-    return {"in_shardings": named(found.arguments), "out_shardings": list(named(found.results))}
+    return {"in_shardings": named(found.arguments), "out_shardings": [*named(found.results)]}
 
 
 def costs_on(
