@@ -181,10 +181,11 @@ def _compiled(
         return current_trace().process(operation, operands)
 
     one_operation.__name__ = operation.builder_name
-    staged, shardings = stage_for_jax(one_operation), getattr(operation, "in_shardings", None)
-    if not shardings:
+    staged, shardings = stage_for_jax(one_operation), getattr(operation, "in_shardings", None) or ()
+    mesh = next((each.mesh for each in shardings if each.mesh.axis_names), None)
+    if mesh is None:
         return jax.jit(staged)
-    return OnMesh(staged, shardings[0].mesh, list(map(spec_of, shardings)))
+    return OnMesh(staged, mesh, list(map(spec_of, shardings)))
 
 
 @lru_cache(maxsize=1024)

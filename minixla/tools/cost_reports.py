@@ -90,7 +90,8 @@ def cost(
         fun: a function of pytrees of arrays, jitted or not; layouts of a jitted one count.
         args: arrays or `jax.ShapeDtypeStruct`s, and pytrees of them: their shapes count.
         platform: for what XLA compiles, which need not be here: `"tpu v5e:2x2"` (four chips;
-            `"tpu v5e:16x16"` has 256) or `"gpu h100"`. This machine by default.
+            `"tpu v5e:16x16"` has 256) or `"gpu h100"`. This machine by default. `pmap` maps over
+            the chips there, if there are as many as members.
         kwargs: the same by name.
 
     Returns:

@@ -128,8 +128,8 @@ def pmap(
 
     @in_place_of(fun, "pmap")
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        call = mapping.run if _state.trace is evaluator and is_outermost() else mapping.bind
-        return call(*args, **kwargs)
+        is_alone = _state.trace is evaluator and _state.mesh is None and is_outermost()
+        return (mapping.run if is_alone else mapping.bind)(*args, **kwargs)
 
     return mapped
 
@@ -219,14 +219,8 @@ class _Mapping:
         name = UNNAMED if self.axis_name is None else self.axis_name
         if any(isinstance(axis, MeshAxis) for _, axis in _state.axes):
             given, axes = self.arguments(args, kwargs)
-            inner = vmap(
-                lambda *a, **k: given.apply(a, k),
-                axes,
-                self.out_axes,
-                self.axis_name,
-                self.axis_size,
-            )
-            return inner(*given.given, **kwargs)
+            options = axes, self.out_axes, self.axis_name, self.axis_size
+            return vmap(lambda *a, **k: given.apply(a, k), *options)(*given.given, **kwargs)
         given, shapes, axes, size, mesh = self.layout(args, kwargs)
         pairs = zip(shapes, axes, strict=True)
         members = given.signature([x if at is None else x.without_dimension(at) for x, at in pairs])
