@@ -179,7 +179,9 @@ def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
     form = options.to or _CONVERTED.get(Path(options.output or "").suffix.lower(), "stablehlo")
-    data = _in_form(program, form)
+    # Of what passes leave, names and all functions are told by the text alone.
+    is_written = options.passes and form == "stablehlo"
+    data = options.text.encode() if is_written else _in_form(program, form)
     if form == "hlo" and b"constant({...})" in data:
         raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
     _write(options, data)

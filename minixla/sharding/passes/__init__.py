@@ -3,8 +3,7 @@
 `PASSES` has them by their names; `mx.sharding.run_pass` runs one on a text or a graph.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
 from minixla.sharding.passes.constants import split_constants
@@ -39,5 +38,3 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-op-priority-propagate": operation_priority_propagate,
     "sdy-user-priority-propagate": user_priority_propagate,
 }
-#: What passes were called before.
-RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

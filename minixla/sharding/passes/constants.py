@@ -37,7 +37,7 @@ def split_constants(program: Program, *, specification: bool = False) -> None:
     """
     splitter = _Splitter(program, specification)
     for function in callees_first(program):
-        splitter.split(function)
+        splitter.split_function(function)
 
 
 class _Splitter:
@@ -62,6 +62,17 @@ class _Splitter:
                 self.groups.get(step.results[0], []).reverse()
         self.symbols = Symbols([*program.functions, *program.meshes])
         self.constant_functions: dict[Function, bool] = {}
+        #: The labels of named computations of which one, up to this function, is not constant.
+        self.varying: set[str] = set()
+
+    def split_function(self, function: Function) -> None:
+        """Splits the constants of a function, those that it calls having been split."""
+        for step in function.walk():
+            is_named = isinstance(step.op, NamedComputation)
+            if is_named and not self.can_be_constant(step.blocks[0]):
+                self.varying.add(step.op.label)
+        self.split(function)
+        self.constant_functions[function] = self.can_be_constant(function)
 
     def split(self, block: Block) -> None:
         """Splits the constants that the steps of a block use, and what it gives."""
@@ -77,20 +88,12 @@ class _Splitter:
         block.outputs = [self.own(each) for each in block.outputs]
         block.steps = [new for step in block.steps for new in (*self.before.pop(step, ()), step)]
         self.erase(block)
-        if isinstance(block, Function):
-            self.constant_functions[block] = self.can_be_constant(block)
 
-    def can_be_constant(self, function: Function) -> bool:
-        """Whether constant arguments make all that a function computes constant."""
-        steps = [step for step in function.steps if not isinstance(step.op, ShardingGroup)]
-        return all(map(self.preserves, steps))
-
-    def is_constant_body(self, step: Step) -> bool:
-        """Whether a named computation makes constants of constants."""
-        # Shardy's has operands and steps, and neither groups nor others of its kind in it.
-        inner = step.blocks[0].steps
-        is_nested = any(isinstance(each.op, NamedComputation) for each in inner)
-        return bool(step.operands and inner) and not is_nested and all(map(self.preserves, inner))
+    def can_be_constant(self, block: Block) -> bool:
+        """Whether constant inputs make all that a block computes constant."""
+        return all(
+            isinstance(step.op, ShardingGroup) or self.preserves(step) for step in block.steps
+        )
 
     def preserves(self, step: Step) -> bool:
         """Whether a step makes constants of constants."""
@@ -103,7 +106,7 @@ class _Splitter:
             if step.callee is not None:
                 return self.constant_functions[step.callee]
             if isinstance(op, NamedComputation):
-                return self.is_constant_body(step)
+                return op.label not in self.varying and self.can_be_constant(step.blocks[0])
         if isinstance(op, BitcastConvertType):
             return step.operands[0].rank == step.results[0].rank
         return op.is_elementwise and not isinstance(op, _MARKS)
