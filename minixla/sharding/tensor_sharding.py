@@ -34,7 +34,7 @@ class DimensionSharding:
         return f"{{{', '.join(parts)}}}{priority}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TensorSharding:
     """How an array lies over a mesh (SDY: TensorShardingAttr).
 
@@ -52,12 +52,23 @@ class TensorSharding:
     """
 
     mesh: Mesh
-    dimensions: tuple[DimensionSharding, ...] = ()
-    replicated: tuple[AxisRef, ...] = ()
-    unreduced: tuple[AxisRef, ...] = ()
-    mesh_name: str | None = None
+    dimensions: tuple[DimensionSharding, ...]
+    replicated: tuple[AxisRef, ...]
+    unreduced: tuple[AxisRef, ...]
+    mesh_name: str | None
 
-    def __post_init__(self) -> None:
+    # Written out: that of a dataclass would count as the user's line in errors.
+    def __init__(
+        self,
+        mesh: Mesh,
+        dimensions: Sequence[DimensionSharding] = (),
+        replicated: Sequence[AxisRef] = (),
+        unreduced: Sequence[AxisRef] = (),
+        mesh_name: str | None = None,
+    ) -> None:
+        axes = {"replicated": tuple(replicated), "unreduced": tuple(unreduced)}
+        own = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
+        vars(self).update(own)
         _Check(self).run()
 
     @classmethod
@@ -83,7 +94,7 @@ class TensorSharding:
         Raises:
             ShardingError: more entries than dimensions, or what the class says.
         """
-        mesh, entries = Mesh.of(mesh), list(spec)
+        mesh, entries = Mesh.of(mesh), list(getattr(spec, "partitions", spec))
         if len(entries) > rank:
             problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
             advice = "Give at most one entry for each dimension."
@@ -96,6 +107,11 @@ class TensorSharding:
     def rank(self) -> int:
         """The number of dimensions."""
         return len(self.dimensions)
+
+    @property
+    def lists(self) -> list[tuple[AxisRef, ...]]:
+        """The axes of each dimension, those that are replicated, and those that are unreduced."""
+        return [*[each.axes for each in self.dimensions], self.replicated, self.unreduced]
 
     @property
     def is_closed(self) -> bool:
@@ -201,8 +217,7 @@ class _Check:
 
     def run(self) -> None:
         sharding, mesh = self.sharding, self.mesh
-        lists = [each.axes for each in sharding.dimensions]
-        lists += [sharding.replicated, sharding.unreduced]
+        lists = sharding.lists
         if not mesh.axis_names and any(lists):
             self.refuse("a mesh without axes has none to lay out over", "Give empty dimensions.")
         if mesh.is_maximal and sharding.dimensions:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from minixla.sharding.program import Function, Program
+from minixla.core.errors import ShardingError, explain
+from minixla.sharding.program import Function, Program, Step
+from minixla.sharding.tensor_sharding import TensorSharding
 
 
 def callees_first(program: Program) -> list[Function]:
@@ -31,6 +33,9 @@ def copy_shardings_to_calls(program: Program) -> None:
     """Copies shardings of functions' results to calls that have none.
 
     SDY: sdy-propagate-sharding-from-func-to-call.
+
+    Raises:
+        ShardingError: a call is in a manual computation whose axes such a sharding uses.
     """
     for step in program.walk():
         if step.callee is None or any(each.sharding for each in step.results):
@@ -40,6 +45,22 @@ def copy_shardings_to_calls(program: Program) -> None:
         if first is not None:
             for value, sharding in zip(step.results, given, strict=True):
                 value.sharding = sharding or first.saying_nothing(value.shape)
+                _check_axes(step, value.sharding)
+
+
+def _check_axes(step: Step, sharding: TensorSharding) -> None:
+    """Raises where a step is within a manual computation over axes of a sharding."""
+    used = {axis.name for axes in sharding.lists for axis in axes}
+    outer = step.block.step
+    while outer is not None:
+        for name in getattr(outer.op, "manual_axes", ()):
+            if name in used:
+                problem = f'it operates on axis "{name}" which is already bound by a manual '
+                problem += "computation around it"
+                given = [f"sharding of the result: {sharding}"]
+                advice = "Within it the axis is gone: call a function whose results are free of it."
+                raise explain(ShardingError, "call", problem, given, advice, step.source)
+        outer = outer.block.step
 
 
 def remove_dead_functions(program: Program) -> None:

@@ -1,5 +1,6 @@
 """The pass that puts edges on what control flow carries."""
 
+from minixla.core.errors import ShardingError, explain
 from minixla.sharding.operations import DataFlowEdge
 from minixla.sharding.program import Block, Program, Step, Use, Value
 from minixla.sharding.value_shardings import sharding_of
@@ -10,6 +11,9 @@ def add_data_flow_edges(program: Program) -> None:
 
     It has the owner's sharding, and all that read the owner read it instead. What cannot be
     sharded, tokens and arrays of dynamic sizes, gets none.
+
+    Raises:
+        ShardingError: a value has its edge already.
     """
     uses = program.uses()
     for block in list(program.blocks()):
@@ -33,6 +37,15 @@ def _edges(block: Block, values: list[Value], uses: dict[Value, list[Use]]) -> l
         if value in owners and value.can_be_sharded:
             edge = block.new_step(DataFlowEdge(sharding_of(value)), [value], step.source)
             for use in uses.get(value, ()):
+                _check(use, step)
                 use.put(edge.results[0])
             made.append(edge)
     return made
+
+
+def _check(use: Use, owner: Step) -> None:
+    if use.step is not None and isinstance(use.step.op, DataFlowEdge):
+        problem = "the input of an edge cannot be an edge: the value has one already"
+        given = [f"value of {owner.op.name}"]
+        advice = "Add edges to a program once, to one that has none."
+        raise explain(ShardingError, "data_flow_edge", problem, given, advice, use.step.source)
