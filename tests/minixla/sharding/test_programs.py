@@ -94,6 +94,7 @@ DIFFERENCES = {
     "dynamic sizes have none": _BOUNDED,
     "declarations": "functions of ours have a body",
     "a constant with attributes of others": "operations of ours keep no attributes but their own",
+    "numbers below 0": "numbers of groups of ours are 0 or more",
 }
 _MOVED = "conservative rules block dimensions that are sliced, padded or joined"
 #: What is wrong with a pass of ours, by the ends of the names of rows.
