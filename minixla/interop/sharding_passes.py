@@ -48,16 +48,18 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
     if engine not in get_args(Engine):
         problem, advice = f"there is no engine {engine!r}", "Give native or shardy."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
-    is_graph = isinstance(program, Graph)
+    left: Any
     if engine == "shardy":
-        text = str(Program.of_graph(program)) if is_graph else program
-        text = shardy.shardy_pass(text, shardy.with_options(name, options))
-        return read_program(text).graph() if is_graph else text
+        text = str(Program.of_graph(program)) if isinstance(program, Graph) else program
+        left = shardy.shardy_pass(text, shardy.with_options(name, options))
+        return read_program(left).graph() if isinstance(program, Graph) else left
     steps = [_native(*each, **options) for each in shardy.written_steps(name)]
+    is_graph = isinstance(program, Graph)
     changed = Program.of_graph(program) if is_graph else read_program(program)
     for step in steps:
         step(changed)
-    return changed.graph() if is_graph else str(changed)
+    left = changed.graph() if is_graph else str(changed)
+    return left
 
 
 def _native(name: str, written: dict[str, str], **options: Any) -> Callable[[Program], None]:

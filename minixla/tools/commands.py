@@ -243,6 +243,10 @@ def _in_form(program: ImportedProgram, form: str) -> bytes:
         # The oldest that has what programs of today need, as jax.export takes.
         oldest = stablehlo.StablehloCompatibilityRequirement.WEEK_4
         version = stablehlo.get_version_from_compatibility_requirement(oldest)
-        return stablehlo.serialize_portable_artifact_str(graph.stablehlo(), version)
+        text = graph.stablehlo()
+        if "sdy." in text:
+            advice = "take bytecode, or --drop-shardings"
+            raise BadInput(f"portable artifacts hold StableHLO alone, and no shardings; {advice}")
+        return stablehlo.serialize_portable_artifact_str(text, version)
     texts = {"dot": drawing.dot_text, "hlo": str, "stablehlo": mx.Graph.stablehlo}
     return texts[form](graph).encode()

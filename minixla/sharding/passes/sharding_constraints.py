@@ -42,14 +42,14 @@ class _Application:
         """Applies the constraints that a step is."""
         if isinstance(step.op, ShardingConstraint):
             self.use_end_of_chain(step)
-            value = step.operands[0]
-            if not self.is_dictated(value, step.op.sharding):
+            value, sharding = step.operands[0], step.op.sharding
+            if sharding is None or not self.is_dictated(value, sharding):
                 return
             if self.is_on_edge(value):
                 step.block.steps.remove(step)
                 self.put_behind(step, value)
             else:
-                place(value, step.op.sharding)
+                place(value, sharding)
         elif isinstance(step.op, ManualComputation):
             for number, sharding in enumerate(step.op.in_shardings):
                 self.apply_operand(step, step.operands[number], sharding)
@@ -114,7 +114,7 @@ class _Application:
     def end_of_chain(self, step: Step) -> Step | None:
         """The last of the constraints that follow each other alone; None if they are no chain."""
         while True:
-            uses = self.uses.get(step.results[0], ())
+            uses = self.uses.get(step.results[0], [])
             if not any(map(_constraint, uses)):
                 return step
             user = uses[0].step
