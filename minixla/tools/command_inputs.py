@@ -29,16 +29,18 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
     source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
     if not source.strip():
         raise BadInput(f"{options.program} is empty")
-    shardings: Any = "drop" if options.drop_shardings else "keep"
+    drops = options.drop_shardings
     try:
         if _HLO.match(source):
             if options.function is not None:
                 raise BadInput("--function is for StableHLO modules; HLO has one entry")
             if getattr(options, "passes", None):
                 raise BadInput("--pass is for StableHLO modules; HLO's shardings are XLA's")
+            shardings = "drop" if drops else "refuse"
             return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
         if getattr(options, "passes", None):
             source = options.text = _after_passes(options, source)
+        shardings = "drop" if drops else "keep"
         read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
     except mx.ImportError_ as error:
         # In the words of the command line.

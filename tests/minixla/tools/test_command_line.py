@@ -328,7 +328,7 @@ BAD = {
     "no such file": (["run", "nothing.mlir"], "nothing.mlir: No such file"),
     "a folder": (["run", "."], "Is a directory"),
     "no program": (["run", "x.npy"], "x.npy: the bytes are neither text"),
-    "shardings": (["run", "sharded.mlir"], "Give --drop-shardings to import"),
+    "shardings of XLA": (["run", "placed.mlir"], "Give --drop-shardings to import"),
     "shardings of HLO": (["run", "sharded.hlo"], "Give --drop-shardings to import"),
     "no such function": (["run", "p.mlir", "--function", "f"], "has no function 'f'"),
     "no array": (["run", "p.mlir", "p.mlir"], "p.mlir is no .npy or .npz file"),
@@ -371,6 +371,7 @@ BAD = {
     "an interpreter's gap": (["run", "gap.mlir", "--backend", "interpreter"], "cholesky"),
 }
 TEXTS = {
+    "placed.mlir": 'func.func @f(%x: tensor<2xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) { return }',
     "cut.mlir": PROGRAM[:300],
     "cut.hlo": "HloModule m\n",
     "two.mlir": "func.func @a() { return }\nfunc.func @b() { return }",
