@@ -371,7 +371,7 @@ BAD = {
     "an interpreter's gap": (["run", "gap.mlir", "--backend", "interpreter"], "cholesky"),
 }
 TEXTS = {
-    "placed.mlir": 'func.func @f(%x: tensor<2xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) { return }',
+    "placed.mlir": 'func.func @f(%x: tensor<2xf32> {mhlo.sharding = "{replicated}"}) { return }',
     "cut.mlir": PROGRAM[:300],
     "cut.hlo": "HloModule m\n",
     "two.mlir": "func.func @a() { return }\nfunc.func @b() { return }",
