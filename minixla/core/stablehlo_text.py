@@ -126,11 +126,14 @@ class Emitter:
         known = next(each for each in given if each is not None)
         for index, (value, each) in enumerate(zip(results, given, strict=True)):
             given[index] = known.saying_nothing(value.shape) if each is None else each
-        text = f" {{sdy.sharding = {self.shardings(given)}}}"
+        text = f"sdy.sharding = {self.shardings(given)}"
         line = self._lines[-1]
         constant = _CONSTANT.match(line)
         place = line.rindex(" : ") if constant is None else constant.end()
-        self._lines[-1] = line[:place] + text + line[place:]
+        before, after = line[:place], line[place:]
+        has_attributes = before.endswith("}")
+        text = f"{before[:-1]}, {text}}}" if has_attributes else f"{before} {{{text}}}"
+        self._lines[-1] = text + after
 
     def name(self, prefix: str = "") -> str:
         """A fresh SSA name."""

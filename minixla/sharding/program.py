@@ -302,6 +302,40 @@ class Program:
         for use in self.uses().get(old, ()) if uses is None else uses:
             use.put(new)
 
+    def inline_calls(self) -> None:
+        """Puts copies of functions in place of calls, the innermost first; `main` alone stays."""
+        main = self.main
+        self._inline(main)
+        self.functions = {name: each for name, each in self.functions.items() if each is main}
+
+    def _inline(self, block: Block) -> None:
+        values: dict[Value, Value] = {}
+        steps: list[Step] = []
+        for step in block.steps:
+            step.operands = [values.get(each, each) for each in step.operands]
+            for each in step.blocks:
+                self._inline(each)
+            if step.callee is None:
+                steps.append(step)
+                continue
+            callee = step.callee
+            self._inline(callee)
+            copies = dict(zip(callee.inputs, step.operands, strict=True))
+            steps += [each.again(block, copies) for each in callee.steps]
+            outputs = [copies.get(each, each) for each in callee.outputs]
+            values.update(zip(step.results, outputs, strict=True))
+        block.steps = steps
+        if values:
+            self._read_others(block, values)
+
+    def _read_others(self, block: Block, values: dict[Value, Value]) -> None:
+        """Has a block, and those within, read other values."""
+        block.outputs = [values.get(each, each) for each in block.outputs]
+        for step in block.steps:
+            step.operands = [values.get(each, each) for each in step.operands]
+            for each in step.blocks:
+                self._read_others(each, values)
+
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""
         writer = _Writer(self)
@@ -446,7 +480,7 @@ class _Writer:
 
 
 def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
         return tuple([_replaced(each, graphs) for each in value])
     return next(graphs) if isinstance(value, Graph) else value
 
