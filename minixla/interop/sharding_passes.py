@@ -16,6 +16,7 @@ from minixla.interop.module import Module
 from minixla.interop.reading import opened, read_module
 from minixla.sharding.passes import PASSES
 from minixla.sharding.program import ORIGINAL_NAME, Program
+from minixla.sharding.verification import verify
 
 #: Whose passes run: ours, or those of Shardy that jaxlib holds.
 Engine = Literal["native", "shardy"]
@@ -58,6 +59,7 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
     changed = Program.of_graph(program) if is_graph else read_program(program)
     for step in steps:
         step(changed)
+        verify(changed)
     left = changed.graph() if is_graph else str(changed)
     return left
 

@@ -7,8 +7,7 @@ from minixla.sharding.operations import (
     ShardingConstraint,
     ShardingGroup,
 )
-from minixla.sharding.passes.calls import callees_first
-from minixla.sharding.passes.symbols import Symbols
+from minixla.sharding.passes.calls import FunctionCopies, callees_first
 from minixla.sharding.program import Block, Function, Program, Step, Value
 from minixla_ops.elementwise.conversion import BitcastConvertType
 from minixla_ops.movement.broadcasting import Broadcast, BroadcastInDim
@@ -59,7 +58,7 @@ class _Splitter:
             if type(step.op) is Constant:
                 step.op = SdyConstant(step.op.literal)
                 self.groups.get(step.results[0], []).reverse()
-        self.symbols = Symbols([*program.functions, *program.meshes])
+        self.copies = FunctionCopies(program)
         self.constant_functions: dict[Function, bool] = {}
         #: The labels of named computations of which one, up to this function, is not constant.
         self.varying: set[str] = set()
@@ -103,7 +102,8 @@ class _Splitter:
             if isinstance(op, Reshape):
                 return True
             if step.callee is not None:
-                return self.constant_functions[step.callee]
+                # Copies are made of constant functions alone.
+                return self.constant_functions.get(step.callee, True)
             if isinstance(op, NamedComputation):
                 return op.label not in self.varying and self.can_be_constant(step.blocks[0])
         if isinstance(op, BitcastConvertType):
@@ -151,20 +151,9 @@ class _Splitter:
         assert step is not None
         made = step.again(step.block, values)
         if made.callee is not None:
-            made.callee = self.copied_function(made.callee)
+            made.callee = self.copies.copy(made.callee)
         copies = [each.again(step.block, values) for each in self.groups.get(value, ())]
         self.before.setdefault(step, []).extend([made, *copies])
-
-    def copied_function(self, function: Function) -> Function:
-        """A copy of a constant function, and of those that it calls."""
-        made = function.again(function.name)
-        for step in made.walk():
-            if step.callee is not None:
-                step.callee = self.copied_function(step.callee)
-        made.name = self.symbols.free(function.name)
-        self.program.functions[made.name] = made
-        self.constant_functions[made] = True
-        return made
 
     def erase(self, block: Block) -> None:
         """Takes away what was copied, where only groups use it now, and these."""

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import pytest
 
 from minixla.core.errors import MinixlaError
 from minixla.engine.shardy import passes_of
 from minixla.sharding import run_pass
 from tests.minixla.sharding.passes.annotated_programs import annotated_program
+from tests.minixla.sharding.random_programs import RandomProgram
 from tests.oracles.shardy_text import normal_form
 
 _PIPELINE = "sdy-import-pipeline{dedup-functions-fully=true}"
-#: Shardy's end of programs whose constraints stand on what loops carry, where there are no edges.
-ALONE = [
-    "sdy-lift-inlined-meshes",
+#: Passes that can run alone. Shardy dies of constraints on what loops carry where there are no
+#: edges, and of functions that are called twice where calls become computations.
+_ALONE = [
     "sdy-constant-or-scalar-splitter",
     "sdy-manual-axes-cleanup",
     "sdy-add-data-flow-edges",
     "sdy-sharding-group-import",
+    "sdy-flatten-call-graph,symbol-dce,sdy-import-func-calls",
+    "sdy-pre-order-funcs",
     _PIPELINE,
 ]
+
+
+def _steps():
+    """The passes before propagation, in order, without those that write files."""
+    whole = passes_of("sdy-propagation-pipeline").removeprefix("builtin.module(").split(",")
+    before = takewhile(lambda each: not each.startswith("sdy-user-priority"), whole)
+    return [each.partition("{")[0] for each in before if each != "sdy-save-module"]
 
 
 def _outcome(name, text, engine):
@@ -30,32 +42,33 @@ def _outcome(name, text, engine):
 
 
 def _check(name, text):
-    """Runs a pass in both engines; returns what Shardy's leaves, None where it refuses."""
+    """Compares what a pass leaves in both engines."""
     left, own = (_outcome(name, text, engine) for engine in ("shardy", "native"))
     assert (left is None) == (own is None), name
     if left is not None:
         assert normal_form(own) == normal_form(left), name
-    return left
+
+
+def _of_operations(seed):
+    """A random program of all families of operations, as it is written here."""
+    return run_pass("symbol-dce", RandomProgram(seed).text)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_each_pass(seed):
     text = annotated_program(seed)
-    for name in ALONE:
+    for name in _ALONE:
         _check(name, text)
+    _check(_PIPELINE, _of_operations(seed))
 
 
 @pytest.mark.full
-def test_each_step_of_the_pipeline():
-    inner = passes_of(_PIPELINE).removeprefix("builtin.module(").removesuffix(")")
-    steps = [each.partition("{")[0] for each in inner.split(",") if each != "sdy-save-module"]
-    assert len(steps) == 10
+@pytest.mark.parametrize("make", [annotated_program, _of_operations])
+def test_all_that_comes_before_propagation(make):
+    steps = _steps()
+    assert len(steps) == 15
     for seed in range(30, 500):
-        text = annotated_program(seed)
-        for name in steps:
-            if (left := _check(name, text)) is None:
-                break
-            text = left
+        _check(",".join(steps), make(seed))
 
 
 @pytest.mark.full
