@@ -228,8 +228,8 @@ def written_steps(pipeline: str) -> list[tuple[str, dict[str, str]]]:
             problem = f"{pipeline[position:][:100].strip()!r} is no pass with options"
             raise explain(AttributeValueError, "shardy_pass", problem, (), _SYNTAX)
         position, name = match.end(), RENAMED.get(match[1], match[1])
-        given = (each.partition("=")[::2] for each in (match[2] or "").split())
-        steps.append((name, dict(given)))
+        given = [each.partition("=") for each in (match[2] or "").split()]
+        steps.append((name, {key: value for key, _, value in given}))
     return steps
 
 

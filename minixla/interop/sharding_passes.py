@@ -50,12 +50,13 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
         problem, advice = f"there is no engine {engine!r}", "Give native or shardy."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     left: Any
-    if engine == "shardy":
-        text = str(Program.of_graph(program)) if isinstance(program, Graph) else program
-        left = shardy.shardy_pass(text, shardy.with_options(name, options))
-        return read_program(left).graph() if isinstance(program, Graph) else left
-    steps = [_native(*each, **options) for each in shardy.written_steps(name)]
     is_graph = isinstance(program, Graph)
+    if engine == "shardy":
+        text: Any = str(Program.of_graph(program)) if is_graph else program
+        left = shardy.shardy_pass(text, shardy.with_options(name, options))
+        left = read_program(left).graph() if is_graph else left
+        return left
+    steps = [_native(*each, **options) for each in shardy.written_steps(name)]
     changed = Program.of_graph(program) if is_graph else read_program(program)
     for step in steps:
         step(changed)
@@ -75,11 +76,16 @@ def _native(name: str, written: dict[str, str], **options: Any) -> Callable[[Pro
         raise explain(AttributeValueError, _SUBJECT, f"there is no pass {name!r}", (), advice)
     for key, value in written.items():
         options[key.replace("-", "_")] = {"true": True, "false": False}.get(value, value)
-    known = [each for each in signature(run).parameters if each != "program"]
-    for option in options:
+    known = {key: each.default for key, each in signature(run).parameters.items()}
+    known.pop("program")
+    for option, value in options.items():
         if option not in known:
             problem = f"{name} has no option {option!r}"
             advice = f"Its options are {', '.join(known)}." if known else "It has no options."
+            raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
+        if type(value) is not type(known[option]):
+            problem = f"option {option!r} of {name} cannot be {value!r}"
+            advice = f"It is {known[option]!r} if not given."
             raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     return partial(run, **options)
 

@@ -23,10 +23,11 @@ _MARKS = ShardingConstraint, ShardingGroup, DataFlowEdge
 def split_constants(program: Program, *, specification: bool = False) -> None:
     """Copies constants, so that each use may lie as it needs.
 
-    SDY: sdy-constant-or-scalar-splitter. Constant are constants, iotas, and what element-wise operations, slices, broadcasts and
-    reshapes, and functions and named computations of these alone, make of nothing but constants.
-    Each use by anything else gets a copy of all that the value is computed of. So does each use
-    of a scalar's broadcast. Scalars are shared: they cannot be sharded.
+    SDY: sdy-constant-or-scalar-splitter. Constant are constants, iotas, and what element-wise
+    operations, slices, broadcasts and reshapes, and functions and named computations of these
+    alone, make of nothing but constants. Each use by anything else gets a copy of all that the
+    value is computed of. So does each use of a scalar's broadcast. Scalars are shared: they cannot
+    be sharded.
 
     Args:
         program: the program, whose constants are split.

@@ -60,6 +60,7 @@ def test_options_stand_beside_a_pass_or_in_its_text(engine):
         (_EDGES, {"fast": True}, ["no option 'fast'", "It has no options"]),
         (_CONSTRAINTS, {"specified": True}, ["no option 'specified'", "are specification."]),
         (f"{_CONSTRAINTS}{{a=b}}", {}, ["no option 'a'"]),
+        (_CONSTRAINTS, {"specification": "no"}, ["cannot be 'no'", "It is False if not given"]),
         ("a pass", {}, ["is no pass with options"]),
         (_EDGES, {"engine": "xla"}, ["no engine 'xla'", "Give native or shardy"]),
     ],

@@ -17,9 +17,7 @@ _SECTION = re.compile(r"^### .*?`([\w-]+)`$(.*?)(?=^##)", re.DOTALL | re.MULTILI
 _PROGRAM = re.compile(r"^```mlir\n(.*?)^```", re.DOTALL | re.MULTILINE)
 #: The programs before and after each pass.
 SHOWN = {
-    name: programs
-    for name, text in _SECTION.findall(_PAGE)
-    if (programs := _PROGRAM.findall(text))
+    name: programs for name, text in _SECTION.findall(_PAGE) if (programs := _PROGRAM.findall(text))
 }
 
 
