@@ -97,19 +97,12 @@ DIFFERENCES = {
     "numbers below 0": "numbers of groups of ours are 0 or more",
 }
 _UNNAMED = "copies of functions do not say what they are copies of"
-_MOVED = "conservative rules block dimensions that are sliced, padded or joined"
 #: What is wrong with a pass of ours, by the ends of the names of rows.
 WRONG = {
     "an edge whose constraint is in a region": "the constraint does not leave its region",
     "functions, each with constants": _UNNAMED,
     "a call of a function of constants": _UNNAMED,
     "a call that only computes of its operand, a constant": _UNNAMED,
-    "a group whose members differ": "members get no constraints",
-    "functions apart": "results of private functions are sharded",
-    f"{_CONSERVATIVE}, a concatenation": _MOVED,
-    f"{_CONSERVATIVE}, a slice": _MOVED,
-    f"{_CONSERVATIVE}, a slice that keeps a dimension": _MOVED,
-    f"{_CONSERVATIVE}, a padding": _MOVED,
 }
 
 
