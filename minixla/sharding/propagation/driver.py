@@ -138,7 +138,7 @@ class Driver:
             rule.sizes,
             kind.is_elementwise,
             first.mesh,
-            self.only_whole,
+            self.only_whole and kind.op is not None,
         )
         for strategy in self.strategies:
             strategy(step, directions)

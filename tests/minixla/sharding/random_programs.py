@@ -153,7 +153,9 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
         draw, mesh = self.draw, self.mesh
         dimensions: list[list[Part]] = [[] for _ in sizes]
         replicated: list[Part] = []
-        parts = [each for name in mesh.shape if name not in self.manual for each in self.parts(name)]
+        parts = [
+            each for name in mesh.shape if name not in self.manual for each in self.parts(name)
+        ]
         draw.shuffle(parts)
         for part in parts:
             kind = draw.random()
