@@ -15,6 +15,7 @@ from minixla.sharding.operations import (
     DataFlowEdge,
     NamedComputation,
     Placed,
+    PropagationBarrier,
     SdyOperation,
     ShardingGroup,
 )
@@ -45,6 +46,11 @@ class Kind(NamedTuple):
     op: Any
     is_elementwise: bool
     reads_once: bool
+
+    @property
+    def can_be_conservative(self) -> bool:
+        """Whether careful propagation treats them carefully: not barriers, edges and results."""
+        return self.op is not None and not isinstance(self.op, PropagationBarrier)
 
 
 class Node:
