@@ -9,6 +9,7 @@ from typing import Any
 from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
 from minixla.sharding.passes.constants import split_constants
 from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.explicit_reshards import insert_explicit_reshards
 from minixla.sharding.passes.export import (
     close_shardings,
     merge_constants,
@@ -53,6 +54,7 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-update-non-divisible-input-output-shardings": keep_dividing_axes,
     "sdy-remove-sub-axes-in-input-output-shardings": remove_sub_axes,
     "sdy-close-shardings": close_shardings,
+    "sdy-insert-explicit-reshards": insert_explicit_reshards,
 }
 #: What passes were called before.
 RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}
