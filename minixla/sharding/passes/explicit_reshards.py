@@ -1,6 +1,7 @@
 """The pass that reshards where an operation's operands and results are laid out in other ways."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from minixla.core.sharding_rule import ShardingRule
 from minixla.sharding.axes import Part, merged, size_of
@@ -12,25 +13,28 @@ from minixla.sharding.propagation.strategies import shared_prefix, without
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla_ops.movement.slicing import ConcatInDim
+from minixla_ops.products.dot import DotGeneral
 
 #: A factor and axes along which to split it.
 Candidate = tuple[int, Parts]
+Find = Callable[[Sequence[Tensor], Sequence[int], ShardingRule], list[Parts] | None]
 
 
 def insert_explicit_reshards(program: Program) -> None:
-    """Reshards operands and results of concatenations (SDY: sdy-insert-explicit-reshards).
+    """Reshards operands and results of concatenations, and results of some products.
 
-    The pass as it is by default: XLA's partitioner reshards for all other operations.
+    SDY: sdy-insert-explicit-reshards, as it is by default: XLA's partitioner reshards for all other
+    operations.
     """
     for block in program.blocks():
         steps: list[Step] = []
         for step in block.steps:
-            is_joined = isinstance(step.op, ConcatInDim)
-            steps += _resharded(program, step) if is_joined else [step]
+            find = _FINDERS.get(type(step.op))
+            steps += [step] if find is None else _resharded(program, step, find)
         block.steps = steps
 
 
-def _resharded(program: Program, step: Step) -> list[Step]:
+def _resharded(program: Program, step: Step, find: Find) -> list[Step]:
     """A step, with the reshards before and behind it."""
     rule = step.op.sharding_rule(*[value.shape for value in step.operands])
     values = [*step.operands, *step.results]
@@ -43,9 +47,9 @@ def _resharded(program: Program, step: Step) -> list[Step]:
         Tensor(mapping, sharding, rule.sizes)
         for mapping, sharding in zip(mappings, given, strict=True)
     ]
-    if all(_agree(tensors, factor) for factor in range(len(rule.sizes))):
+    axes = find(tensors, [_size(value) for value in values], rule)
+    if axes is None:
         return [step]
-    axes = _common_axes(tensors, [_size(value) for value in values], rule)
     before, behind = [], []
     for number, (tensor, sharding) in enumerate(zip(tensors, given, strict=True)):
         for factor, own in tensor.factors.items():
@@ -77,8 +81,8 @@ def _laid_out(tensor: Tensor, known: TensorSharding) -> TensorSharding:
     return TensorSharding(known.mesh, dimensions, mesh_name=known.mesh_name)
 
 
-def _agree(tensors: Sequence[Tensor], factor: int) -> bool:
-    return len({each.factors[factor].parts for each in tensors if factor in each.factors}) == 1
+def _axes_of(tensors: Sequence[Tensor], factor: int) -> set[Parts]:
+    return {each.factors[factor].parts for each in tensors if factor in each.factors}
 
 
 def _size(value: Value) -> int:
@@ -88,14 +92,41 @@ def _size(value: Value) -> int:
     return size
 
 
+def _product_axes(
+    tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule
+) -> list[Parts] | None:
+    """The operands' axes, where the result has those of the sum in place of one of them.
+
+    Then the result moves behind the product, if it is not larger than the operand that would move
+    else. None where it is otherwise.
+    """
+    operands, result = tensors[:-1], tensors[-1]
+    found = [_axes_of(operands, factor) for factor in range(len(rule.sizes))]
+    if any(len(each) != 1 for each in found):
+        return None
+    axes = [next(iter(each)) for each in found]
+    summed = [axes[factor] for factor in rule.reduction if axes[factor]]
+    other = [factor for factor, own in result.factors.items() if own.parts != axes[factor]]
+    if len(other) != 1 or not axes[other[0]] or result.factors[other[0]].parts not in summed:
+        return None
+    holders = zip(operands, sizes[:-1], strict=True)
+    if sizes[-1] > max(size for each, size in holders if other[0] in each.factors):
+        return None
+    rest = [part for factor in result.factors if factor != other[0] for part in axes[factor]]
+    is_free = all(without(part, rest) == part for part in axes[other[0]])
+    return axes if is_free else None
+
+
 def _common_axes(
     tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule
-) -> list[Parts]:
-    """For each factor the axes along which all tensors are to be split.
+) -> list[Parts] | None:
+    """For each factor the axes along which all tensors are to be split; None if they are.
 
     Every tensor votes for its axes, and for each beginning of them, with its size. What has most
     votes is taken, again and again, until nothing is left that goes with what was taken.
     """
+    if all(len(_axes_of(tensors, factor)) == 1 for factor in range(len(rule.sizes))):
+        return None
     whole = rule.need_replication
     lists = [
         (size, factor, own.parts)
@@ -152,3 +183,7 @@ def _moved(taken: list[Parts], sizes: Sequence[int], whole: Collection[int]) -> 
         while axes and size % (size_of(taken[factor]) * axes[0].size) == 0:
             taken[factor] = tuple(merged([*taken[factor], axes.pop(0)]))
     return taken
+
+
+#: By operation how all tensors are to be split, given them, their numbers of elements and the rule.
+_FINDERS: dict[type[Any], Find] = {ConcatInDim: _common_axes, DotGeneral: _product_axes}
