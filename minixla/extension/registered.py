@@ -16,7 +16,7 @@ from minixla.extension.definitions import Definition
 from minixla.extension.kernel_table import ANY, REFERENCE, Kernels
 from minixla.extension.kernels import ForeignKernel, HostKernel, PythonKernel
 from minixla.extension.libraries import register_target
-from minixla.extension.operation import ComposedOperation, CustomOperation, reverse_rule
+from minixla.extension.operation import CustomOperation, reverse_rule
 
 _BATCHING = ("sequential", "expand_dims", "broadcast_all")
 
@@ -136,9 +136,6 @@ class RegisteredOperation:
         def register(given: Callable[..., Any]) -> Callable[..., Any]:
             for each in platforms:
                 self.kernels.add(PythonKernel(each, allowed, priority, source, function=given))
-                if each == ANY and not allowed:
-                    # It is one of those from here on, for tools that look into compositions.
-                    self.operation.__bases__ = (ComposedOperation,)
             return given
 
         if is_python:

@@ -11,7 +11,7 @@ from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, shape_of
 from minixla.engine.program import part_of
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.compositions import is_composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 _CALLS = ("call", "composite-call", "fusion")
@@ -136,7 +136,7 @@ def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | No
         number = int(not index) if index.dtype == np.bool_ else int(index)
         number = number if 0 <= number < len(branches) else -1
         return iter([(branches[number], operands[1:])])
-    if isinstance(step.op, Composed) and step.op.computations:
+    if is_composed(step.op) and step.op.computations:
         return iter([(composition_of(step), operands)])
     return None
 
