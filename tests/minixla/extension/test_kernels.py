@@ -12,6 +12,7 @@ from jax.experimental import pallas
 
 import minixla as mx
 from minixla.core.tracing import evaluate_graph
+from minixla.tools.costs import graph_cost
 
 _NUMBERS = count()
 X = np.linspace(-1.5, 2, 4, dtype=np.float32)
@@ -288,6 +289,17 @@ class TestChoice:
         np.testing.assert_allclose(op(X), X**3, rtol=1e-6)
         with pytest.raises(mx.TransformError, match="no kernel for the platform cpu"):
             op(np.int32([1]))
+
+
+@pytest.mark.parametrize("attributes", [{}, {"T": "float"}], ids=["all", "some"])
+def test_a_composition_is_looked_into_and_leaves_the_class_as_it_was(attributes):
+    op = define()
+    bases = op.operation.__mro__
+    op.kernel("any", cube, **attributes)
+    assert op.operation.__mro__ == bases
+    graph = mx.make_graph(op.wrapper)(X)
+    assert graph_cost(graph).flops == 2 * X.size
+    assert mx.cross_check(op.wrapper, X).ok
 
 
 def test_c44_a_kernel_for_a_platform_that_is_not_here():
