@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import jax
@@ -12,6 +13,7 @@ from jax.experimental import pallas
 
 import minixla as mx
 from minixla.core.tracing import evaluate_graph
+from minixla.extension.kernel_table import forced
 from minixla.tools.costs import graph_cost
 
 _NUMBERS = count()
@@ -268,6 +270,20 @@ class TestChoice:
         op.kernel("cpu", self.giving(1), where={"priority": 2})
         op.kernel("cpu", self.giving(2))
         assert (op(X, 2)[0], op(X, 1)[0]) == (1, 2)
+
+    def test_a_kernel_is_forced_upon_one_thread(self):
+        op, other = define(), define()
+        for each in (op, other):
+            each.kernel("cpu", self.giving(1), priority=1)
+            each.kernel("cpu", self.giving(2))
+
+        def both():
+            return mx.jit(lambda x: (op(x)[0], other(x)[0]))(X)
+
+        with forced(op.kernels.listed[1]), ThreadPoolExecutor(1) as pool:
+            assert both() == (2, 1)
+            assert pool.submit(both).result() == (1, 1)
+        assert both() == (1, 1)
 
     def test_c41_and_c47_a_kernel_is_found_when_the_program_is_made(self):
         op = define()
