@@ -30,6 +30,7 @@ class RegisteredOperation:
         version: of the definition, which stored programs keep.
         operation: the class of the operation, as `minixla_ops` has them.
         kernels: its kernels.
+        library: the path of the library that describes it, if one does.
         shape_function, gradient_rule, forward_rule, batching_rule: the rules, or None.
     """
 
@@ -48,7 +49,7 @@ class RegisteredOperation:
         self.probed_rules: dict[Any, ShardingRule] = {}
         #: Types of outputs that no declaration says: of an operation, and shapes of operands.
         self.found_types: Callable[..., dict[str, Any]] | None = None
-        self.version = 0
+        self.version, self.library = 0, ""
         self.kernels = Kernels(definition, operation.builder_name)
 
     @cached_property

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.core import operation_named, registry
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.extension.partial_shapes import PartialShape
 
@@ -166,17 +167,83 @@ def test_c54_another_version_is_refused(tmp_path):
         mx.load_op_library(mx.build_op_library([source]))
 
 
-def test_c54_an_operation_that_is_declared_otherwise_is_refused(tmp_path, library):
-    other = 'MINIXLA_OP("LdDoubled").Input("x: double").Output("y: double")'
-    path = built(tmp_path, "other.cc", f"{other}.ShapeFn(minixla::UnchangedShape);")
-    with pytest.raises(AttributeValueError, match="registered already"):
-        mx.load_op_library(path)
+# Stands for many libraries: a copy of it describes what the environment says when it is loaded, as
+# `name type symbol` with `none` where there is no shape function. Its code is a product.
+VARYING = """
+#include <cstdlib>
+static const bool kDescribed = [] {
+  std::istringstream words(std::getenv("LD_DESCRIBED"));
+  for (std::string name, type, symbol; words >> name >> type >> symbol;) {
+    auto& made = minixla::Library::Add(name).Input("x: " + type).Output("y: " + type);
+    if (symbol != "none") made.ShapeFn(minixla::UnchangedShape).Kernel("cpu", symbol);
+  }
+  return true;
+}();
+static const float kFactor = std::atof(std::getenv("LD_FACTOR"));
+xla::ffi::Error Run(xla::ffi::Buffer<xla::ffi::F32> x, xla::ffi::ResultBuffer<xla::ffi::F32> y) {
+  for (size_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = kFactor * x.typed_data()[i];
+  return xla::ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(LdRun, Run, xla::ffi::Ffi::Bind()
+    .Arg<xla::ffi::Buffer<xla::ffi::F32>>().Ret<xla::ffi::Buffer<xla::ffi::F32>>());
+"""
 
 
-def test_c54_an_operation_without_shapes_is_refused(tmp_path):
-    path = built(tmp_path, "bare.cc", 'MINIXLA_OP("LdBare").Input("x: float").Output("y: float");')
-    with pytest.raises(AttributeValueError, match="has no shape function"):
+@pytest.fixture
+def describing(tmp_path, monkeypatch):
+    """A function of a file's name, what the library there describes, and the factor of its code."""
+    content = built(tmp_path, "varying.cc", VARYING).read_bytes()
+
+    def made(name: str, text: str, factor: int = 1) -> Path:
+        monkeypatch.setenv("LD_DESCRIBED", text)
+        monkeypatch.setenv("LD_FACTOR", str(factor))
+        (path := tmp_path / name).unlink(missing_ok=True)
+        path.write_bytes(content + bytes([factor]))
+        return path
+
+    return made
+
+
+REFUSED = {
+    "LdDoubled double LdRun": (
+        r"registered already, and declared otherwise(.|\n)*U5: x: an array has another type"
+    ),
+    "LdOfPython float LdRun": "LdOfPython is registered already",
+    "LdTwice float LdRun LdTwice float LdRun": "describes LdTwice twice",
+    "LdBare float none": "has no shape function",
+    "LdNone float Nothing": "no symbol 'Nothing'",
+    "LdWrong flot LdRun": "flot",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_c54_a_library_is_refused_as_a_whole(describing, library, text):
+    mx.register_op("LdOfPython", inputs=["x: float"], outputs=["y: float"], replace=True)
+    with pytest.raises(AttributeValueError, match=REFUSED[text]):
+        mx.load_op_library(describing("refused.so", f"LdBefore float LdRun {text}"))
+    assert registry.registered("custom.LdBefore") is None
+
+
+def test_c54_a_library_that_was_built_again_replaces_its_operations(describing):
+    x, text = np.float32([1, 2]), "LdRebuilt float LdRun"
+    old = mx.load_op_library(path := describing("ours.so", text, 2))
+    stored = mx.make_graph(old.ld_rebuilt)(x).stablehlo()
+    before = mx.jit(old.ld_rebuilt)
+    np.testing.assert_array_equal(before(x), 2 * x)
+
+    describing("ours.so", text, 3)
+    refused = "has changed since this process loaded it(.|\n)*build it to another path"
+    with pytest.raises(AttributeValueError, match=refused):
         mx.load_op_library(path)
+    with pytest.raises(AttributeValueError, match=refused):
+        old.LdRebuilt.kernel("cpu", ffi="LdRun", library=path, priority=1)
+
+    new = mx.load_op_library(describing("again.so", text, 3))
+    np.testing.assert_array_equal(mx.jit(new.ld_rebuilt)(x), 3 * x)
+    np.testing.assert_array_equal(mx.import_stablehlo(stored)(x), 3 * x)
+    np.testing.assert_array_equal(before(x), 2 * x)
+    np.testing.assert_array_equal(old.ld_rebuilt(x), 2 * x)
+    assert operation_named("custom.LdRebuilt") is new.LdRebuilt.operation
 
 
 def test_libraries_do_not_see_each_other(tmp_path, path):
