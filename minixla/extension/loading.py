@@ -133,6 +133,7 @@ def _described(code: Any, path: str, content: dict[str, Any]) -> RegisteredOpera
             library=path,
             priority=kernel["priority"],
             where=kernel["where"],
+            inferred=kernel.get("inferred", ()),
         )
     return made
 

@@ -51,18 +51,21 @@ def of_jax(library):
     return op
 
 
-def of_platform_with_gradient(library):
+def of_platform(library):
     op = define()
     op.kernel("reference", cube)
     op.kernel("cpu", cube)
+    return op
+
+
+def of_platform_with_gradient(library):
+    op = of_platform(library)
     op.gradient(gradient)
     return op
 
 
 def of_platform_with_jvp(library):
-    op = define()
-    op.kernel("reference", cube)
-    op.kernel("cpu", cube)
+    op = of_platform(library)
     op.jvp(pushed)
     return op
 

@@ -38,6 +38,15 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(ScaledS32, Scaled,
     ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::S32>>().Ret<ffi::Buffer<ffi::S32>>()
         .Attr<int64_t>("factor").Attr<std::string_view>("mode"));
 
+ffi::Error Counted(ffi::RemainingArgs, ffi::ResultBuffer<ffi::F32> y, int64_t n) {
+  std::fill_n(y->typed_data(), y->element_count(), n);
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(CountedF32, Counted,
+    ffi::Ffi::Bind().RemainingArgs().Ret<ffi::Buffer<ffi::F32>>().Attr<int64_t>("N"));
+
+MINIXLA_OP("LdCounted").Attr("N: int").Input("x: N * float").Output("y: float")
+    .ShapeFn(minixla::UnchangedShape).Kernel("cpu", "CountedF32", {}, 0, {"N"});
 MINIXLA_OP("LdDoubled").Input("x: float").Output("y: float")
     .Doc("Twice \\"x\\".\\n\\nx: any array").ShapeFn(minixla::UnchangedShape)
     .Kernel("cpu", "DoubledF32");
@@ -75,7 +84,7 @@ def test_c54_a_library_is_a_module_with_a_function_for_each_operation(library, p
     assert library is mx.load_op_library(str(path))
     assert library.__file__ == str(path)
     names = [name for name in dir(library) if name.startswith("ld_")]
-    assert names == ["ld_doubled", "ld_merged", "ld_repeated", "ld_scaled", "ld_three"]
+    assert names == [f"ld_{x}" for x in "counted doubled merged repeated scaled three".split()]
     assert 'Twice "x".' in library.ld_doubled.__doc__
     assert library.LdScaled.definition.attributes["factor"].default == 3
 
@@ -91,6 +100,11 @@ def test_c12_attributes_arrive_in_one_type(library):
     np.testing.assert_array_equal(library.ld_scaled(x), 3 * x)
     for factor in (np.int8(5), 5, np.int64(5)):
         np.testing.assert_array_equal(library.ld_scaled(x, factor=factor, mode="odd"), 5 * x)
+
+
+def test_c25_libraries_say_which_inferred_attributes_their_kernels_get(library):
+    x = np.zeros(2, np.float32)
+    np.testing.assert_array_equal(library.ld_counted([x, x, x]), [3, 3])
 
 
 def test_c62_checks_of_kernels_name_the_operation(library):
