@@ -84,7 +84,8 @@ def test_c54_a_library_is_a_module_with_a_function_for_each_operation(library, p
     assert library is mx.load_op_library(str(path))
     assert library.__file__ == str(path)
     names = [name for name in dir(library) if name.startswith("ld_")]
-    assert names == [f"ld_{x}" for x in "counted doubled merged repeated scaled three".split()]
+    own = ["counted", "doubled", "merged", "repeated", "scaled", "three"]
+    assert names == [f"ld_{each}" for each in own]
     assert 'Twice "x".' in library.ld_doubled.__doc__
     assert library.LdScaled.definition.attributes["factor"].default == 3
 
