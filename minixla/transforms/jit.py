@@ -59,7 +59,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
             raise
         except Exception as error:
             try:
-                raise_ours(error, "jit", lambda: nested.graph(*args, **kwargs))
+                # A lambda would make cells of the arguments, in every call.
+                raise_ours(error, "jit", functools.partial(nested.graph, *args, **kwargs))
                 nested.check_arguments(args, kwargs)
             except MinixlaError as refusal:
                 hide_frames(refusal)
