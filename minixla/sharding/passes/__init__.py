@@ -8,7 +8,7 @@ from typing import Any
 
 from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
 from minixla.sharding.passes.constants import split_constants
-from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.data_flow_edges import add_data_flow_edges, sink_data_flow_edges
 from minixla.sharding.passes.manual_axes import clean_up_manual_axes
 from minixla.sharding.passes.meshes import lift_inlined_meshes
 from minixla.sharding.passes.pipeline import import_program
@@ -32,6 +32,7 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-constant-or-scalar-splitter": split_constants,
     "sdy-manual-axes-cleanup": clean_up_manual_axes,
     "sdy-add-data-flow-edges": add_data_flow_edges,
+    "sdy-sink-data-flow-edges": sink_data_flow_edges,
     "sdy-apply-sharding-constraints": apply_sharding_constraints,
     "sdy-sharding-group-import": import_sharding_groups,
     "sdy-basic-propagate": basic_propagate,
