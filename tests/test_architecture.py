@@ -32,7 +32,7 @@ FAMILIES = (
 STOREYS = [
     "minixla.core",
     *[f"minixla_ops.{family}" for family in FAMILIES],
-    *("minixla_ops", "minixla.reference_evaluator", "minixla.engine"),
+    *("minixla_ops", "minixla.reference_evaluator", "minixla.sharding", "minixla.engine"),
 ]
 WITHOUT_JAX = ("minixla/core/", "minixla_ops/", "minixla/reference_evaluator/")
 
@@ -143,6 +143,11 @@ def test_no_import_of_jax_in_the_foundation():
 UPWARD = {
     ("minixla/core/tracing.py", "minixla.engine"): "loads the default evaluator when first needed",
     ("minixla_ops/elementwise/operators.py", "minixla.numpy"): "x @ y is NumPy's matmul",
+    ("minixla/sharding/mesh.py", "minixla.engine"): "makes a mesh of JAX's where one is asked for",
+    **{
+        ("minixla/sharding/__init__.py", f"minixla.{room}"): "public names load when they are used"
+        for room in ("interop", "tools", "transforms")
+    },
 }
 
 

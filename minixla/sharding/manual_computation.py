@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import compress, count
+from itertools import compress
+from itertools import count as numbers
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,6 @@ class ManualComputation(RunsPrograms):
     """
 
     namespace = "sdy"
-    hlo_name = "call"
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
     computation: Graph = attribute(Instance(Graph))
@@ -158,7 +158,7 @@ class ManualComputation(RunsPrograms):
         mesh, axes = self.mesh, self.manual_axes
         places = mesh.places(axes).tolist()
         pairs = zip(operands, self.in_shardings, strict=True)
-        cuts = [_slices(self, at, x.shape) for x, at in pairs]
+        cuts: Any = [_slices(self, at, x.shape) for x, at in pairs]
 
         def device(number: int) -> Callable[[], list[Any]]:
             pairs = zip(operands, cuts, strict=True)
@@ -191,10 +191,10 @@ class ManualComputation(RunsPrograms):
             [part for part in parts if part.name in self.manual_axes] for parts in sharding.parts
         ]
 
-    def unmentioned(self, sharding: TensorSharding) -> list[str]:
+    def unmentioned(self, sharding: TensorSharding) -> tuple[str, ...]:
         """The manual axes along which all devices have the same."""
         used = {axis.name for each in sharding.dimensions for axis in each.axes}
-        return [name for name in self.manual_axes if name not in used]
+        return tuple([name for name in self.manual_axes if name not in used])
 
     def of_derived(self, computation: Graph, given: Any, wanted: Any) -> "ManualComputation":
         """The same of a program that is made of the computation, by its shardings."""
@@ -223,8 +223,8 @@ class ManualComputation(RunsPrograms):
         wanted = tuple(compress(self.in_shardings, graphs.active_inputs))
 
         def pull(*cotangents: Any) -> Sequence[Any]:
-            axes = (tuple(map(tuple, map(self.unmentioned, each))) for each in (given, wanted))
-            graph = _summed(backward, *axes, self.mesh)
+            alike = tuple(map(self.unmentioned, given)), tuple(map(self.unmentioned, wanted))
+            graph = _summed(backward, *alike, self.mesh)
             return self.of_derived(graph, (*held, *given), wanted)(*residuals, *cotangents)
 
         return results, pullback_by(pull, results, graphs.active_outputs, graphs.active_inputs)
@@ -333,7 +333,7 @@ def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> Graph:
                 value = ops.select(is_first, value, zeros_like(value))
             cotangents.append(value)
         found = evaluate_graph(half, [*values[:kept], *cotangents])
-        channels = count(1)
+        channels = numbers(1)
 
         def total(value: Any, axes: Sequence[str]) -> Any:
             groups = mesh.groups(axes)

@@ -67,6 +67,16 @@ class Mesh:
         """The mesh of one device alone, by its number."""
         return cls(device_ids=[device_id])
 
+    def to_jax(self) -> Any:
+        """JAX's mesh, on its own devices or the first of JAX's.
+
+        Raises:
+            ShardingError: JAX has fewer devices.
+        """
+        from minixla.engine.meshes import jax_mesh  # which knows JAX
+
+        return jax_mesh(self)
+
     @property
     def shape(self) -> dict[str, int]:
         """The sizes of the axes by their names, in order."""

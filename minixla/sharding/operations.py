@@ -83,6 +83,14 @@ class Placed(Identity):
             self.sharding.check_rank(operand, self.builder_name)
         return operand
 
+    def stablehlo(self, emit, operands, shapes, results):
+        if not emit.inlines_meshes or isinstance(self, ShardingConstraint):
+            return super().stablehlo(emit, operands, shapes, results)
+        # XLA compiles constraints, and makes the others by passes of its own.
+        if self.sharding is None:
+            return operands
+        return ShardingConstraint(self.sharding).stablehlo(emit, operands, shapes, results)
+
     def written(self, emit):
         return f" {emit.sharding(self.sharding)}"
 
@@ -222,6 +230,10 @@ class NamedComputation(Call):
     out_shardings: tuple[TensorSharding, ...] | None = attribute(Shardings, default=None)
 
     def write(self, emit, operands, shapes, results):
+        if emit.inlines_meshes:  # XLA compiles calls and constraints, not this
+            given = self._placed(emit, operands, shapes, self.in_shardings)
+            called = super().write(emit, given, shapes, results)
+            return self._placed(emit, called, results, self.out_shardings)
         region = emit.region(self.computation, "sdy.return")
         texts: dict[str, Any] = {"name": f'"{self.label}"'}
         for key in ("in_shardings", "out_shardings"):
@@ -229,6 +241,14 @@ class NamedComputation(Call):
             texts[key] = None if given is None else emit.shardings(given)
         name = "sdy.named_computation"
         return emit.operation(name, operands, shapes, results, [region], **texts)
+
+    def _placed(self, emit: Any, names: Any, shapes: Any, shardings: Any) -> Any:
+        """Values with constraints; a token of side effects, before them, has none."""
+        rest, found = len(names) - len(shardings or ()), list(names)
+        for number, sharding in enumerate(shardings or (), rest):
+            given = found[number : number + 1], shapes[number : number + 1]
+            found[number] = ShardingConstraint(sharding).stablehlo(emit, *given, given[1])[0]
+        return found
 
     @property
     def meshes(self):

@@ -34,7 +34,7 @@ class DimensionSharding:
         return f"{{{', '.join(parts)}}}{priority}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TensorSharding:
     """How an array lies over a mesh (SDY: TensorShardingAttr).
 
@@ -52,12 +52,23 @@ class TensorSharding:
     """
 
     mesh: Mesh
-    dimensions: tuple[DimensionSharding, ...] = ()
-    replicated: tuple[AxisRef, ...] = ()
-    unreduced: tuple[AxisRef, ...] = ()
-    mesh_name: str | None = None
+    dimensions: tuple[DimensionSharding, ...]
+    replicated: tuple[AxisRef, ...]
+    unreduced: tuple[AxisRef, ...]
+    mesh_name: str | None
 
-    def __post_init__(self) -> None:
+    # Written out: that of a dataclass would count as the user's line in errors.
+    def __init__(
+        self,
+        mesh: Mesh,
+        dimensions: Sequence[DimensionSharding] = (),
+        replicated: Sequence[AxisRef] = (),
+        unreduced: Sequence[AxisRef] = (),
+        mesh_name: str | None = None,
+    ) -> None:
+        axes = {"replicated": tuple(replicated), "unreduced": tuple(unreduced)}
+        own = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
+        vars(self).update(own)
         _Check(self).run()
 
     @classmethod
@@ -83,7 +94,7 @@ class TensorSharding:
         Raises:
             ShardingError: more entries than dimensions, or what the class says.
         """
-        mesh, entries = Mesh.of(mesh), list(spec)
+        mesh, entries = Mesh.of(mesh), list(getattr(spec, "partitions", spec))
         if len(entries) > rank:
             problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
             advice = "Give at most one entry for each dimension."

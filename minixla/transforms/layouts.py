@@ -240,7 +240,7 @@ def annotated(graph: Graph, given: Arguments, tree: Any, options: dict[str, Any]
     """
     arguments, wanted, mesh = _sides(options)
     _, own = flatten(given.given)
-    listed = [None] * len(graph.inputs)
+    listed: list[Any] = [None] * len(graph.inputs)
     if arguments is not None:
         listed[: own.num_leaves] = _listed("jit", "in_shardings", own, arguments)
     for number, leaf in enumerate(given.leaves):

@@ -185,3 +185,139 @@ def test_what_cannot_be_kept_is_refused(name):
         mx.jit(function)(X)
     for phrase in [*phrases, "called at", "test_layouts.py"]:
         assert phrase in str(caught.value)
+
+
+# The mesh given to jit, and constraints in functions.
+
+GRID = mx.sharding.Mesh(jax.devices()[:4], ("a", "b"), shape=(2, 2))
+W = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
+Y = np.linspace(-2, 2, 32, dtype=np.float32).reshape(4, 8)
+
+
+def product(x, w):
+    return mx.numpy.tanh(mx.sharding.constrain(x @ w, P("a", "b")))
+
+
+step = mx.jit(product, mesh=GRID, in_shardings=(P("a"), P(None, "b")), out_shardings=P("a", "b"))
+
+
+def placed(spec, mesh=GRID):
+    return NamedSharding(mesh.to_jax(), spec)
+
+
+def test_specs_are_about_the_mesh_of_jit():
+    found = step(Y, W)
+    assert found.sharding.is_equivalent_to(placed(P("a", "b")), 2)
+    np.testing.assert_allclose(found, np.tanh(Y @ W), rtol=1e-5)
+    text = step.graph(Y, W).stablehlo()
+    assert 'sdy.mesh @mesh = <["a"=2, "b"=2]>' in text
+    assert '%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}' in text
+    assert '-> (tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>})' in text
+    assert '%1 = sdy.sharding_constraint %0 <@mesh, [{"a"}, {"b"}]>' in text
+
+
+# How the jitted function is used, and how the result lies.
+USES = {
+    "in jit": (mx.jit(lambda y: step(y, W) * 2), P("a", "b"), lambda: 2 * np.tanh(Y @ W)),
+    "in a loop": (
+        mx.jit(lambda y: mx.fori_loop(0, 1, lambda _, c: step(y, W) + c, np.zeros((4, 4), "f4"))),
+        P("a", "b"),
+        lambda: np.tanh(Y @ W),
+    ),
+    "in scan": (
+        mx.jit(lambda y: mx.scan(lambda c, _: (step(y, W), c), np.zeros((4, 4), "f4"), None, 2)[0]),
+        P("a", "b"),
+        lambda: np.tanh(Y @ W),
+    ),
+    "in vmap": (mx.jit(lambda y: mx.vmap(step, (0, None))(y[None], W)[0]), P("a", "b"), None),
+    "in grad": (
+        mx.jit(mx.grad(lambda y: step(y, W).sum())),
+        P("a"),
+        lambda: (1 - np.tanh(Y @ W) ** 2) @ W.T,
+    ),
+    "in jvp": (
+        mx.jit(lambda y: mx.jvp(lambda y: step(y, W), (y,), (y,))[1]),
+        P("a", "b"),
+        lambda: (1 - np.tanh(Y @ W) ** 2) * (Y @ W),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_mesh_stays_with_its_function(name):
+    function, spec, expected = USES[name]
+    found = function(Y)
+    assert found.sharding.is_equivalent_to(placed(spec), 2)
+    expected = np.tanh(Y @ W) if expected is None else expected()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mx.reference(function)(Y), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_arguments_say_how_they_lie():
+    function = mx.jit(lambda x, w: x @ w)
+    y, w = jax.device_put(Y, placed(P("a"))), jax.device_put(W, placed(P(None, "b")))
+    layouts = function.shardings(y, w)
+    assert [str(each)[6:] for each in layouts.arguments] == [', [{"a"}, {}]>', ', [{}, {"b"}]>']
+    assert [each.spec() for each in layouts.results] == [("a", "b")]
+    assert function(y, w).sharding.is_equivalent_to(placed(P("a", "b")), 2)
+
+
+def test_a_constraint_at_once():
+    found = mx.sharding.constrain({"y": Y, "n": 3}, {"y": P("b"), "n": None}, mesh=GRID)
+    assert found["n"] == 3
+    assert found["y"].sharding.is_equivalent_to(placed(P("b")), 2)
+    np.testing.assert_array_equal(found["y"], Y)
+
+
+def test_the_mesh_of_jax_will_do():
+    mesh = GRID.to_jax()
+    function = mx.jit(lambda x: mx.sharding.constrain(x, P("a")) * 2)
+    with jax.set_mesh(mesh):
+        assert function(Y).sharding.is_equivalent_to(placed(P("a")), 2)
+    given = mx.jit(lambda x: mx.sharding.constrain(x, P("b")) * 2, mesh=mesh)
+    assert given(Y).sharding.is_equivalent_to(placed(P("b")), 2)
+    named = mx.jit(lambda x: mx.sharding.constrain(x, NamedSharding(mesh, P("a"))) * 2)
+    assert named(Y).sharding.is_equivalent_to(placed(P("a")), 2)
+
+
+def test_programs_of_two_meshes_of_other_orders_are_refused():
+    other = mx.sharding.Mesh(jax.devices()[3::-1], ("a", "b"), shape=(2, 2))
+
+    def function(x):
+        x = mx.sharding.constrain(x, P("a"), mesh=GRID)
+        return mx.sharding.constrain(x * 2, P("a"), mesh=other)
+
+    with pytest.raises(mx.ShardingError, match="different devices, or the same in another order"):
+        mx.jit(function)(Y)
+
+
+# What is wrong with a constraint or a mesh, and what the error says.
+WRONG = {
+    "no mesh": (lambda x: mx.sharding.constrain(x, P("a")), "there is no mesh of devices"),
+    "unknown axis": (
+        lambda x: mx.sharding.constrain(x, P("c"), mesh=GRID),
+        'axis "c" is unknown',
+    ),
+    "too many": (
+        lambda x: mx.sharding.constrain(x, P("a", None, None), mesh=GRID),
+        "a spec of 3 entries for an array of 2 dimensions",
+    ),
+    "no sharding": (
+        lambda x: mx.sharding.constrain(x, "a", mesh=GRID),
+        "no layout that a program here can keep",
+    ),
+    "another structure": (
+        lambda x: mx.sharding.constrain((x, x), (P("a"),) * 3, mesh=GRID),
+        "does not fit the structure",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("transform", [lambda f: f, mx.jit, mx.reference], ids=["", "jit", "numpy"])
+def test_a_wrong_constraint_is_refused(name, transform):
+    function, problem = WRONG[name]
+    with pytest.raises(mx.MinixlaError) as caught:
+        transform(function)(Y)
+    assert problem in str(caught.value)
+    assert "test_layouts.py" in str(caught.value)
