@@ -159,9 +159,14 @@ def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
             local[at] *= size_of(gone)
             yield "all-gather", gone, shape.with_dimensions(local)
     kept = [tuple([part for part in parts if part in places]) for parts in old]
-    moved = [part for at, parts in enumerate(kept) for part in parts if places[part] != at]
+    moved: Parts = ()
+    for at, parts in enumerate(kept):
+        leaving = tuple([part for part in parts if places[part] != at])
+        minor = parts[len(parts) - len(leaving) :]
+        # Pieces of the minor axis are sent, and devices change places afterwards.
+        moved += minor if size_of(minor) == size_of(leaving) else leaving
     if moved:
-        yield "all-to-all", tuple(moved), _local(shape, new)
+        yield "all-to-all", moved, _local(shape, new)
     stay = [
         tuple([part for part in parts if places[part] == at]) for at, parts in enumerate(kept)
     ]

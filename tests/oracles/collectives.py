@@ -14,7 +14,8 @@ _LINE = re.compile(rf"= (.*?) ({KINDS}|ragged-all-to-all)(-start)?\((.*)$")
 _ARRAY = re.compile(r"([a-z]+)(\d*)(?:e\d\w+)?\[([\d,]*)\]")
 _LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=(\{\{.*?\}\})")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH = re.compile(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}")
+_ORDER = r"(?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
+_MESH = re.compile(rf"replica_groups=mesh\[(.*?)\]{_ORDER} \{{(.*?)\}}")
 
 Groups = frozenset[frozenset[int]]
 
@@ -60,19 +61,28 @@ def _numbers(text: str) -> list[int]:
     return [int(each) for each in text.split(",") if each]
 
 
+def _ordered(devices: int, sizes: str | None, order: str | None) -> np.ndarray:
+    """The devices' numbers, in a grid of `sizes` whose axes are then put into an order."""
+    grid = np.arange(devices)
+    if sizes:
+        grid = grid.reshape(_numbers(sizes))
+    return grid.transpose(_numbers(order)) if order else grid
+
+
 def _groups(line: str, devices: int) -> Groups:
-    numbers = np.arange(devices)
     if match := _LISTED.search(line):
         rows = [_numbers(each) for each in re.findall(r"\{([\d,]+)\}", match[1])]
     elif match := _IOTA.search(line):
-        sizes, grid, order = (_numbers(each or "") for each in match.groups())
-        rows = numbers.reshape(grid).transpose(order or range(len(grid))).reshape(sizes).tolist()
+        rows = _ordered(devices, match[2], match[3]).reshape(_numbers(match[1])).tolist()
     elif match := _MESH.search(line):
-        names = dict(re.findall(r"'(\w+)'=(\d+)", match[1]))
-        along = [list(names).index(each) for each in re.findall(r"'(\w+)'", match[2])]
-        grid = numbers.reshape([int(each) for each in names.values()])
-        grid = np.moveaxis(grid, along, range(-len(along), 0))
-        rows = grid.reshape(-1, prod(grid.shape[-len(along) :])).tolist()
+        axes, sizes, order, along = match.groups()
+        names = dict(re.findall(r"'(\w+)'=(\d+)", axes))
+        assert ":" not in along, f"parts of axes: {line}"
+        at = [list(names).index(each) for each in re.findall(r"'(\w+)'", along)]
+        grid = _ordered(devices, sizes, order).reshape([int(each) for each in names.values()])
+        grid = np.moveaxis(grid, at, range(-len(at), 0))
+        rows = grid.reshape(-1, prod(grid.shape[-len(at) :])).tolist()
     else:
-        rows = [numbers.tolist()]
+        assert "replica_groups" not in line or "replica_groups={}" in line, line
+        rows = [list(range(devices))]
     return frozenset(map(frozenset, rows))
