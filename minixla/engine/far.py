@@ -25,6 +25,7 @@ from jax.tree_util import tree_structure
 from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.engine.foreign_code import LIBRARIES
+from minixla.engine.meshes import elsewhere
 
 _SUBJECT = "platform"
 _ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
@@ -180,7 +181,8 @@ def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None)
         checks = [jax.export.DisabledSafetyCheck.custom_call(each) for each in targets]
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
-            exported = export(*args, **(kwargs or {}))
+            with elsewhere():
+                exported = export(*args, **(kwargs or {}))
             # XLA sees arrays one by one, and not every structure can be serialized.
             given, made = (tuple(range(len(x))) for x in (exported.in_avals, exported.out_avals))
             trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}

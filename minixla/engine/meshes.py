@@ -1,6 +1,8 @@
 """What JAX is told of a program's meshes: without it XLA runs everything on one device."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +12,9 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Graph
+
+# Whether what JAX traces is compiled for devices that are not here.
+_elsewhere = ContextVar("elsewhere", default=False)
 
 
 @lru_cache(maxsize=256)
@@ -30,6 +35,28 @@ def jax_mesh(mesh: Any) -> jax.sharding.Mesh:
         grid = np.array(devices)[mesh.numbers]
     types = (AxisType.Auto,) * grid.ndim
     return jax.sharding.Mesh(grid, mesh.axis_names, axis_types=types)
+
+
+@lru_cache(maxsize=256)
+def abstract_mesh(mesh: Any) -> jax.sharding.AbstractMesh:
+    """JAX's mesh of one of ours without its devices: all that a compiler needs."""
+    types = (AxisType.Auto,) * len(mesh.axis_sizes)
+    return jax.sharding.AbstractMesh(mesh.axis_sizes, mesh.axis_names, types)
+
+
+def is_here(mesh: Any) -> bool:
+    """Whether JAX has the devices of a mesh."""
+    return mesh.devices is not None or mesh.size <= len(jax.devices())
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Programs that JAX lowers inside of it are compiled for devices that need not be here."""
+    token = _elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 @lru_cache(maxsize=256)
@@ -57,5 +84,7 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
         raise explain(ShardingError, graph.name, problem, shown, advice)
     first = values[0]
     spec = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * jax.numpy.ndim(first))
-    sharding = NamedSharding(_assignment(meshes[0]), spec)
+    is_abstract = _elsewhere.get() and not is_here(meshes[0])
+    mesh = abstract_mesh(meshes[0]) if is_abstract else _assignment(meshes[0])
+    sharding = NamedSharding(mesh, spec)
     return [jax.lax.with_sharding_constraint(first, sharding), *values[1:]]
