@@ -80,7 +80,9 @@ def collectives(program: Program) -> list[Collective]:
         for value, wanted in zip(function.outputs, function.output_shardings, strict=True):
             if wanted is not None:
                 made = _moved(value, wanted.mesh, wanted.parts, done)
-                found += [_made(*each, wanted.mesh, None, "result of the function") for each in made]
+                found += [
+                    _made(*each, wanted.mesh, None, "result of the function") for each in made
+                ]
     return found
 
 
@@ -167,9 +169,7 @@ def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
         moved += minor if size_of(minor) == size_of(leaving) else leaving
     if moved:
         yield "all-to-all", moved, _local(shape, new)
-    stay = [
-        tuple([part for part in parts if places[part] == at]) for at, parts in enumerate(kept)
-    ]
+    stay = [tuple([part for part in parts if places[part] == at]) for at, parts in enumerate(kept)]
     behind = all(was[: len(parts)] == parts for was, parts in zip(kept, stay, strict=True))
     before = all(now[: len(parts)] == parts for now, parts in zip(new, stay, strict=True))
     if not (before and behind):

@@ -10,13 +10,16 @@ from minixla.core.graph import Value as GraphValue
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import Emitter, identifier
+from minixla.core.stablehlo_text import Emitter, identifier, quoted
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
+
+#: The attribute of a function which is a copy of another, that names the other.
+ORIGINAL_NAME = "sdy.original_func_name"
 
 
 class Value:
@@ -299,6 +302,40 @@ class Program:
         for use in self.uses().get(old, ()) if uses is None else uses:
             use.put(new)
 
+    def inline_calls(self) -> None:
+        """Puts copies of functions in place of calls, the innermost first; `main` alone stays."""
+        main = self.main
+        self._inline(main)
+        self.functions = {name: each for name, each in self.functions.items() if each is main}
+
+    def _inline(self, block: Block) -> None:
+        values: dict[Value, Value] = {}
+        steps: list[Step] = []
+        for step in block.steps:
+            step.operands = [values.get(each, each) for each in step.operands]
+            for each in step.blocks:
+                self._inline(each)
+            if step.callee is None:
+                steps.append(step)
+                continue
+            callee = step.callee
+            self._inline(callee)
+            copies = dict(zip(callee.inputs, step.operands, strict=True))
+            steps += [each.again(block, copies) for each in callee.steps]
+            outputs = [copies.get(each, each) for each in callee.outputs]
+            values.update(zip(step.results, outputs, strict=True))
+        block.steps = steps
+        if values:
+            self._read_others(block, values)
+
+    def _read_others(self, block: Block, values: dict[Value, Value]) -> None:
+        """Has a block, and those within, read other values."""
+        block.outputs = [values.get(each, each) for each in block.outputs]
+        for step in block.steps:
+            step.operands = [values.get(each, each) for each in step.operands]
+            for each in step.blocks:
+                self._read_others(each, values)
+
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""
         writer = _Writer(self)
@@ -311,8 +348,12 @@ class Program:
     def __str__(self) -> str:
         made = self.graphs()
         functions = {name: (made[name], each.is_public) for name, each in self.functions.items()}
-        main = made[self.main.name]
-        return Emitter().module(main, functions)
+        attributes = {
+            name: f"{ORIGINAL_NAME} = {quoted(each.original_name)}"
+            for name, each in self.functions.items()
+            if each.original_name is not None
+        }
+        return Emitter().module(made[self.main.name], functions, attributes)
 
 
 class _Reader:
@@ -439,7 +480,7 @@ class _Writer:
 
 
 def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
         return tuple([_replaced(each, graphs) for each in value])
     return next(graphs) if isinstance(value, Graph) else value
 

@@ -32,9 +32,10 @@ def cross_check(
     The evaluators are our NumPy reference, StableHLO's interpreter (where it can be asked) and XLA,
     for a program of several devices on these and on one alone; all are measured against the
     reference in double. With `gradients`, forward and reverse derivatives along fixed random
-    directions are checked in the same way, and against difference quotients. Integers and booleans must be equal; for floats `minixla.tools.rounding` says what is
-    allowed. Where evaluators part, the report names the first instruction that one of them gets
-    wrong on the same operands; where digits are lost, the instruction that loses them.
+    directions are checked in the same way, and against difference quotients. Integers and booleans
+    must be equal; for floats `minixla.tools.rounding` says what is allowed. Where evaluators part,
+    the report names the first instruction that one of them gets wrong on the same operands; where
+    digits are lost, the instruction that loses them.
 
     Args:
         fun: a function of pytrees of arrays, traceable and without side effects.

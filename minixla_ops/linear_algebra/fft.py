@@ -123,7 +123,9 @@ class Fft(Operation):
         last, whole = operand.rank - 1, range(operand.rank - len(self.fft_length), operand.rank)
         blocked = [last] if self.fft_type in ("RFFT", "IRFFT") else []
         kinds = dict.fromkeys(whole, NEED_REPLICATION)
-        return self.factors((operand,)).pointwise(operand.dimensions, kinds, blocked).build()
+        return (
+            self.sharding_factors((operand,)).pointwise(operand.dimensions, kinds, blocked).build()
+        )
 
 
 def _multiplicities(shape: Shape, length: int) -> Any:

@@ -16,6 +16,7 @@ _LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=(\{\{.*?\}\})")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _ORDER = r"(?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
 _MESH = re.compile(rf"replica_groups=mesh\[(.*?)\]{_ORDER} \{{(.*?)\}}")
+_PART = re.compile(r"channel_id=(\d+).*chain_id=")
 
 Groups = frozenset[frozenset[int]]
 
@@ -30,11 +31,15 @@ class Found(NamedTuple):
 
 def collectives_of(text: str, devices: int) -> list[Found]:
     """The collectives of a module of HLO after all of XLA's passes."""
-    found = []
+    found, parts = [], set()
     for line in text.splitlines():
         match = _LINE.search(line)
         if match is None:
             continue
+        if part := _PART.search(line):  # XLA:TPU writes it into each fusion that runs meanwhile
+            if part[1] in parts:
+                continue
+            parts.add(part[1])
         shapes, kind, start, _ = match.groups()
         arrays = [_bytes(*each) for each in _ARRAY.findall(shapes)]
         if start and kind != "all-reduce":

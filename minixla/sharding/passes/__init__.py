@@ -8,7 +8,15 @@ from typing import Any
 
 from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
 from minixla.sharding.passes.constants import split_constants
-from minixla.sharding.passes.data_flow_edges import add_data_flow_edges, sink_data_flow_edges
+from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.export import (
+    close_shardings,
+    merge_constants,
+    remove_sharding_groups,
+    sink_data_flow_edges,
+    turn_constraints_into_reshards,
+)
+from minixla.sharding.passes.input_output_shardings import keep_dividing_axes, remove_sub_axes
 from minixla.sharding.passes.manual_axes import clean_up_manual_axes
 from minixla.sharding.passes.meshes import lift_inlined_meshes
 from minixla.sharding.passes.pipeline import import_program
@@ -32,13 +40,19 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-constant-or-scalar-splitter": split_constants,
     "sdy-manual-axes-cleanup": clean_up_manual_axes,
     "sdy-add-data-flow-edges": add_data_flow_edges,
-    "sdy-sink-data-flow-edges": sink_data_flow_edges,
     "sdy-apply-sharding-constraints": apply_sharding_constraints,
     "sdy-sharding-group-import": import_sharding_groups,
     "sdy-basic-propagate": basic_propagate,
     "sdy-aggressive-propagate": aggressive_propagate,
     "sdy-op-priority-propagate": operation_priority_propagate,
     "sdy-user-priority-propagate": user_priority_propagate,
+    "sdy-constant-or-scalar-merger": merge_constants,
+    "sdy-sink-data-flow-edges": sink_data_flow_edges,
+    "sdy-remove-sharding-groups": remove_sharding_groups,
+    "sdy-sharding-constraint-to-reshard": turn_constraints_into_reshards,
+    "sdy-update-non-divisible-input-output-shardings": keep_dividing_axes,
+    "sdy-remove-sub-axes-in-input-output-shardings": remove_sub_axes,
+    "sdy-close-shardings": close_shardings,
 }
 #: What passes were called before.
 RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

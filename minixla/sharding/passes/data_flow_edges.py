@@ -1,8 +1,8 @@
-"""The passes that put edges on what control flow carries, and take them away again."""
+"""The pass that puts edges on what control flow carries."""
 
 from minixla.sharding.operations import DataFlowEdge
 from minixla.sharding.program import Block, Program, Step, Use, Value
-from minixla.sharding.value_shardings import place, sharding_of
+from minixla.sharding.value_shardings import sharding_of
 
 
 def add_data_flow_edges(program: Program) -> None:
@@ -18,20 +18,6 @@ def add_data_flow_edges(program: Program) -> None:
             steps.append(step)
             steps += _edges(block, step.results, uses)
         block.steps = steps
-
-
-def sink_data_flow_edges(program: Program) -> None:
-    """Gives the sharding of every data_flow_edge to its owner (SDY: sdy-sink-data-flow-edges)."""
-    uses = program.uses()
-    for block in program.blocks():
-        for step in block.steps:
-            if isinstance(step.op, DataFlowEdge):
-                owner, edge = step.operands[0], step.results[0]
-                if step.op.sharding is not None:
-                    place(owner, step.op.sharding)
-                for use in uses.get(edge, ()):
-                    use.put(owner)
-        block.steps = [step for step in block.steps if not isinstance(step.op, DataFlowEdge)]
 
 
 def _edges(block: Block, values: list[Value], uses: dict[Value, list[Use]]) -> list[Step]:

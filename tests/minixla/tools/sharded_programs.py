@@ -247,8 +247,8 @@ ROWS: dict[str, Row] = {
 #: Where prediction and XLA:CPU differ: why, and bytes by kind, XLA's and predicted.
 DIFFERENCES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
     "concatenate": (
-        "XLA moves the pieces to another dimension and back: a rule says of the dimension only that "
-        "all of it is needed, for which most operations gather",
+        "XLA moves the pieces to another dimension and back: a rule says of the dimension only "
+        "that all of it is needed, for which most operations gather",
         {"all-to-all": 512},
         {"all-gather": 1024},
     ),
@@ -259,8 +259,8 @@ DIFFERENCES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
         {"collective-permute": 16},
     ),
     "sum of those before": (
-        "a window over everything: XLA gathers where neighbours do not suffice; a rule does not say "
-        "how far the window goes",
+        "a window over everything: XLA gathers where neighbours do not suffice; a rule does not "
+        "say how far the window goes",
         {"all-gather": 256},
         {"collective-permute": 64},
     ),
