@@ -207,8 +207,9 @@ class _Step:
         elif step.edges:
             for edge in step.edges:
                 sharding = sharding_of(owner_of(step.at(edge.owner)))
-                for place in edge.sources if sharding is not None else ():
-                    yield from self._moved(step.at(place), sharding, "carried value")
+                if sharding is not None:
+                    for place in edge.sources:
+                        yield from self._moved(step.at(place), sharding, "carried value")
         else:
             rule = op.sharding_rule(*[value.shape for value in step.operands])
             shardings = [*map(sharding_of, step.operands), *map(sharding_of, step.results)]
