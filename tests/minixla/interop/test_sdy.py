@@ -67,7 +67,6 @@ WRONG = {
     "body": (module(manual('[{"p"}, {}]', shape="8x4")), "4x4"),
     "no divisor": (module(manual('[{}, {"p"}]'), mesh='<["p"=3]>'), "divisible"),
     "free before manual": (module(manual('[{"q", "p"}, {}]', '{"p"}')), "manual axes"),
-    "group": (module("sdy.sharding_group %x group_id=-1 : tensor<8x4xf32>"), "group"),
     "barrier": (
         module("%0 = sdy.propagation_barrier %x allowed_direction=BOTH : tensor<8x4xf32>"),
         "BOTH",

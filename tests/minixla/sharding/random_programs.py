@@ -557,7 +557,5 @@ _MAKERS: dict[str, Callable[[Body], None]] = {
     name.strip("_"): maker
     for name, maker in list(globals().items())
     if name
-    in """_unary _binary _select _clamp _dot _reshape _transpose _reduce _broadcast _concatenate
-    _slice _pad _reverse _dynamic_slice _dynamic_update_slice _gather _scatter _sort _convolution
-    _constraint _barrier _group _optimization_barrier _while _case _manual _named""".split()
+    in ["_unary", "_binary", "_select", "_clamp", "_dot", "_reshape", "_transpose", "_reduce", "_broadcast", "_concatenate", "_slice", "_pad", "_reverse", "_dynamic_slice", "_dynamic_update_slice", "_gather", "_scatter", "_sort", "_convolution", "_constraint", "_barrier", "_group", "_optimization_barrier", "_while", "_case", "_manual", "_named"]
 }
