@@ -24,7 +24,13 @@ from minixla.sharding.value_shardings import sharding_of
 from minixla.tools.reports import Table
 
 _ENGINES = ("native", "shardy")
-_PASSES = ("sdy-import-pipeline", "sdy-user-priority-propagate", "sdy-sink-data-flow-edges")
+_PASSES = (
+    "sdy-import-pipeline",
+    "sdy-user-priority-propagate",
+    "sdy-sink-data-flow-edges",
+    "sdy-update-non-divisible-input-output-shardings",
+    "sdy-remove-sub-axes-in-input-output-shardings",
+)
 # Of what stands for no line of the user's.
 _UNKNOWN = "<stablehlo>"
 _FORMS = (".svg", ".png", ".dot", ".txt")

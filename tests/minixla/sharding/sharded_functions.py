@@ -72,11 +72,11 @@ def normalised(x, scale):
 
 
 def convolved(x, kernel):
+    # Along the batch alone: where images and kernels are both in pieces, XLA:CPU (jaxlib 0.10.2)
+    # gives a multiple of the result, of JAX's programs too.
     numbers = ("NHWC", "HWIO", "NHWC")
-    made = ops.conv_general_dilated(
-        here("x", x), here("kernel", kernel), (1, 1), ((1, 1), (1, 1)), dimension_numbers=numbers
-    )
-    return here("made", mnp.maximum(made, 0.1))
+    made = ops.conv_general_dilated(x, kernel, (1, 1), ((1, 1), (1, 1)), dimension_numbers=numbers)
+    return here("made", mnp.maximum(made, 0.1).reshape(x.shape[0], -1))
 
 
 def looked_up(table, x):
@@ -116,7 +116,11 @@ def layered(x, weights):
 
 
 def chosen(x, y):
-    branches = lambda z: here("one", mnp.sin(z) @ y), lambda z: here("other", z @ y * 2)
+    # XLA refuses branches whose last instructions are two different constraints, JAX's too.
+    branches = (
+        lambda z: here("one", mnp.sin(z) @ y) * 2,
+        lambda z: here("other", z @ y * 2) * 3,
+    )
     return mx.cond(x.sum() > 0, *branches, here("z", x)) + mx.cond(x.sum() < 0, *branches, x)
 
 
@@ -154,7 +158,7 @@ FUNCTIONS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "network": (network, [(8, 12), (12, 16), (16, 6)]),
     "attention": (attention, [(2, 8, 2, 4)] * 3),
     "normalised": (normalised, [(8, 12), (12,)]),
-    "convolved": (convolved, [(4, 6, 6, 2), (3, 3, 2, 4)]),
+    "convolved": (convolved, [(4, 5, 5, 3), (3, 3, 3, 5)]),
     "looked up": (looked_up, [(8, 4), (4, 6)]),
     "moved": (moved, [(8, 4, 6), (6, 5)]),
     "reduced": (reduced, [(8, 12)]),
