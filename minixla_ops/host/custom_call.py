@@ -14,6 +14,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, TransformError,
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
 from minixla.core.stablehlo_text import layouts_text, quoted
+from minixla_ops.host.target_sharding import target_rule
 from minixla_ops.programs.composite_call import dictionary_text
 from minixla_ops.vocabulary.shorthand import listed
 
@@ -152,6 +153,9 @@ class CustomCall(Operation):
             "result_layouts": _layouts(results, self.result_layouts),
         }
         return emit.operation("stablehlo.custom_call", operands, shapes, results, **told)
+
+    def sharding_rule(self, *operands):
+        return target_rule(self.target_name, operands, self.shapes)
 
     def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
         """What compilers are told besides, where the program is to run: see `Emitter.operation`."""
