@@ -77,6 +77,8 @@ class Operation(Record):
         is_elementwise: each element of the results depends on the operands' elements at the same
             place alone.
         spans_devices: runs on several devices, by `run`, so that no program can hold it.
+        split_by: who splits it over devices: `xla`; `pieces`, each device runs it on its pieces by
+            its sharding rule; or `nobody`, each runs all of it.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
     """
@@ -104,6 +106,7 @@ class Operation(Record):
     jointly_linear: ClassVar[bool] = True
     dynamic_operands: ClassVar[Sequence[int]] = ()
     spans_devices: ClassVar[bool] = False
+    split_by: ClassVar[str] = "xla"
     reads_bits: ClassVar[bool] = False
 
     def __call__(self, *operands: Any, **changed: Any) -> Any:

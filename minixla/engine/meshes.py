@@ -6,10 +6,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src.sharding_impls import ShardingContext
+from jax.extend.mlir import ir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Graph
+from minixla.sharding.text import parse_sharding
 
 
 @lru_cache(maxsize=256)
@@ -59,3 +62,33 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
     spec = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * jax.numpy.ndim(first))
     sharding = NamedSharding(_assignment(meshes[0]), spec)
     return [jax.lax.with_sharding_constraint(first, sharding), *values[1:]]
+
+
+def split(context: Any, operands: Sequence[Any], graph: Graph) -> Graph:
+    """A program that JAX lowers, in which each device runs on its pieces what XLA does not split.
+
+    Its operands are values of the module that `context` is about.
+    """
+    axes = context.axis_context
+    if not graph.has_pieces or not isinstance(axes, ShardingContext) or axes.num_devices == 1:
+        return graph
+    from minixla.sharding.per_shard import on_pieces  # loads propagation
+
+    return on_pieces(graph.pruned(), list(map(_sharding_of, operands)))
+
+
+def _sharding_of(value: Any) -> Any:
+    """How a value lies, where that is said where it is made; None elsewhere."""
+    if isinstance(value, ir.BlockArgument):
+        attributes = value.owner.owner.attributes
+        listed = attributes["arg_attrs"] if "arg_attrs" in attributes else ()
+        own = listed[value.arg_number] if value.arg_number < len(listed) else {}
+        text = str(own["sdy.sharding"]) if "sdy.sharding" in own else ""
+    elif value.owner.name == "sdy.sharding_constraint":
+        text = str(value.owner.attributes["sharding"])
+        if '{"' not in text.partition("]>")[2]:
+            return _sharding_of(value.owner.operands[0])
+    else:
+        text = ""
+    # Programs from elsewhere may call meshes by name.
+    return parse_sharding(text) if "mesh<" in text else None

@@ -23,7 +23,7 @@ from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
-from minixla.engine.meshes import told
+from minixla.engine.meshes import split, told
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,6 +95,7 @@ def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
     """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
     module_context = ctx.module_context
+    graph = split(module_context, operands, graph)
     symbols, prefixes = module_context.symbol_table, (f"minixla_{n}_" for n in count())
     prefix = next(each for each in prefixes if f"{each}main" not in symbols)
     main = add_functions(module_context, graph, prefix)

@@ -275,6 +275,12 @@ class Program:
         """Function `main`, or the first."""
         return self.functions.get("main") or next(iter(self.functions.values()))
 
+    def block_of(self, graph: Graph, inputs: Sequence[Value]) -> Block:
+        """A block of a graph's steps that read some values in place of its inputs."""
+        block = Block()
+        _Reader(self, {}, set()).fill(block, graph, inputs)
+        return block
+
     def walk(self) -> Iterator[Step]:
         """Every step of every function, outer before inner, in order."""
         for function in list(self.functions.values()):
@@ -339,7 +345,7 @@ class _Reader:
         if id(graph) not in self.names:
             stem = name = identifier(graph.name)
             numbers = count()
-            while name in self.graphs:
+            while name in self.graphs or name in self.program.functions:
                 name = f"{stem}_{next(numbers)}"
             self.names[id(graph)], self.graphs[name] = name, graph
         return self.function(self.names[id(graph)])

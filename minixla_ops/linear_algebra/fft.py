@@ -52,6 +52,7 @@ class Fft(Operation):
     fft_type: str = attribute(Enumeration(*_FORMS, mnemonic="fft_type"))
     fft_length: tuple[int, ...] = attribute(Integers(minimum=0))
     linear_operands = (0,)
+    split_by = "pieces"  # XLA's partitioner gathers batches
     lacking = {"tpu": "f64"}
 
     def shape(self, operand):

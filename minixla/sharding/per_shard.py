@@ -1,0 +1,265 @@
+"""Operations that XLA does not split over devices, run by each device on its own pieces.
+
+XLA gathers the operands of compiled code that it knows nothing of, and each device computes all of
+it. Where such an operation has a sharding rule, its instruction becomes a manual computation along
+the factors that its operands and results are cut along; how these lie native propagation says.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, takewhile
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.errors import MinixlaError
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import PASS_THROUGH, REDUCTION, ShardingRule
+from minixla.sharding.axes import Part, merged, size_of
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.operations import NamedComputation
+from minixla.sharding.passes.pipeline import import_program
+from minixla.sharding.program import Block, Program, Step, Value
+from minixla.sharding.propagation import user_priority_propagate
+from minixla.sharding.propagation.driver import common_mesh
+from minixla.sharding.propagation.factors import Tensor
+from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla.sharding.value_shardings import sharding_of
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.runs_programs import program as program_of
+from minixla_ops.vocabulary.shorthand import as_tuple
+
+#: The axes along which each factor of a rule is cut.
+Cuts = list[tuple[Part, ...]]
+
+
+def on_pieces(graph: Graph, shardings: Sequence[TensorSharding | None] = ()) -> Graph:
+    """A program in which each device runs on its pieces what XLA does not split.
+
+    Args:
+        graph: the program.
+        shardings: how its operands lie, as far as that is known.
+
+    Returns:
+        The program with manual computations in place of operations whose arrays are cut along
+        factors of their sharding rules; the same one where there are none.
+    """
+    if not graph.has_pieces or not (any(shardings) or graph.meshes or graph.annotations):
+        return graph
+    # Passes change the one, in which nothing but XLA's own operations is left, and find how values
+    # lie; the other, which is changed by that, has the same steps in the same order.
+    known, program = Program.of_graph(graph), Program.of_graph(graph)
+    for value, sharding in zip(known.main.inputs, shardings, strict=False):
+        value.sharding = value.sharding or sharding
+    _write_out(known, known.main, _meaning)
+    _write_out(program, program.main, _holder)
+    steps = list(_split(known))
+    import_program(known)
+    user_priority_propagate(known)
+    pairs = zip(_split(program), map(manual_computation, steps), strict=True)
+    found = [(step, made) for step, made in pairs if made is not None]
+    for step, made in found:
+        step.op = made
+    return program.graph() if found else graph
+
+
+def _split(program: Program) -> Iterator[Step]:
+    return (step for step in program.main.walk() if step.op.split_by == "pieces")
+
+
+def _holder(step: Step) -> Graph | None:
+    """The program that a step runs, if it holds operations that run on pieces."""
+    op = step.op
+    if not any(each.has_pieces for each in op.computations):
+        return None
+    if isinstance(op, Composed):
+        return composed_program(op, tuple([value.shape for value in step.operands]))
+    return op.computation if isinstance(op, Call) and not _is_sdy(op) else None
+
+
+def _meaning(step: Step) -> Graph | None:
+    """The program that a step is, if it is no operation of XLA's that says how it is split."""
+    op, shapes = step.op, tuple([value.shape for value in step.operands])
+    if isinstance(op, Call) and not _is_sdy(op):
+        return op.computation
+    if isinstance(op, Composed) and op.sharding_rule(*shapes) is None and not op.data_flow(*shapes):
+        made = composed_program(op, shapes)
+        return None if made.has_pieces and not _holder(step) else made
+    return _holder(step)
+
+
+def _is_sdy(op: Operation) -> bool:
+    return isinstance(op, NamedComputation)
+
+
+def _write_out(program: Program, block: Block, meaning: Callable[[Step], Graph | None]) -> None:
+    """Writes programs that steps run out in place."""
+    _Writer(program, meaning).write(block)
+
+
+class _Writer:
+    """Puts the steps of programs in place of steps that run them."""
+
+    def __init__(self, program: Program, meaning: Callable[[Step], Graph | None]) -> None:
+        self.program, self.meaning = program, meaning
+        self.values: dict[Value, Value] = {}
+
+    def write(self, block: Block) -> None:
+        """Changes a block, and those within."""
+        steps: list[Step] = []
+        for step in block.steps:
+            step.operands = self.now(step.operands)
+            for each in step.blocks:
+                self.write(each)
+            graph = self.meaning(step)
+            if graph is None:
+                steps.append(step)
+                continue
+            body = self.program.block_of(graph, step.operands)
+            self.write(body)
+            for each in body.steps:
+                each.block, each.source = block, each.source or step.source
+            steps += body.steps
+            self.values.update(zip(step.results, body.outputs, strict=True))
+        block.steps, block.outputs = steps, self.now(block.outputs)
+
+    def now(self, values: Sequence[Value]) -> list[Value]:
+        """What stands for values now."""
+        return [self.values.get(each, each) for each in values]
+
+
+def manual_computation(step: Step) -> ManualComputation | None:
+    """What runs on each device in place of a step, as its values lie after propagation.
+
+    None where nothing is cut, or the operation takes no pieces.
+    """
+    op, values = step.op, (*step.operands, *step.results)
+    if not all(value.can_be_sharded for value in values) or _is_manual(step.block):
+        return None
+    shapes: Any = [value.shape for value in step.operands]
+    rule, known = op.sharding_rule(*shapes), common_mesh(map(sharding_of, values))
+    if rule is None or known is None:
+        return None
+    mesh, cuts = known.mesh, _cuts(step, rule, known.mesh)
+    if not any(cuts):
+        return None
+    given = [_sharding(mesh, dimensions, cuts) for dimensions in rule.operands]
+    wanted = [_sharding(mesh, dimensions, cuts) for dimensions in rule.results]
+    pieces = [_piece(*pair) for pair in zip(shapes, given, strict=True)]
+    expected = [_piece(each.shape, at) for each, at in zip(step.results, wanted, strict=True)]
+    try:
+        if list(as_tuple(op.infer(tuple(pieces)))) != expected:
+            return None  # an attribute says what size a result has
+    except MinixlaError:
+        return None
+    summed = [part.name for factor in sorted(rule.reduction) for part in cuts[factor]]
+    graph = _local(op, pieces, mesh.groups(summed) if summed else ())
+    for instruction in graph.instructions:
+        instruction.source = step.source
+    return ManualComputation(graph, tuple(given), tuple(wanted), mesh.axis_names)
+
+
+def _is_manual(block: Block) -> bool:
+    """Whether a block is of a manual computation, or within one."""
+    while block.step is not None:
+        if isinstance(block.step.op, ManualComputation):
+            return True
+        block = block.step.block
+    return False
+
+
+def _cuts(step: Step, rule: ShardingRule, mesh: Mesh) -> Cuts:
+    """Along which axes each factor is cut: those of the results first, then of the operands."""
+    cuts: Cuts = [()] * len(rule.sizes)
+    used: list[Part] = []
+    values = [*zip(step.results, rule.results, strict=True)]
+    values += zip(step.operands, rule.operands, strict=True)
+    allowed = _allowed(step, rule)
+    for value, dimensions in values:
+        for factor, own in Tensor(dimensions, sharding_of(value), rule.sizes).factors.items():
+            if factor in allowed and not cuts[factor]:
+                cuts[factor] = _even(own.parts, rule.sizes[factor], used, mesh)
+                used += cuts[factor]
+    sized = [pair for value, each in values for pair in _sized(value, each)]
+    while wrong := [each for pair in sized for each in _misplaced(*pair, rule, cuts)]:
+        for factor in wrong:
+            cuts[factor] = ()
+    return cuts
+
+
+def _allowed(step: Step, rule: ShardingRule) -> set[int]:
+    """The factors along which pieces of the results follow from pieces of the operands.
+
+    A factor that passes through is in every result: one without it would be of the whole. What is
+    summed over is in none.
+    """
+    results = [{factor for each in tensor for factor in each} for tensor in rule.results]
+    operands = {factor for tensor in rule.operands for each in tensor for factor in each}
+    can_add = all(_is_number(value.shape) for value in step.results)
+    found = set()
+    for factor in operands - rule.blocked:
+        kind, of = rule.kind(factor), [factor in each for each in results]
+        if (kind == PASS_THROUGH and all(of)) or (kind == REDUCTION and can_add and not any(of)):
+            found.add(factor)
+    return found
+
+
+def _is_number(shape: Any) -> bool:
+    return shape.element_type.kind != "pred"
+
+
+def _even(parts: Sequence[Part], size: int, used: Sequence[Part], mesh: Mesh) -> tuple[Part, ...]:
+    """The first of some axes that are whole, free, and cut a size into equal pieces."""
+    found: list[Part] = []
+    for part in parts:
+        is_free = not any(part.overlaps(each) for each in used)
+        if part != mesh.whole_axes[part.name] or not is_free or size % part.size:
+            break
+        found.append(part)
+        size //= part.size
+    return tuple(found)
+
+
+def _sized(value: Value, dimensions: Sequence[Sequence[int]]) -> Iterator[tuple[Any, int]]:
+    """The factors of each dimension with its size."""
+    return zip(dimensions, value.shape.dimensions, strict=True)  # type: ignore[union-attr]  # an array
+
+
+def _misplaced(factors: Sequence[int], size: int, rule: ShardingRule, cuts: Cuts) -> list[int]:
+    """The factors of a dimension that cannot be cut: one major to them is not cut to the end."""
+    is_whole = [size_of(cuts[factor]) == rule.sizes[factor] for factor in factors]
+    first = 1 + sum(takewhile(bool, is_whole))
+    if math.prod([rule.sizes[factor] for factor in factors]) != size:
+        first = 0  # not what its factors say
+    return [factor for factor in factors[first:] if cuts[factor]]
+
+
+def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> TensorSharding:
+    """The sharding of one array, along whose other axes all devices have the same."""
+    parts = [
+        merged([part for factor in factors for part in cuts[factor]]) for factors in dimensions
+    ]
+    used = {part.name for each in parts for part in each}
+    found = TensorSharding(mesh, (DimensionSharding(),) * len(parts)).with_parts(parts)
+    return found.replicated_along([name for name in mesh.axis_names if name not in used], None)
+
+
+def _piece(shape: Shape, sharding: TensorSharding) -> Shape:
+    return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+
+
+def _local(op: Operation, pieces: Sequence[Shape], groups: Any) -> Graph:
+    """What each device runs; `groups` are those whose results are added up."""
+    channels = count(1)
+
+    def total(value: Any) -> Any:
+        return ops.all_reduce(value, ops.add, groups, next(channels), use_global_device_ids=True)
+
+    def function(*operands: Any) -> Sequence[Any]:
+        results = as_tuple(op(*operands))
+        return list(map(total, results)) if groups else results
+
+    return program_of(function, pieces, op.builder_name)
