@@ -77,8 +77,6 @@ class Operation(Record):
         is_elementwise: each element of the results depends on the operands' elements at the same
             place alone.
         spans_devices: runs on several devices, by `run`, so that no program can hold it.
-        split_by: who splits it over devices: `xla`; `pieces`, each device runs it on its pieces by
-            its sharding rule; or `nobody`, each runs all of it.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
     """
@@ -106,7 +104,6 @@ class Operation(Record):
     jointly_linear: ClassVar[bool] = True
     dynamic_operands: ClassVar[Sequence[int]] = ()
     spans_devices: ClassVar[bool] = False
-    split_by: ClassVar[str] = "xla"
     reads_bits: ClassVar[bool] = False
 
     def __call__(self, *operands: Any, **changed: Any) -> Any:
@@ -311,6 +308,15 @@ class Operation(Record):
     def factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
         """A sharding rule to be made, without factors yet, for operand shapes."""
         return RuleBuilder(operands, self.infer(operands))
+
+    @property
+    def split_by(self) -> str:
+        """Who splits it over devices.
+
+        `xla`; `pieces`, where XLA does not and each device runs it on its pieces, by its sharding
+        rule; or `nobody`, where each device runs all of it.
+        """
+        return "xla"
 
     def data_flow(self, *operands: Any) -> Sequence[Edge]:
         """Where values flow that one sharding must fit: see `core.data_flow`.

@@ -79,16 +79,21 @@ def split(context: Any, operands: Sequence[Any], graph: Graph) -> Graph:
 
 def _sharding_of(value: Any) -> Any:
     """How a value lies, where that is said where it is made; None elsewhere."""
+    owner = value.owner
     if isinstance(value, ir.BlockArgument):
-        attributes = value.owner.owner.attributes
-        listed = attributes["arg_attrs"] if "arg_attrs" in attributes else ()
-        own = listed[value.arg_number] if value.arg_number < len(listed) else {}
+        attributes: Any = owner.owner.attributes
+        listed = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
+        own: Any = listed[value.arg_number] if listed else {}
         text = str(own["sdy.sharding"]) if "sdy.sharding" in own else ""
-    elif value.owner.name == "sdy.sharding_constraint":
-        text = str(value.owner.attributes["sharding"])
-        if '{"' not in text.partition("]>")[2]:
-            return _sharding_of(value.owner.operands[0])
+    elif owner.name == "sdy.sharding_constraint":
+        text = str(owner.attributes["sharding"])
     else:
-        text = ""
+        return None
     # Programs from elsewhere may call meshes by name.
-    return parse_sharding(text) if "mesh<" in text else None
+    found = parse_sharding(text) if "mesh<" in text else None
+    is_open = found is not None and found.is_replicated and not found.is_closed
+    return (
+        _sharding_of(owner.operands[0])
+        if is_open and not isinstance(value, ir.BlockArgument)
+        else found
+    )

@@ -255,7 +255,7 @@ class CustomOperation(DeclaredOperation):
         return results[0], places[0]
 
     @property
-    def split_by(self):  # type: ignore[override]  # by what is registered
+    def split_by(self):
         # A rule that was found on small arrays is a guess, good enough for layouts alone.
         if self.registered.sharding_notation:
             return "pieces"

@@ -16,6 +16,7 @@ from minixla.core.source import Source
 from minixla.sharding.axes import Part, merged, size_of
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import DataFlowEdge, Placed
+from minixla.sharding.per_shard import pieces_of
 from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.value_shardings import owner_of, sharding_of
 
@@ -136,6 +137,8 @@ class _Step:
         elif isinstance(op, ManualComputation):
             for value, sharding in zip(step.operands, op.in_shardings, strict=True):
                 yield from self._moved(value, sharding.parts, "piece of each device")
+        elif op.split_by != "xla":
+            yield from self._unsplit()
         elif step.edges:
             for edge in step.edges:
                 sharding = sharding_of(owner_of(step.at(edge.owner)))
@@ -145,6 +148,15 @@ class _Step:
             rule = op.sharding_rule(*[value.shape for value in step.operands])
             if rule is not None:
                 yield from self._by_rule(rule)
+
+    def _unsplit(self) -> Iterator[Collective]:
+        """Those of what XLA does not split: it is given pieces, or all."""
+        found = pieces_of(self.step)
+        if found is not None:
+            yield from self._with(found.rule, found.cuts)
+            return
+        for value in self.step.operands:
+            yield from self._moved(value, ((),) * value.rank, "whole on each device")
 
     def _own(self) -> Iterator[Collective]:
         step = self.step

@@ -8,7 +8,7 @@ the factors that its operands and results are cut along; how these lie native pr
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.errors import MinixlaError
@@ -131,8 +131,25 @@ class _Writer:
         return [self.values.get(each, each) for each in values]
 
 
-def manual_computation(step: Step) -> ManualComputation | None:
-    """What runs on each device in place of a step, as its values lie after propagation.
+class Pieces(NamedTuple):
+    """How a step is split.
+
+    Attributes:
+        rule: its sharding rule.
+        cuts: the axes along which each factor is cut.
+        given, wanted: the shardings of its operands and results.
+        shapes: those of the operands' pieces.
+    """
+
+    rule: ShardingRule
+    cuts: Cuts
+    given: tuple[TensorSharding, ...]
+    wanted: tuple[TensorSharding, ...]
+    shapes: list[Shape]
+
+
+def pieces_of(step: Step) -> Pieces | None:
+    """How a step is split, as its values lie after propagation.
 
     None where nothing is cut, or the operation takes no pieces.
     """
@@ -141,13 +158,15 @@ def manual_computation(step: Step) -> ManualComputation | None:
         return None
     shapes: Any = [value.shape for value in step.operands]
     rule, known = op.sharding_rule(*shapes), common_mesh(map(sharding_of, values))
-    if rule is None or known is None:
+    if op.split_by != "pieces" or rule is None or known is None:
         return None
     mesh, cuts = known.mesh, _cuts(step, rule, known.mesh)
     if not any(cuts):
         return None
-    given = [_sharding(mesh, dimensions, cuts) for dimensions in rule.operands]
-    wanted = [_sharding(mesh, dimensions, cuts) for dimensions in rule.results]
+    given, wanted = (
+        tuple([_sharding(mesh, dimensions, cuts) for dimensions in side])
+        for side in (rule.operands, rule.results)
+    )
     pieces = [_piece(*pair) for pair in zip(shapes, given, strict=True)]
     expected = [_piece(each.shape, at) for each, at in zip(step.results, wanted, strict=True)]
     try:
@@ -155,11 +174,20 @@ def manual_computation(step: Step) -> ManualComputation | None:
             return None  # an attribute says what size a result has
     except MinixlaError:
         return None
-    summed = [part.name for factor in sorted(rule.reduction) for part in cuts[factor]]
-    graph = _local(op, pieces, mesh.groups(summed) if summed else ())
+    return Pieces(rule, cuts, given, wanted, pieces)
+
+
+def manual_computation(step: Step) -> ManualComputation | None:
+    """What runs on each device in place of a step; None where it is not split."""
+    found = pieces_of(step)
+    if found is None:
+        return None
+    rule, mesh = found.rule, found.given[0].mesh
+    summed = [part.name for factor in sorted(rule.reduction) for part in found.cuts[factor]]
+    graph = _local(step.op, found.shapes, mesh.groups(summed) if summed else ())
     for instruction in graph.instructions:
         instruction.source = step.source
-    return ManualComputation(graph, tuple(given), tuple(wanted), mesh.axis_names)
+    return ManualComputation(graph, found.given, found.wanted, mesh.axis_names)
 
 
 def _is_manual(block: Block) -> bool:
@@ -247,7 +275,7 @@ def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> Te
     return found.replicated_along([name for name in mesh.axis_names if name not in used], None)
 
 
-def _piece(shape: Shape, sharding: TensorSharding) -> Shape:
+def _piece(shape: Any, sharding: TensorSharding) -> Shape:
     return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
 
 

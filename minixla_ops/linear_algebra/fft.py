@@ -52,7 +52,6 @@ class Fft(Operation):
     fft_type: str = attribute(Enumeration(*_FORMS, mnemonic="fft_type"))
     fft_length: tuple[int, ...] = attribute(Integers(minimum=0))
     linear_operands = (0,)
-    split_by = "pieces"  # XLA's partitioner gathers batches
     lacking = {"tpu": "f64"}
 
     def shape(self, operand):
@@ -119,6 +118,10 @@ class Fft(Operation):
 
     def batch(self, operands, dimensions):
         return self(move_dimension(operands[0], dimensions[0], 0)), 0
+
+    @property
+    def split_by(self):
+        return "pieces"  # XLA's partitioner gathers batches
 
     def sharding_rule(self, operand):
         rule, sizes, rank = self.factors((operand,)), operand.dimensions, operand.rank
