@@ -160,6 +160,8 @@ def pieces_of(step: Step) -> Pieces | None:
     rule, known = op.sharding_rule(*shapes), common_mesh(map(sharding_of, values))
     if op.split_by != "pieces" or rule is None or known is None:
         return None
+    if not all(value.shape.size for value in values):  # type: ignore[union-attr]  # arrays
+        return None  # XLA has no manual computations of empty arrays
     mesh, cuts = known.mesh, _cuts(step, rule, known.mesh)
     if not any(cuts):
         return None
