@@ -213,23 +213,7 @@ class Graph:
     @inner_first
     def silent(self) -> "Graph":
         """The same program without instructions that have no results: they only show values."""
-        values: dict[int, Value] = {}
-        kept: list[Instruction] = []
-        for step in self.instructions:
-            if not step.results:
-                continue
-            operands = tuple([values.get(id(value), value) for value in step.operands])
-            is_silent = all(each.silent() is each for each in step.op.computations)
-            if not is_silent or any(map(operator.is_not, operands, step.operands)):
-                op = step.op.changed(lambda value: _replaced(value, Graph.silent))
-                made = step.again(operands, op)
-                values.update(zip(map(id, step.results), made.results, strict=True))
-                step = made
-            kept.append(step)
-        if len(kept) == len(self.instructions) and not values:
-            return self
-        outputs = [values.get(id(value), value) for value in self.outputs]
-        return Graph(self.inputs, kept, outputs, self.name)
+        return _Silent(self, Graph.silent).run()
 
     def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
         """`make(*arguments)`, made once for a key: what derives from this program."""
@@ -303,6 +287,75 @@ class Graph:
     def __hash__(self) -> int:
         steps = [(step.op.name, *step.op.computations) for step in self.instructions]
         return hash((self.input_shapes, self.output_shapes, *steps))
+
+
+class Rewriting:
+    """Makes a program of another: the base class leaves all as it is.
+
+    Attributes:
+        old: the program.
+        inner: gives the programs that it runs, rewritten before.
+        instructions: those of the new program so far.
+        values: what is read in place of values of the old one, where that is not they.
+    """
+
+    def __init__(self, graph: Graph, inner: Callable[[Graph], Graph]) -> None:
+        self.old, self.inner = graph, inner
+        self.instructions: list[Instruction] = []
+        self.values: dict[Value, Value] = {}
+
+    def replaced(self, step: Instruction) -> Values | None:
+        """What is read in place of an instruction's results; None where it stays."""
+        return None
+
+    def after(self, step: Instruction, results: Values) -> Values:
+        """What is read in place of the results of an instruction of the old program that stays."""
+        return results
+
+    def outputs(self) -> list[Value]:
+        """The outputs of the new program."""
+        return self.all(self.old.outputs)
+
+    def all(self, values: Values) -> list[Value]:
+        """What is read in place of values of the old program."""
+        return [self.values.get(each, each) for each in values]
+
+    def apply(self, op: Operation, operands: Values, source: Source | None) -> Values:
+        """The results of one more instruction, on values of the new program."""
+        shapes = op.infer(tuple([each.shape for each in operands]))
+        self.instructions.append(Instruction(op, tuple(operands), shapes, source))
+        return self.instructions[-1].results
+
+    def run(self) -> Graph:
+        """The new program, without annotations; the old one where it is the same."""
+        old = self.old
+        for step in old.instructions:
+            results = self.replaced(step)
+            if results is None:
+                results = self.after(step, self._kept(step).results)
+            if results is not step.results:
+                self.values.update(zip(step.results, results, strict=True))
+        outputs = self.outputs()
+        is_same = not self.values and outputs == list(old.outputs) and old.annotations is None
+        if is_same and len(self.instructions) == len(old.instructions):
+            return old
+        return Graph(old.inputs, self.instructions, outputs, old.name)
+
+    def _kept(self, step: Instruction) -> Instruction:
+        op, operands = step.op, self.all(step.operands)
+        if not op.is_plain and any(self.inner(each) is not each for each in op.computations):
+            op = op.changed(lambda value: _replaced(value, self.inner))
+        if op is not step.op or any(map(operator.is_not, operands, step.operands)):
+            step = step.again(operands, op)
+        self.instructions.append(step)
+        return step
+
+
+class _Silent(Rewriting):
+    """Leaves out instructions without results."""
+
+    def replaced(self, step: Instruction) -> Values | None:
+        return None if step.results else ()
 
 
 class _Place(int):

@@ -305,7 +305,7 @@ class Operation(Record):
             return None
         return pointwise_rule(operands, self.infer(operands))
 
-    def factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
+    def sharding_factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
         """A sharding rule to be made, without factors yet, for operand shapes."""
         return RuleBuilder(operands, self.infer(operands))
 

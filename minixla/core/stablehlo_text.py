@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -54,12 +55,15 @@ class Emitter:
         self._meshes: dict[str, Any] = {}
 
     def module(
-        self, graph: Graph, functions: Mapping[str, tuple[Graph, bool]] | None = None
+        self,
+        graph: Graph,
+        functions: Mapping[str, tuple[Graph, bool]] | None = None,
+        attributes: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
         """The whole module, whose function `main` computes `graph`.
 
         `functions` are all that stand in it, in order, by name, and whether they are public, where
-        they are not that alone and what it calls.
+        they are not that alone and what it calls; `attributes` what is written of some of them.
         """
         header = f"module @{identifier(graph.name)} {{"
         functions = functions or {f"{self._prefix}main": (graph, True)}
@@ -69,7 +73,9 @@ class Emitter:
             for each, _ in functions.values():
                 self._meshes.update(each.annotations.meshes if each.annotations else ())
         texts = [
-            self._function(each, name, "public" if is_public else "private")
+            self._function(
+                each, name, "public" if is_public else "private", attributes.get(name, "")
+            )
             for name, (each, is_public) in functions.items()
         ]
         while self._pending:
@@ -120,11 +126,14 @@ class Emitter:
         known = next(each for each in given if each is not None)
         for index, (value, each) in enumerate(zip(results, given, strict=True)):
             given[index] = known.saying_nothing(value.shape) if each is None else each
-        text = f" {{sdy.sharding = {self.shardings(given)}}}"
+        text = f"sdy.sharding = {self.shardings(given)}"
         line = self._lines[-1]
         constant = _CONSTANT.match(line)
         place = line.rindex(" : ") if constant is None else constant.end()
-        self._lines[-1] = line[:place] + text + line[place:]
+        before, after = line[:place], line[place:]
+        has_attributes = before.endswith("}")
+        text = f"{before[:-1]}, {text}}}" if has_attributes else f"{before} {{{text}}}"
+        self._lines[-1] = text + after
 
     def name(self, prefix: str = "") -> str:
         """A fresh SSA name."""
@@ -228,7 +237,7 @@ class Emitter:
         finally:
             self._location, self._locations = location, locations
 
-    def _function(self, graph: Graph, symbol: str, visibility: str) -> str:
+    def _function(self, graph: Graph, symbol: str, visibility: str, attributes: str = "") -> str:
         self._lines = []
         self._count = -1
         parameters, notes = (
@@ -245,7 +254,8 @@ class Emitter:
         if notes is not None and any(each is not None for each in notes.outputs):
             listed = list(map(self._placed, _types(graph.outputs), notes.outputs))
             types = ", ".join([TOKEN.stablehlo, *listed] if is_threaded else listed)
-        header = f"  func.func {visibility} @{symbol}({given}) -> ({types}) {{"
+        written = f" attributes {{{attributes}}}" if attributes else ""
+        header = f"  func.func {visibility} @{symbol}({given}) -> ({types}){written} {{"
         return "\n".join([header, *self._lines, "  }"])
 
     def _block(

@@ -22,7 +22,8 @@ from minixla.engine.readers import Refusal
 _SECONDS = 3600.0
 _HELPER = Helper(str(Path(__file__).with_name("shardy_process.py")))
 _STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\}\s*)?(?:,|\Z)")
-_SAID = re.compile(r"(?:Check failed|LLVM ERROR|Assertion)\b.*")
+# What a process writes that gives up, the telling words first.
+_LAST_WORDS = re.compile("Check failed.*"), re.compile("LLVM ERROR.*")
 _SYNTAX = "Give names of passes between commas, each with its options: NAME{OPTION=VALUE ...}."
 _REFUSED = (
     "The program is MLIR's text in the dialects sdy, stablehlo, chlo and func: correct what stands "
@@ -111,7 +112,7 @@ PASSES = {
     ),
     "sdy-export-named-computations": Pass("Turns named computations into calls of functions."),
     "sdy-propagate-to-func-results": Pass(
-        "Copies shardings of returned values to functions' results."
+        "Gives functions' results the shardings of what is returned."
     ),
     "sdy-unflatten-call-graph": Pass(
         "Unites functions that are the same but for shardings.", options=_WHOLLY
@@ -142,7 +143,7 @@ PASSES = {
         "Keeps of arguments' and results' shardings what divides their dimensions."
     ),
     "sdy-remove-sub-axes-in-input-output-shardings": Pass(
-        "Takes parts of axes out of arguments' and results' shardings."
+        "Takes parts of axes out of open dimensions of arguments and results."
     ),
     "sdy-close-shardings": Pass("Closes every dimension, and drops replicated axes."),
     "sdy-insert-explicit-reshards": Pass(
@@ -201,15 +202,8 @@ def shardy_pass(text: str, pipeline: str, *, with_places: bool = False) -> str:
         AttributeValueError: there is no such pass, or it has no such option.
         ImportError_: the text is no program, or a pass refuses it, or dies of it.
     """
-    subject = pipeline.strip() or "Shardy"
-    steps = _mlir_pipeline(pipeline)
-    check_characters(text, partial(refused_at, subject, text, advice=_REFUSED))
-    try:
-        return _ask(steps, with_places, text.encode())
-    except Refusal as refusal:
-        if refusal.died:
-            raise _died(subject, refusal) from None
-        raise located(subject, refusal.place, refusal.problem, (), _REFUSED, text) from None
+    check_characters(text, partial(refused_at, _subject(pipeline), text, advice=_REFUSED))
+    return _ask(pipeline, with_places, text)
 
 
 def passes_of(pipeline: str) -> str:
@@ -218,7 +212,7 @@ def passes_of(pipeline: str) -> str:
     Args:
         pipeline: see `shardy_pass`.
     """
-    return _ask(_mlir_pipeline(pipeline), False)
+    return _ask(pipeline, False)
 
 
 def steps_of(pipeline: str) -> list[tuple[str, dict[str, bool | str]]]:
@@ -258,22 +252,31 @@ def with_options(name: str, options: Mapping[str, object]) -> str:
     return f"{name}{{{' '.join(given)}}}" if options else name
 
 
-def _ask(pipeline: str, with_places: bool, *given: bytes) -> str:
+def _subject(pipeline: str) -> str:
+    return pipeline.strip() or "Shardy"
+
+
+def _ask(pipeline: str, with_places: bool, *texts: str) -> str:
+    """What the process replies."""
+    request = _mlir_pipeline(pipeline), with_places
     try:
-        reply, blocks = _HELPER.ask((pipeline, with_places), _SECONDS, *given)
+        reply, blocks = _HELPER.ask(request, _SECONDS, *map(str.encode, texts))
     except HelperDied as death:
         problem = SLOW if death.is_slow else "its process is gone"
-        raise Refusal(problem, died=True, said=str(death)) from None
-    if reply:
-        raise Refusal(**reply)
-    return blocks[0].tobytes().decode()
+        reply, blocks = {"problem": problem, "died": True, "said": str(death)}, []
+    if not reply:
+        return blocks[0].tobytes().decode()
+    refusal = Refusal(**reply)
+    if refusal.died:
+        raise _died(pipeline, refusal)
+    raise located(_subject(pipeline), refusal.place, refusal.problem, (), _REFUSED, *texts)
 
 
-def _died(subject: str, refusal: Refusal) -> ImportError_:
-    found = _SAID.search(refusal.said)
-    given = [found[0][:500]] if found else []
+def _died(pipeline: str, refusal: Refusal) -> ImportError_:
+    found = next(filter(None, (each.search(refusal.said) for each in _LAST_WORDS)), None)
+    given = [found[0][:500]] if found else refusal.said.splitlines()[-1:]
     problem = f"Shardy dies of the program: {refusal.problem}"
-    return explain(ImportError_, subject, problem, given, _DEADLY)
+    return explain(ImportError_, _subject(pipeline), problem, given, _DEADLY)
 
 
 def _mlir_pipeline(pipeline: str) -> str:

@@ -62,6 +62,8 @@ class Builder:
         self._values: dict[int, Any] = {}
         #: Values of the parent that were captured, and the inputs that stand for them.
         self.captured: dict[int, tuple[Value, Value]] = {}
+        #: Whether constants of the parent are copied.
+        self.copies_constants = True
         self.source: Source | None = None
         #: Instructions that only gave sizes: left out where nothing else reads them.
         self.folded: set[int] = set()
@@ -115,7 +117,7 @@ class Builder:
         if known is not None:
             return known[1]
         step = outer.instruction
-        if step is not None and step.op.name == "Constant":
+        if self.copies_constants and step is not None and step.op.name == "Constant":
             return self.apply(step.op, ())[0]
         inner = Value(outer.shape, None, -1)
         self.captured[id(outer)] = outer, inner

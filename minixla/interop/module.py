@@ -55,6 +55,9 @@ class Module:
     is_hlo: ClassVar[bool] = False
     #: Whether functions that JAX writes as programs become one operation.
     recognises = True
+    #: The operations, by their full names, whose regions read constants from outside as they read
+    #: other values, not as copies of their own.
+    sharing: ClassVar[tuple[str, ...]] = ()
     #: How many calls or regions may be within each other: transformations recurse over them.
     deepest: ClassVar[int] = 100
 
@@ -128,6 +131,7 @@ class Module:
         if len(blocks) != 1:
             step.reject(f"its region {number} has {len(blocks)} blocks", "Regions have one block.")
         builder = Builder(step.builder)
+        builder.copies_constants = step.name not in self.sharing
         builder.source = step.builder.source
         self._nesting += 1
         if self._nesting > self.deepest:

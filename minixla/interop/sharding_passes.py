@@ -13,7 +13,7 @@ from minixla.engine import shardy
 from minixla.interop.module import Module
 from minixla.interop.reading import opened, read_module
 from minixla.sharding.passes import PASSES, RENAMED
-from minixla.sharding.program import Program
+from minixla.sharding.program import ORIGINAL_NAME, Program
 
 #: Whose passes run: ours, or those of Shardy that jaxlib holds.
 Engine = Literal["native", "shardy"]
@@ -90,8 +90,8 @@ def read_program(source: Any) -> Program:
     assert module.shardings is not None
     program.meshes = dict(module.shardings.meshes)
     for name, each in shown.items():
-        if _ORIGINAL in each:
-            program.functions[name].original_name = ir.StringAttr(each[_ORIGINAL]).value
+        if ORIGINAL_NAME in each:
+            program.functions[name].original_name = ir.StringAttr(each[ORIGINAL_NAME]).value
     return program
 
 
@@ -99,9 +99,7 @@ class _Written(Module):
     """A module whose operations are translated one by one, as they are written."""
 
     recognises = False
-
-
-_ORIGINAL = "sdy.original_func_name"
+    sharing = "stablehlo.case", "stablehlo.if"
 
 
 def _visibility(attributes: Any) -> str:

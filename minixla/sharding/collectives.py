@@ -15,7 +15,7 @@ from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
 from minixla.sharding.axes import Part, merged, size_of
 from minixla.sharding.manual_computation import ManualComputation
-from minixla.sharding.operations import DataFlowEdge, Placed
+from minixla.sharding.operations import Placed
 from minixla.sharding.per_shard import pieces_of
 from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.value_shardings import owner_of, sharding_of
@@ -129,8 +129,6 @@ class _Step:
         step, op = self.step, self.step.op
         if op.builder_name in _OWN:
             yield from self._own()
-        elif isinstance(op, DataFlowEdge):
-            return
         elif isinstance(op, Placed):
             if op.sharding is not None:
                 yield from self._moved(step.operands[0], op.sharding.parts, "as constrained")

@@ -1,49 +1,55 @@
-"""Annotations of a program as instructions, which every transformation keeps."""
+"""What programs say of devices, as instructions that every transformation keeps; or left out."""
 
 from typing import Any
 
-from minixla.core.graph import Annotations, Graph, Instruction, Value, inner_first
-from minixla.sharding.operations import ShardingConstraint
+from minixla.core.graph import Annotations, Graph, Rewriting, Value, inner_first
+from minixla.core.source import Source
+from minixla.sharding.operations import Identity, ShardingConstraint
 
 
 @inner_first
 def explicit(graph: Graph) -> Graph:
     """The program with a constraint in place of each annotation that says something."""
-    notes = graph.annotations or Annotations()
-    values: dict[Value, Value] = {}
-    kept: list[Instruction] = []
+    return _Explicit(graph, explicit).run()
 
-    def placed(value: Value, sharding: Any, source: Any = None) -> Value:
-        current = values.get(value, value)
+
+@inner_first
+def without_layouts(graph: Graph) -> Graph:
+    """The program without what says how values lie; manual computations stay."""
+    return _Without(graph, without_layouts).run()
+
+
+class _Explicit(Rewriting):
+    """Puts constraints behind values with an annotation."""
+
+    def __init__(self, graph: Graph, inner: Any) -> None:
+        super().__init__(graph, inner)
+        self.notes = graph.annotations or Annotations()
+        for each in graph.inputs:
+            if each in self.notes.values:
+                self.values[each] = self.placed(each, self.notes.values[each], None)
+
+    def placed(self, value: Value, sharding: Any, source: Source | None) -> Value:
+        """A value with a constraint, where that says something."""
         if sharding is None or sharding == sharding.saying_nothing(value.shape):
-            return current
-        made = Instruction(ShardingConstraint(sharding), (current,), value.shape, source)
-        kept.append(made)
-        return made.results[0]
+            return value
+        return self.apply(ShardingConstraint(sharding), [value], source)[0]
 
-    for each in graph.inputs:
-        values[each] = placed(each, notes.values.get(each))
-    for step in graph.instructions:
-        operands = [values.get(each, each) for each in step.operands]
-        op = step.op
-        if any(explicit(each) is not each for each in op.computations):
-            op = op.changed(_explicit)
-        again = op is not step.op or operands != list(step.operands)
-        made = step.again(operands, op) if again else step
-        kept.append(made)
-        for old, new in zip(step.results, made.results, strict=True):
-            values[old] = new
-            values[old] = placed(old, notes.values.get(old), step.source)
-    outputs = [values.get(each, each) for each in graph.outputs]
-    if notes.outputs:
-        pairs = zip(graph.outputs, notes.outputs, strict=True)
-        outputs = [placed(each, sharding) for each, sharding in pairs]
-    if graph.annotations is None and kept == list(graph.instructions):
-        return graph
-    return Graph(graph.inputs, kept, outputs, graph.name)
+    def after(self, step, results):
+        given = [self.notes.values.get(each) for each in step.results]
+        if not any(given):
+            return results
+        pairs = zip(results, given, strict=True)
+        return [self.placed(value, sharding, step.source) for value, sharding in pairs]
+
+    def outputs(self):
+        found = super().outputs()
+        pairs = zip(found, self.notes.outputs or [None] * len(found), strict=True)
+        return [self.placed(value, sharding, None) for value, sharding in pairs]
 
 
-def _explicit(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_explicit, value))
-    return explicit(value) if isinstance(value, Graph) else value
+class _Without(Rewriting):
+    """Leaves out identities that say how values lie."""
+
+    def replaced(self, step):
+        return self.all(step.operands) if isinstance(step.op, Identity) else None

@@ -50,7 +50,6 @@ class ManualComputation(RunsPrograms):
     """
 
     namespace = "sdy"
-    hlo_name = "call"
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
     computation: Graph = attribute(Instance(Graph))

@@ -6,7 +6,7 @@ the factors that its operands and results are cut along; how these lie native pr
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, takewhile
 from typing import Any, NamedTuple
 
@@ -49,13 +49,13 @@ def on_pieces(graph: Graph, shardings: Sequence[TensorSharding | None] = ()) -> 
     """
     if not graph.has_pieces or not (any(shardings) or graph.meshes or graph.annotations):
         return graph
-    # Passes change the one, in which nothing but XLA's own operations is left, and find how values
-    # lie; the other, which is changed by that, has the same steps in the same order.
+    # By the one, in which all is written out that can be, passes find how values lie. The other is
+    # as it was but for what holds operations that run on pieces: both have these in one order.
     known, program = Program.of_graph(graph), Program.of_graph(graph)
     for value, sharding in zip(known.main.inputs, shardings, strict=False):
         value.sharding = value.sharding or sharding
-    _write_out(known, known.main, _meaning)
-    _write_out(program, program.main, _holder)
+    known.inline(lambda step: _written_out(known, step, only_holders=False))
+    program.inline(lambda step: _written_out(program, step, only_holders=True))
     steps = list(_split(known))
     import_program(known)
     user_priority_propagate(known)
@@ -70,65 +70,23 @@ def _split(program: Program) -> Iterator[Step]:
     return (step for step in program.main.walk() if step.op.split_by == "pieces")
 
 
-def _holder(step: Step) -> Graph | None:
-    """The program that a step runs, if it holds operations that run on pieces."""
-    op = step.op
-    if not any(each.has_pieces for each in op.computations):
-        return None
-    if isinstance(op, Composed):
-        return composed_program(op, tuple([value.shape for value in step.operands]))
-    return op.computation if isinstance(op, Call) and not _is_sdy(op) else None
+def _written_out(program: Program, step: Step, only_holders: bool) -> Block | None:
+    """What a step runs in place: a call, or what XLA has as other operations.
 
-
-def _meaning(step: Step) -> Graph | None:
-    """The program that a step is, if it is no operation of XLA's that says how it is split."""
+    That is those which hold operations that run on pieces, and if wanted all others of which no
+    rule says how they are split.
+    """
     op, shapes = step.op, tuple([value.shape for value in step.operands])
-    if isinstance(op, Call) and not _is_sdy(op):
-        return op.computation
-    if isinstance(op, Composed) and op.sharding_rule(*shapes) is None and not op.data_flow(*shapes):
-        made = composed_program(op, shapes)
-        return None if made.has_pieces and not _holder(step) else made
-    return _holder(step)
-
-
-def _is_sdy(op: Operation) -> bool:
-    return isinstance(op, NamedComputation)
-
-
-def _write_out(program: Program, block: Block, meaning: Callable[[Step], Graph | None]) -> None:
-    """Writes programs that steps run out in place."""
-    _Writer(program, meaning).write(block)
-
-
-class _Writer:
-    """Puts the steps of programs in place of steps that run them."""
-
-    def __init__(self, program: Program, meaning: Callable[[Step], Graph | None]) -> None:
-        self.program, self.meaning = program, meaning
-        self.values: dict[Value, Value] = {}
-
-    def write(self, block: Block) -> None:
-        """Changes a block, and those within."""
-        steps: list[Step] = []
-        for step in block.steps:
-            step.operands = self.now(step.operands)
-            for each in step.blocks:
-                self.write(each)
-            graph = self.meaning(step)
-            if graph is None:
-                steps.append(step)
-                continue
-            body = self.program.block_of(graph, step.operands)
-            self.write(body)
-            for each in body.steps:
-                each.block, each.source = block, each.source or step.source
-            steps += body.steps
-            self.values.update(zip(step.results, body.outputs, strict=True))
-        block.steps, block.outputs = steps, self.now(block.outputs)
-
-    def now(self, values: Sequence[Value]) -> list[Value]:
-        """What stands for values now."""
-        return [self.values.get(each, each) for each in values]
+    is_holder = any(each.has_pieces for each in op.computations)
+    if isinstance(op, Call) and not isinstance(op, NamedComputation):
+        body = step.callee or step.blocks[0]
+        return body if is_holder or not only_holders else None
+    if not isinstance(op, Composed) or op.split_by != "xla":
+        return None
+    if not is_holder and (only_holders or op.sharding_rule(*shapes) is not None):
+        return None
+    made = composed_program(op, shapes)
+    return program.block_of(made) if is_holder or not made.has_pieces else None
 
 
 class Pieces(NamedTuple):

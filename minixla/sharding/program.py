@@ -1,6 +1,6 @@
 """Programs that passes change: functions, blocks and steps, as MLIR has them in memory."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,13 +10,16 @@ from minixla.core.graph import Value as GraphValue
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import Emitter, identifier
+from minixla.core.stablehlo_text import Emitter, identifier, quoted
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
+
+#: The attribute of a function which is a copy of another, that names the other.
+ORIGINAL_NAME = "sdy.original_func_name"
 
 
 class Value:
@@ -275,10 +278,10 @@ class Program:
         """Function `main`, or the first."""
         return self.functions.get("main") or next(iter(self.functions.values()))
 
-    def block_of(self, graph: Graph, inputs: Sequence[Value]) -> Block:
-        """A block of a graph's steps that read some values in place of its inputs."""
+    def block_of(self, graph: Graph) -> Block:
+        """A graph as a block that no step runs."""
         block = Block()
-        _Reader(self, {}, set()).fill(block, graph, inputs)
+        _Reader(self, {}, set()).fill(block, graph, None)
         return block
 
     def walk(self) -> Iterator[Step]:
@@ -305,6 +308,51 @@ class Program:
         for use in self.uses().get(old, ()) if uses is None else uses:
             use.put(new)
 
+    def inline_calls(self) -> None:
+        """Puts copies of functions in place of calls, the innermost first; `main` alone stays."""
+        main = self.main
+        self.inline(lambda step: step.callee)
+        self.functions = {name: each for name, each in self.functions.items() if each is main}
+
+    def inline(self, body: Callable[[Step], Block | None]) -> None:
+        """Puts copies of blocks in place of steps of `main`, the innermost first.
+
+        Args:
+            body: gives the block of a step, or None for one that stays.
+        """
+        self._inline(self.main, body)
+
+    def _inline(self, block: Block, body: Callable[[Step], Block | None]) -> None:
+        values: dict[Value, Value] = {}
+        steps: list[Step] = []
+        for step in block.steps:
+            step.operands = [values.get(each, each) for each in step.operands]
+            for each in step.blocks:
+                self._inline(each, body)
+            found = body(step)
+            if found is None:
+                steps.append(step)
+                continue
+            self._inline(found, body)
+            copies = dict(zip(found.inputs, step.operands, strict=True))
+            made = [each.again(block, copies) for each in found.steps]
+            for each in made:
+                each.source = each.source or step.source
+            steps += made
+            outputs = [copies.get(each, each) for each in found.outputs]
+            values.update(zip(step.results, outputs, strict=True))
+        block.steps = steps
+        if values:
+            self._read_others(block, values)
+
+    def _read_others(self, block: Block, values: dict[Value, Value]) -> None:
+        """Has a block, and those within, read other values."""
+        block.outputs = [values.get(each, each) for each in block.outputs]
+        for step in block.steps:
+            step.operands = [values.get(each, each) for each in step.operands]
+            for each in step.blocks:
+                self._read_others(each, values)
+
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""
         writer = _Writer(self)
@@ -317,8 +365,12 @@ class Program:
     def __str__(self) -> str:
         made = self.graphs()
         functions = {name: (made[name], each.is_public) for name, each in self.functions.items()}
-        main = made[self.main.name]
-        return Emitter().module(main, functions)
+        attributes = {
+            name: f"{ORIGINAL_NAME} = {quoted(each.original_name)}"
+            for name, each in self.functions.items()
+            if each.original_name is not None
+        }
+        return Emitter().module(made[self.main.name], functions, attributes)
 
 
 class _Reader:
@@ -445,7 +497,7 @@ class _Writer:
 
 
 def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
         return tuple([_replaced(each, graphs) for each in value])
     return next(graphs) if isinstance(value, Graph) else value
 

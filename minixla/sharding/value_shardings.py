@@ -31,13 +31,19 @@ def sharding_of(value: Value) -> TensorSharding | None:
     if isinstance(op, Placed):
         return op.sharding
     if not isinstance(op, (ManualComputation, NamedComputation)):
-        return value.sharding if is_result else None
+        return _of_result(value, step) if is_result else None
     given = op.out_shardings if is_result else op.in_shardings
     if given is None:
         return None
     found = given[value.index]
     is_piece = isinstance(op, ManualComputation) and not is_result
     return without_axes(found, op.manual_axes) if is_piece else found
+
+
+def _of_result(value: Value, step: Step) -> TensorSharding | None:
+    """The sharding of a plain result, which is open where only others of its step have one."""
+    given = next((each.sharding for each in step.results if each.sharding is not None), None)
+    return value.sharding or (given and given.saying_nothing(value.shape))
 
 
 def place(value: Value, sharding: TensorSharding) -> None:

@@ -10,6 +10,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
 from minixla.engine import run_graph
+from minixla.sharding.explicit import without_layouts
 from minixla.tools.costs import graph_cost, operations_per_element
 from minixla.tools.evaluators import NotEvaluated
 from minixla.tools.graph_parts import every_step, type_of
@@ -24,7 +25,10 @@ _MANY = 2048
 
 
 def by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What `mx.jit` gives, on JAX's default device."""
+    """What `mx.jit` gives, on JAX's default device, or on those of the program's mesh."""
+    sizes = [mesh.size for mesh in graph.meshes]
+    if max(sizes, default=1) > (count := len(jax.devices())):
+        raise NotEvaluated(f"a mesh of {max(sizes)} devices, of which there are {count}")
     try:
         with jax.enable_x64(True):
             return list(map(np.asarray, run_graph(graph, list(map(jax.device_put, operands)))))
@@ -32,8 +36,17 @@ def by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         raise NotEvaluated(str(error)) from error
 
 
+def by_xla_alone(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What `mx.jit` gives of a program for a mesh, on one device."""
+    graph = without_layouts(graph)
+    if graph.meshes:
+        raise NotEvaluated("one device does not run a manual computation")
+    return by_xla(graph, operands)
+
+
 def by_interpreter(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What StableHLO's interpreter gives, in a process of its own."""
+    graph = without_layouts(graph)
     results = [value for s in every_step(graph) if s.op.name == "Fft" for value in s.results]
     if any(kind.real.bits == 32 for kind in _kinds(results)):
         raise NotEvaluated("StableHLO's interpreter does not know fft of single precision")
@@ -55,7 +68,7 @@ def by_hlo(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 # It ends its process; collectives need several processes.
 _UNKNOWN = re.compile(
-    r"stablehlo\.(batch_norm_\w+|cholesky|custom_call|set_dimension_size|rng\w*|all_\w+|"
+    r"(?:stablehlo|sdy)\.(manual_computation|named_computation|constant\b(?<=sdy.constant)|batch_norm_\w+|cholesky|custom_call|set_dimension_size|rng\w*|all_\w+|"
     r"reduce_scatter|collective_\w+|replica_id|partition_id|infeed|outfeed|send|recv)\b"
 )
 # Types and operations.

@@ -8,7 +8,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
 from minixla.tools.derivative_check import check_derivatives
-from minixla.tools.evaluators import DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
+from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
 from minixla.tools.opinions import Opinion, Opinions
 from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
 from minixla.tools.terminal import shown_progress
@@ -29,12 +29,13 @@ def cross_check(
         report = mx.cross_check(loss, parameters, batch)
         assert report.ok, report
 
-    The evaluators are our NumPy reference, StableHLO's interpreter (where it can be asked) and XLA;
-    all are measured against the reference in double. With `gradients`, forward and reverse
-    derivatives along fixed random directions are checked in the same way, and against difference
-    quotients. Integers and booleans must be equal; for floats `minixla.tools.rounding` says what is
-    allowed. Where evaluators part, the report names the first instruction that one of them gets
-    wrong on the same operands; where digits are lost, the instruction that loses them.
+    The evaluators are our NumPy reference, StableHLO's interpreter (where it can be asked) and XLA,
+    for a program of several devices on these and on one alone; all are measured against the
+    reference in double. With `gradients`, forward and reverse derivatives along fixed random
+    directions are checked in the same way, and against difference quotients. Integers and booleans
+    must be equal; for floats `minixla.tools.rounding` says what is allowed. Where evaluators part,
+    the report names the first instruction that one of them gets wrong on the same operands; where
+    digits are lost, the instruction that loses them.
 
     Args:
         fun: a function of pytrees of arrays, traceable and without side effects.
@@ -60,6 +61,7 @@ def cross_check(
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
         function = CheckedFunction(fun, args)
+        asked += [ALONE] if function.graph.meshes else []
         theirs = {} if against is None else function.run_jax(against, gradients)
         return _check(function, gradients, theirs, Opinions(asked, say))
 

@@ -121,6 +121,8 @@ EVALUATORS |= {
     INTERPRETER: Evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", True, _GAP),
     "XLA": Evaluator("XLA", f"{_BUILT_IN}:by_xla", True),
 }
+#: Asked where a program is for a mesh of devices.
+ALONE = Evaluator("XLA, one device", f"{_BUILT_IN}:by_xla_alone", True)
 #: The graph's HLO text, as XLA translates it, in the interpreter: it passes the `stablehlo` rules
 #: by, and tells a wrong one from a wrong reference.
 HLO_FORM = Evaluator("HLO form", f"{_BUILT_IN}:by_hlo", known_gap=_GAP)

@@ -256,7 +256,7 @@ class Collective(Operation):
     def sharding_rule(self, *operands):
         # Of the values of one process: what it gets along these dimensions has others' in it.
         rule, whole = (
-            self.factors(operands),
+            self.sharding_factors(operands),
             dict.fromkeys(self.values[name] for name in self.along),
         )
         for index, size in enumerate(rule.result_sizes[0]):

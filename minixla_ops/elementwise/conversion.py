@@ -131,7 +131,7 @@ class BitcastConvertType(Operation):
         return self(operand), dimension
 
     def sharding_rule(self, operand):
-        rule = self.factors((operand,))
+        rule = self.sharding_factors((operand,))
         (own,), (new,) = rule.operand_sizes, rule.result_sizes
         kinds = {min(len(own), len(new)): NEED_REPLICATION}
         return rule.pointwise(max(own, new, key=len), kinds).build()

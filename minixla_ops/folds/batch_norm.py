@@ -232,7 +232,7 @@ class BatchNormInference(BatchNorm):
         return self(*operands, feature_index=self.feature_index + (at <= self.feature_index)), at
 
     def sharding_rule(self, operand, *vectors):
-        rule = self.factors((operand, *vectors))
+        rule = self.sharding_factors((operand, *vectors))
         for index, size in enumerate(operand.dimensions):
             at = 0 if index == self.feature_index else ABSENT
             rule.add([index, *[at] * len(vectors)], [index], size)

@@ -299,7 +299,7 @@ class Reduce(Fold):
         return self.replace(dimensions_to_reduce=reduced), at - sum([each < at for each in reduced])
 
     def sharding_rule(self, *operands):
-        rule, count = self.factors(operands), len(operands) // 2
+        rule, count = self.sharding_factors(operands), len(operands) // 2
         kept = self._kept(operands[0].rank)
         for index, size in enumerate(operands[0].dimensions):
             at = kept.index(index) if index in kept else ABSENT

@@ -118,7 +118,7 @@ class DynamicSlice(AtStartIndices):
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
 
     def sharding_rule(self, *operands):
-        return self.factors(operands).resized(NEED_REPLICATION, blocked=True).build()
+        return self.sharding_factors(operands).resized(NEED_REPLICATION, blocked=True).build()
 
 
 @builds(DynamicSlice)
@@ -188,7 +188,7 @@ class DynamicUpdateSlice(AtStartIndices):
         return dynamic_update_slice(operand, update, [0, *starts]), 0
 
     def sharding_rule(self, operand, update, *starts):
-        rule, others = self.factors((operand, update, *starts)), [ABSENT] * len(starts)
+        rule, others = self.sharding_factors((operand, update, *starts)), [ABSENT] * len(starts)
         for index, pair in enumerate(zip(operand.dimensions, update.dimensions, strict=True)):
             if pair[0] == pair[1]:
                 rule.same(index, pair[0])

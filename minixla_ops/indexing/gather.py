@@ -117,7 +117,7 @@ class Gather(indexed_windows.IndexedWindows):
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 
     def sharding_rule(self, operand, start_indices):
-        rule = self.factors((operand, start_indices))
+        rule = self.sharding_factors((operand, start_indices))
         sizes, (result,) = operand.dimensions, rule.result_sizes
 
         def add(own: int, along: int, index: int, size: int, kind: str) -> None:

@@ -206,7 +206,7 @@ class Scatter(indexed_windows.IndexedWindows):
         return results, as_results([operand_at] * len(arrays))
 
     def sharding_rule(self, *shapes):
-        rule, (operands, indices, updates) = self.factors(shapes), split(shapes)
+        rule, (operands, indices, updates) = self.sharding_factors(shapes), split(shapes)
         count, operand, update = len(operands), operands[0].dimensions, updates[0].dimensions
 
         def add(own: int, along: int, index: int, size: int, kind: str) -> None:

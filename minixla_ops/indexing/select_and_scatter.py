@@ -149,7 +149,7 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         return record(operand, source, operands[2]), at
 
     def sharding_rule(self, operand, source, init_value):
-        rule = self.factors((operand, source, init_value))
+        rule = self.sharding_factors((operand, source, init_value))
         for index, pair in enumerate(zip(source.dimensions, operand.dimensions, strict=True)):
             if index in self.window.moving:
                 rule.add([ABSENT, index, ABSENT], [ABSENT], pair[0], NEED_REPLICATION)

@@ -108,7 +108,7 @@ class Sort(Operation):
 
     def sharding_rule(self, *operands):
         kinds = {self.dimension: NEED_REPLICATION}
-        return self.factors(operands).pointwise(operands[0].dimensions, kinds).build()
+        return self.sharding_factors(operands).pointwise(operands[0].dimensions, kinds).build()
 
 
 @builds(Sort)

@@ -76,7 +76,7 @@ class TopK(Composed):
         return taken_along(tangents[0], indices, array_shape(indices).rank - 1), None
 
     def sharding_rule(self, operand):
-        return self.factors((operand,)).resized(NEED_REPLICATION, blocked=True).build()
+        return self.sharding_factors((operand,)).resized(NEED_REPLICATION, blocked=True).build()
 
 
 top_k = builder(TopK)

@@ -161,7 +161,7 @@ class Cholesky(MatrixOperation):
 
     def sharding_rule(self, a):
         kinds = dict.fromkeys((a.rank - 2, a.rank - 1), NEED_REPLICATION)
-        return self.factors((a,)).pointwise(a.dimensions, kinds).build()
+        return self.sharding_factors((a,)).pointwise(a.dimensions, kinds).build()
 
 
 def _half(value: Any) -> Any:
@@ -293,7 +293,7 @@ class TriangularSolve(MatrixOperation):
         return batch_dimensions.split_dimension(self(a, merged), at, size), at
 
     def sharding_rule(self, a, b):
-        rule, last = self.factors((a, b)), b.rank - 1
+        rule, last = self.sharding_factors((a, b)), b.rank - 1
         for index, size in enumerate(b.dimensions[:-2]):
             rule.same(index, size)
         # Which dimension of a goes with that of b along which x is solved, and which with x.

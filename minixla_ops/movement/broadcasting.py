@@ -183,7 +183,7 @@ class BroadcastInDim(Operation):
         return ops.broadcast_in_dim(operand, (size, *self.out_dim_size), mapping), 0
 
     def sharding_rule(self, operand):
-        rule, sources = self.factors((operand,)), self.broadcast_dimensions
+        rule, sources = self.sharding_factors((operand,)), self.broadcast_dimensions
         for index, size in enumerate(self.out_dim_size):
             source = sources.index(index) if index in sources else ABSENT
             if source != ABSENT and operand.dimensions[source] != size:

@@ -66,7 +66,7 @@ class Reshape(Operation):
         return ops.reshape(operand, (size, *self.dimensions)), 0
 
     def sharding_rule(self, operand):
-        return common_factors(self.factors((operand,))) if operand.size else None
+        return common_factors(self.sharding_factors((operand,))) if operand.size else None
 
     @staticmethod
     def build(operand: Any, dimensions: Sequence[int]) -> Any:
@@ -178,7 +178,7 @@ class Transpose(Operation):
         return ops.transpose(operands[0], (at, *shifted(self.permutation, at))), 0
 
     def sharding_rule(self, operand):
-        rule = self.factors((operand,))
+        rule = self.sharding_factors((operand,))
         for index, source in enumerate(self.permutation):
             rule.add([source], [index], operand.dimensions[source])
         return rule.build()
@@ -226,7 +226,7 @@ class Rev(Operation):
 
     def sharding_rule(self, operand):
         kinds = dict.fromkeys(self.dimensions, PERMUTATION)
-        return self.factors((operand,)).pointwise(operand.dimensions, kinds).build()
+        return self.sharding_factors((operand,)).pointwise(operand.dimensions, kinds).build()
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:

@@ -110,7 +110,7 @@ class Slice(Operation):
         return ops.slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
 
     def sharding_rule(self, operand):
-        return self.factors((operand,)).resized(PERMUTATION).build()
+        return self.sharding_factors((operand,)).resized(PERMUTATION).build()
 
 
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = 1) -> Any:
@@ -238,7 +238,7 @@ class Pad(Operation):
         return ops.select(_is_padding(whole, config), values, padded), 0
 
     def sharding_rule(self, operand, padding_value):
-        return self.factors((operand, padding_value)).resized(PERMUTATION).build()
+        return self.sharding_factors((operand, padding_value)).resized(PERMUTATION).build()
 
 
 def pad_with_zeros(operand: Any, padding_config: Sequence[Sequence[int]]) -> Any:
@@ -327,5 +327,5 @@ class ConcatInDim(Operation):
         return ops.concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at
 
     def sharding_rule(self, *operands):
-        rule, kinds = self.factors(operands), {self.dimension: NEED_REPLICATION}
+        rule, kinds = self.sharding_factors(operands), {self.dimension: NEED_REPLICATION}
         return rule.pointwise(rule.result_sizes[0], kinds).build()

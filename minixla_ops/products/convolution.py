@@ -309,7 +309,7 @@ class ConvGeneralDilated(Product):
         return split_dimension(result, feature, size), feature
 
     def sharding_rule(self, lhs, rhs):
-        numbers, rule = self.dimension_numbers, self.factors((lhs, rhs))
+        numbers, rule = self.dimension_numbers, self.sharding_factors((lhs, rhs))
         batch, features, *base = zip(numbers.lhs, numbers.output, strict=True)
         outputs, inputs, *kernel = numbers.rhs
         if self.batch_group_count > 1:

@@ -155,7 +155,7 @@ class DotGeneral(Dot, products.Product):
         return dot_general(lhs, rhs, numbers, *others), dimension
 
     def sharding_rule(self, lhs, rhs):
-        rule, numbers = self.factors((lhs, rhs)), self.dimension_numbers
+        rule, numbers = self.sharding_factors((lhs, rhs)), self.dimension_numbers
         batch = [*zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=True)]
         kept = [(each, ABSENT) for each in numbers.free(0, lhs.rank)]
         kept += [(ABSENT, each) for each in numbers.free(1, rhs.rank)]

@@ -123,7 +123,7 @@ class RngBitGenerator(Composed):
         return super().batch(operands, dimensions)
 
     def sharding_rule(self, initial_state):
-        rule = self.factors((initial_state,))
+        rule = self.sharding_factors((initial_state,))
         rule.add([0], [0, ABSENT], initial_state.dimensions[0], NEED_REPLICATION, blocked=True)
         for index, size in enumerate(self.output_shape.dimensions):
             rule.add([ABSENT], [ABSENT, index], size)

@@ -59,7 +59,7 @@ def normal_form(text: str) -> str:
 
     That are the form of meshes that StableHLO reads, the sharding rules of constraints, a module's
     name, what says that a function is public, and that numbers are compared as numbers.
-    Sharding groups 0 to N - 1 are numbered as they first appear.
+    Meshes come first. Sharding groups 0 to N - 1 are numbered as they first appear.
 
     Raises:
         ImportError_: it is no module.
@@ -79,6 +79,9 @@ def normal_form(text: str) -> str:
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        others = [each for each in module.body.operations if each.operation.name != "sdy.mesh"]
+        for each in others:
+            each.operation.move_after(module.body.operations[len(module.body.operations) - 1])
         if sorted(numbers) == list(range(len(numbers))):
             signed = ir.IntegerType.get_signless(64)
             for number, operations in enumerate(numbers.values()):

@@ -9,6 +9,14 @@ from typing import Any
 from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
 from minixla.sharding.passes.constants import split_constants
 from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.export import (
+    close_shardings,
+    merge_constants,
+    remove_sharding_groups,
+    sink_data_flow_edges,
+    turn_constraints_into_reshards,
+)
+from minixla.sharding.passes.input_output_shardings import keep_dividing_axes, remove_sub_axes
 from minixla.sharding.passes.manual_axes import clean_up_manual_axes
 from minixla.sharding.passes.meshes import lift_inlined_meshes
 from minixla.sharding.passes.pipeline import import_program
@@ -38,6 +46,13 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-aggressive-propagate": aggressive_propagate,
     "sdy-op-priority-propagate": operation_priority_propagate,
     "sdy-user-priority-propagate": user_priority_propagate,
+    "sdy-constant-or-scalar-merger": merge_constants,
+    "sdy-sink-data-flow-edges": sink_data_flow_edges,
+    "sdy-remove-sharding-groups": remove_sharding_groups,
+    "sdy-sharding-constraint-to-reshard": turn_constraints_into_reshards,
+    "sdy-update-non-divisible-input-output-shardings": keep_dividing_axes,
+    "sdy-remove-sub-axes-in-input-output-shardings": remove_sub_axes,
+    "sdy-close-shardings": close_shardings,
 }
 #: What passes were called before.
 RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

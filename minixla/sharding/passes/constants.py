@@ -35,9 +35,6 @@ def split_constants(program: Program, *, specification: bool = False) -> None:
         specification: whether scalars are split too, and reshapes, calls, named computations and
             broadcasts of scalars that are not constant are not, as it first was in Shardy.
     """
-    for step in program.walk():
-        if type(step.op) is Constant:
-            step.op = SdyConstant(step.op.literal)
     splitter = _Splitter(program, specification)
     for function in callees_first(program):
         splitter.split(function)
@@ -54,10 +51,15 @@ class _Splitter:
         self.expansions: dict[Step, None] = {}
         #: What comes before a step.
         self.before: dict[Step, list[Step]] = {}
+        #: The memberships of a value, in the order in which MLIR lists its uses.
         self.groups: dict[Value, list[Step]] = {}
         for step in program.walk():
             if isinstance(step.op, ShardingGroup):
-                self.groups.setdefault(step.operands[0], []).append(step)
+                self.groups.setdefault(step.operands[0], []).insert(0, step)
+        for step in program.walk():
+            if type(step.op) is Constant:
+                step.op = SdyConstant(step.op.literal)
+                self.groups.get(step.results[0], []).reverse()
         self.symbols = Symbols([*program.functions, *program.meshes])
         self.constant_functions: dict[Function, bool] = {}
 
@@ -78,11 +80,17 @@ class _Splitter:
         if isinstance(block, Function):
             self.constant_functions[block] = self.can_be_constant(block)
 
-    def can_be_constant(self, block: Block) -> bool:
-        """Whether constant inputs make all that a block computes constant."""
-        return all(
-            isinstance(step.op, ShardingGroup) or self.preserves(step) for step in block.steps
-        )
+    def can_be_constant(self, function: Function) -> bool:
+        """Whether constant arguments make all that a function computes constant."""
+        steps = [step for step in function.steps if not isinstance(step.op, ShardingGroup)]
+        return all(map(self.preserves, steps))
+
+    def is_constant_body(self, step: Step) -> bool:
+        """Whether a named computation makes constants of constants."""
+        # Shardy's has operands and steps, and neither groups nor others of its kind in it.
+        inner = step.blocks[0].steps
+        is_nested = any(isinstance(each.op, NamedComputation) for each in inner)
+        return bool(step.operands and inner) and not is_nested and all(map(self.preserves, inner))
 
     def preserves(self, step: Step) -> bool:
         """Whether a step makes constants of constants."""
@@ -95,7 +103,7 @@ class _Splitter:
             if step.callee is not None:
                 return self.constant_functions[step.callee]
             if isinstance(op, NamedComputation):
-                return self.can_be_constant(step.blocks[0])
+                return self.is_constant_body(step)
         if isinstance(op, BitcastConvertType):
             return step.operands[0].rank == step.results[0].rank
         return op.is_elementwise and not isinstance(op, _MARKS)
@@ -140,9 +148,8 @@ class _Splitter:
         step = value.step
         assert step is not None
         made = step.again(step.block, values)
-        for each in (made, *(inner for block in made.blocks for inner in block.walk())):
-            if each.callee is not None:
-                each.callee = self.copied_function(each.callee)
+        if made.callee is not None:
+            made.callee = self.copied_function(made.callee)
         copies = [each.again(step.block, values) for each in self.groups.get(value, ())]
         self.before.setdefault(step, []).extend([made, *copies])
 
@@ -167,4 +174,5 @@ class _Splitter:
             is_copied = step in self.constants or step in self.expansions
             if is_copied and all(each and isinstance(each.op, ShardingGroup) for each in left):
                 dead.update([step, *filter(None, left)])
-        block.steps = [step for step in block.steps if step not in dead]
+        for each in {step.block: None for step in dead}:
+            each.steps = [step for step in each.steps if step not in dead]

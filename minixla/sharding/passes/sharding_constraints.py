@@ -59,8 +59,7 @@ class _Application:
         if not self.is_dictated(value, sharding):
             return
         if self.is_on_edge(value):
-            block = value.owner.block if isinstance(value.owner, Step) else value.owner
-            made = block.new_step(ShardingConstraint(sharding), [value], step.source)
+            made = step.block.new_step(ShardingConstraint(sharding), [value], step.source)
             self.uses[value].append(Use(made, 0))
             self.put_behind(made, value)
         else:
@@ -85,9 +84,9 @@ class _Application:
 
     def put_behind(self, step: Step, value: Value) -> None:
         """Puts a constraint directly behind its operand, all whose other uses then read it."""
-        owner = value.owner
-        at = owner.block.steps.index(owner) + 1 if isinstance(owner, Step) else 0
-        step.block.steps.insert(at, step)
+        before = value.step
+        block = step.block = value.owner if isinstance(value.owner, Block) else value.owner.block
+        block.steps.insert(0 if before is None else block.steps.index(before) + 1, step)
         others = [use for use in self.uses[value] if use.user is not step]
         self.redirect(value, step.results[0], others)
 

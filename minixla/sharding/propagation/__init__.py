@@ -1,14 +1,13 @@
 """Propagation: what the layout of every value follows from those that are given.
 
-Source: Shardy (openxla/shardy, `shardy/dialect/sdy/transforms/propagation`), whose results it gives.
+Source: Shardy (openxla/shardy, `shardy/dialect/sdy/transforms/propagation`), with its results.
 """
 
 from collections.abc import Callable
 
-from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.program import Program
 from minixla.sharding.propagation.driver import Driver
-from minixla.sharding.propagation.groups import share
+from minixla.sharding.propagation.groups import separate, share
 from minixla.sharding.propagation.network import Network
 from minixla.sharding.propagation.priorities import by_operation, by_user, directions
 from minixla.sharding.propagation.strategies import aggressive, basic
@@ -26,6 +25,7 @@ def _propagate(
     strategy: str = "aggressive",
     conservative: bool = False,
 ) -> None:
+    separate(program)
     network = Network(program)
     share(network)
     driver = Driver(network, _STRATEGIES[strategy], conservative)
@@ -73,7 +73,9 @@ def operation_priority_propagate(
     """Propagates by operations that pass values on first (SDY: sdy-op-priority-propagate).
 
     Args:
-        program, propagation_strategy, conservative_propagation: see `aggressive_propagate`.
+        program: it is changed.
+        propagation_strategy: see `aggressive_propagate`.
+        conservative_propagation: whether parts of axes stay where they are.
         run_op_priority_propagation: whether operations have an order.
     """
     run = by_operation if run_op_priority_propagation else _plainly
@@ -90,13 +92,15 @@ def user_priority_propagate(
     """Propagates in the order of users' priorities (SDY: sdy-user-priority-propagate).
 
     Args:
-        program, propagation_strategy, conservative_propagation, run_op_priority_propagation: see
-            `operation_priority_propagate`; each priority is a round of it.
+        program: it is changed.
+        propagation_strategy: see `aggressive_propagate`.
+        conservative_propagation: whether parts of axes stay where they are.
+        run_op_priority_propagation: whether each priority is a round of all of
+            `operation_priority_propagate`.
     """
     once = by_operation if run_op_priority_propagation else _plainly
-    _propagate(
-        program,
-        lambda driver: by_user(driver, once),
-        propagation_strategy,
-        conservative_propagation,
-    )
+
+    def run(driver: Driver) -> None:
+        by_user(driver, once)
+
+    _propagate(program, run, propagation_strategy, conservative_propagation)

@@ -4,18 +4,25 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minixla.sharding.propagation.factors import Tensor
-from minixla.sharding.propagation.network import Network, Node
+from minixla.sharding.propagation.network import NOWHERE, Kind, Network, Node
 from minixla.sharding.propagation.strategies import Projection
 from minixla.sharding.tensor_sharding import TensorSharding
 
-#: Which way shardings go along each factor of a node.
-Directions = Callable[[Node], Sequence[int]]
+#: Which way shardings go along each factor of nodes of a kind.
+Directions = Callable[[Kind], Sequence[int]]
 #: What one step of a strategy does with a projection: see `strategies`.
-Strategy = Callable[[Projection, Sequence[int]], Any]
+Strategy = Callable[[Projection, Sequence[int]], None]
+#: Shardings of a node's tensors after a visit; None where they stay as they are.
+After = Sequence[TensorSharding | None] | None
+#: Directions, and what visits do by the identities of the shardings before.
+Plan = tuple[Sequence[int], dict[tuple[int, ...], After]]
 
 
 class Driver:
     """Propagates in a network.
+
+    What a visit does depends on the shardings of its tensors alone. It is worked out once for each
+    combination, and left out where neither they nor the directions are others than last time.
 
     Args:
         network: it is changed.
@@ -28,14 +35,26 @@ class Driver:
     ) -> None:
         self.network, self.strategies, self.only_whole = network, strategies, only_whole
         self._same: dict[TensorSharding, TensorSharding] = {}
-        self._steps: dict[Any, list[TensorSharding | None] | None] = {}
         network.shardings[:] = map(self.known, network.shardings)
-        #: For each node what it was last visited with: directions and shardings.
-        self._seen: list[Any] = [None] * len(network.nodes)
+        self._plans: dict[Any, Plan] = {}
+        # For each node the plan of the last visit, if that changed nothing and nothing did since.
+        count = len(network.nodes) + len(network.results)
+        self._settled: list[Any] = [None] * count
+        self._near: list[list[int]] = [[] for _ in network.shardings]
+        for node in (*network.nodes, *network.results):
+            for tensor in node.tensors:
+                self._near[tensor].append(node.number)
+        self._near[NOWHERE] = []
 
     def known(self, sharding: TensorSharding | None) -> TensorSharding | None:
         """The one object of all equal shardings."""
         return None if sharding is None else self._same.setdefault(sharding, sharding)
+
+    def put(self, tensor: int, sharding: TensorSharding | None) -> None:
+        """Gives a tensor a sharding that is known."""
+        self.network.shardings[tensor] = sharding
+        for number in self._near[tensor]:
+            self._settled[number] = None
 
     def run(self, directions: Directions) -> None:
         """Visits the nodes, and those whose tensors change again, until nothing changes.
@@ -44,61 +63,71 @@ class Driver:
         driver, on which the outcome depends where shardings compete: in the program's order, but
         those near a change first.
         """
-        network = self.network
+        network, settled = self.network, self._settled
+        plan = [self._plan(kind, directions(kind)) for kind in network.kinds.values()]
         for node in network.results:
-            self._visit(node, directions(node))
-        waiting = list(reversed(network.nodes))
+            self._visit(node, plan[node.kind.number])
+        waiting = network.nodes[::-1]
         is_waiting = [True] * len(waiting)
         while waiting:
             node = waiting.pop()
             is_waiting[node.number] = False
-            for tensor in self._visit(node, directions(node)):
+            planned = plan[node.kind.number]
+            if settled[node.number] is planned:
+                continue
+            for tensor in self._visit(node, planned):
                 for other in network.watchers[tensor]:
                     if other is not node and not is_waiting[other.number]:
                         is_waiting[other.number] = True
                         waiting.append(other)
         for node in network.results:
-            self._visit(node, directions(node))
+            self._visit(node, plan[node.kind.number])
 
-    def _visit(self, node: Node, directions: Sequence[int]) -> list[int]:
+    def _plan(self, kind: Kind, directions: Sequence[int]) -> Plan:
+        key = kind.number, directions
+        if key not in self._plans:
+            self._plans[key] = directions, {}
+        return self._plans[key]
+
+    def _visit(self, node: Node, planned: Plan) -> Sequence[int]:
         """Lets shardings pass through a node; the tensors that changed."""
         shardings = self.network.shardings
-        before = [None if each is None else shardings[each] for each in node.tensors]
-        if not any(before):
-            return []
+        before = [shardings[tensor] for tensor in node.tensors]
         if node.views:
-            pairs = zip(before, node.views, strict=True)
-            before = [
-                self.known(view.enter(each)) if view and each else each for each, view in pairs
-            ]
-        is_elementwise = node.is_elementwise
-        key = (id(node.rule), is_elementwise, directions, *map(id, before))
-        if key not in self._steps:
-            self._steps[key] = self._step(node, before, directions)
-        after = self._steps[key]
+            before = self._seen(node, before)
+        directions, visits = planned
+        key = tuple(map(id, before))
+        if key not in visits:
+            visits[key] = self._step(node.kind, before, directions)
+        after = visits[key]
         if after is None:
-            return []
+            self._settled[node.number] = planned
+            return ()
         changed = []
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             tensor = node.tensors[number]
-            if new is old or tensor is None:
+            if new is old or tensor == NOWHERE:
                 continue
-            if node.views and node.views[number]:
-                new = self.known(node.views[number].leave(new))
+            view = node.views[number] if node.views else None
+            if view is not None and new is not None:
+                new = self.known(view.leave(new))
             for member in self.network.members.get(tensor, (tensor,)):
                 if shardings[member] is not new:
-                    shardings[member] = new
+                    self.put(member, new)
                     changed.append(member)
         return changed
 
+    def _seen(self, node: Node, before: list[Any]) -> list[TensorSharding | None]:
+        pairs = zip(before, node.views, strict=True)
+        return [self.known(view.enter(each)) if view and each else each for each, view in pairs]
+
     def _step(
-        self, node: Node, before: Sequence[TensorSharding | None], directions: Sequence[int]
-    ) -> list[TensorSharding | None] | None:
-        """The shardings after a visit; None where they stay as they are."""
+        self, kind: Kind, before: Sequence[TensorSharding | None], directions: Sequence[int]
+    ) -> After:
         first = common_mesh(before)
         if first is None:
             return None
-        rule, count = node.rule, len(node.rule.operands)
+        rule, count = kind.rule, len(kind.rule.operands)
         tensors = [
             Tensor(dimensions, sharding, rule.sizes)
             for dimensions, sharding in zip((*rule.operands, *rule.results), before, strict=True)
@@ -107,14 +136,14 @@ class Driver:
             tensors[:count],
             tensors[count:],
             rule.sizes,
-            node.is_elementwise,
+            kind.is_elementwise,
             first.mesh,
             self.only_whole,
         )
         for strategy in self.strategies:
             strategy(step, directions)
         after = [self.known(each.sharding_of(first.mesh, first.mesh_name)) for each in tensors]
-        return None if after == list(before) else after
+        return None if all(map(lambda old, new: old is new, before, after)) else after
 
 
 def common_mesh(shardings: Iterable[TensorSharding | None]) -> TensorSharding | None:

@@ -1,7 +1,7 @@
 """Shardings of a step's tensors taken apart by the factors of its rule, and put together again.
 
-A sharding rule says of which factors each dimension of each tensor is made, major to minor. Axes of a
-dimension are handed to its factors in that order; an axis may be split between two of them.
+A sharding rule says of which factors each dimension of each tensor is made, major to minor. Axes of
+a dimension are handed to its factors in that order; an axis may be split between two of them.
 """
 
 import math
@@ -90,7 +90,7 @@ class Tensor:
                 own = self.factors[factor]
                 parts += (*own.parts, *own.overflow)
                 if size_of(own.parts) != self.sizes[factor]:
-                    break  # Its axes are not all there, and those of the next would take their place.
+                    break  # Axes of the next factor would stand for those that this one lacks.
             dimensions.append(tuple(merged(parts)))
         return tuple(dimensions)
 

@@ -1,24 +1,55 @@
-"""Sharding groups: tensors that lie alike."""
+"""Sharding groups before propagation: tensors that lie alike."""
 
+from collections.abc import Iterable
+
+from minixla.sharding.operations import ShardingConstraint, ShardingGroup
+from minixla.sharding.program import Block, Program, Step, Value
 from minixla.sharding.propagation.network import Network
 from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.value_shardings import sharding_of
+
+
+def separate(program: Program) -> None:
+    """Gives groups whose members have different shardings other members.
+
+    In the place of each comes an open constraint on it, which all that read it read.
+    """
+    groups: dict[int, dict[Value, None]] = {}
+    for step in program.walk():
+        if isinstance(step.op, ShardingGroup):
+            groups.setdefault(step.op.group_id, {})[step.operands[0]] = None
+    for members in groups.values():
+        given = _said(map(sharding_of, members))
+        if len(given) > 1:
+            sharding = next(iter(given))
+            sharding = TensorSharding.open(sharding.mesh, sharding.rank, sharding.mesh_name)
+            for value in members:
+                _constrain(program, value, sharding)
 
 
 def share(network: Network) -> None:
-    """Gives all members of a group its sharding.
-
-    Where members have different ones it is open, over no axes.
-    """
+    """Gives all members of each group the sharding of those that have one."""
     shardings = network.shardings
     for members in {id(each): each for each in network.members.values()}.values():
-        given = {shardings[each]: None for each in members if shardings[each] is not None}
-        if not given:
-            continue
-        first = next(iter(given))
-        common = (
-            first
-            if len(given) == 1
-            else TensorSharding.open(first.mesh, first.rank, first.mesh_name)
-        )
-        for each in members:
-            shardings[each] = common
+        for sharding in _said(shardings[each] for each in members):
+            for each in members:
+                shardings[each] = sharding
+
+
+def _said(shardings: Iterable[TensorSharding | None]) -> dict[TensorSharding, None]:
+    """Different shardings, those left out that are open over no axes."""
+    return {
+        each: None
+        for each in shardings
+        if each is not None and any(part.axes or part.is_closed for part in each.dimensions)
+    }
+
+
+def _constrain(program: Program, value: Value, sharding: TensorSharding) -> None:
+    """Has a constraint on a value, directly behind it, read in its place."""
+    owner = value.owner
+    block = owner if isinstance(owner, Block) else owner.block
+    step = block.new_step(ShardingConstraint(sharding), [value])
+    uses = program.uses()[value]
+    block.steps.insert(block.steps.index(owner) + 1 if isinstance(owner, Step) else 0, step)
+    program.replace(value, step.results[0], uses)

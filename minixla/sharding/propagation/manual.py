@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from minixla.sharding.axes import Part, merged
+from minixla.sharding.program import Step
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 
 
@@ -63,3 +64,10 @@ class ManualAxes:
         kept = [*self._free(map(mesh.part, sharding.replicated)), *replicated]
         axes = tuple(map(mesh.axis, merged(mesh.sorted_parts(kept))))
         return sharding.of(dimensions=tuple(dimensions), replicated=axes)
+
+
+def put_bound(step: Step, name: str, number: int, sharding: TensorSharding) -> None:
+    """Puts one of a step's `in_shardings` or `out_shardings` into its operation."""
+    values = step.results if name == "out_shardings" else step.operands
+    given = getattr(step.op, name) or [sharding.saying_nothing(each.shape) for each in values]
+    step.op = step.op.replace(**{name: (*given[:number], sharding, *given[number + 1 :])})

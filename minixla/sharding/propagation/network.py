@@ -5,8 +5,8 @@ with the value that is returned.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from minixla.core.data_flow import Edge
 from minixla.core.sharding_rule import ShardingRule
@@ -19,39 +19,50 @@ from minixla.sharding.operations import (
     ShardingGroup,
 )
 from minixla.sharding.program import Block, Function, Program, Step, Value
-from minixla.sharding.propagation.manual import ManualAxes, View
+from minixla.sharding.propagation.manual import ManualAxes, View, put_bound
 from minixla.sharding.tensor_sharding import TensorSharding
 
 #: Puts a sharding where the program keeps it.
 Write = Callable[[TensorSharding], None]
+#: The tensor in the place of what lies nowhere: it never has a sharding.
+NOWHERE = 0
+
+
+class Kind(NamedTuple):
+    """What nodes have in common between which shardings pass in the same way.
+
+    Attributes:
+        number: they are numbered.
+        rule: the sharding rule.
+        op: an operation; None for a function's result.
+        is_elementwise: whether it is an element-wise operation.
+        reads_once: whether nobody else reads its operands, scalars left out.
+    """
+
+    number: int
+    rule: ShardingRule
+    op: Any
+    is_elementwise: bool
+    reads_once: bool
 
 
 class Node:
     """One connection between tensors.
 
     Attributes:
-        rule: its sharding rule.
-        tensors: the numbers of the operands' tensors and the results'; None where values lie
-            nowhere.
-        op: the operation; None for a function's result.
-        is_elementwise: whether it is an element-wise operation.
-        reads_once: whether nobody else reads its operands, scalars left out.
+        kind: the kind of node.
+        tensors: the numbers of the operands' tensors and of the results'.
         views: for each tensor how the node sees it, where that is otherwise than as it is.
+        hears_operands: whether it is visited again when an operand changes.
+        number: its place among the nodes.
     """
 
-    __slots__ = ("is_elementwise", "number", "op", "reads_once", "rule", "tensors", "views")
+    __slots__ = ("hears_operands", "kind", "number", "tensors", "views")
 
-    def __init__(
-        self,
-        rule: ShardingRule,
-        tensors: Sequence[int | None],
-        op: Any = None,
-        reads_once: bool = False,
-        views: Sequence[View | None] = (),
-    ) -> None:
-        self.rule, self.tensors, self.op = rule, tuple(tensors), op
-        self.reads_once, self.views = reads_once, views
-        self.is_elementwise = op is not None and op.is_elementwise and op.namespace != "sdy"
+    def __init__(self, kind: Kind, tensors: Sequence[int]) -> None:
+        self.kind, self.tensors = kind, tensors
+        self.views: Sequence[View | None] = ()
+        self.hears_operands = True
         self.number = -1
 
 
@@ -61,103 +72,121 @@ class Network:
     Attributes:
         shardings: of each tensor its sharding, or None.
         nodes: in the program's order, outer before inner.
-        results: for each function the nodes of its results.
+        results: the nodes of functions' results, numbered behind the others.
         watchers: for each tensor the nodes to visit when it changes, the last first.
-        members: for each tensor those of its sharding group, itself included.
+        members: for each tensor of a sharding group the tensors that change with it.
+        kinds: the kinds of nodes.
     """
 
     def __init__(self, program: Program) -> None:
-        self.shardings: list[TensorSharding | None] = []
+        self.shardings: list[TensorSharding | None] = [None]
         self.nodes: list[Node] = []
         self.results: list[Node] = []
         self.watchers: list[list[Node]] = []
         self.members: dict[int, list[int]] = {}
-        self._writes: list[Write] = []
+        self.kinds: dict[Any, Kind] = {}
+        self._homes: list[Value | Write | None] = [None]
         self._tensors: dict[Value, int] = {}
+        self._targets: set[Value] = set()
         self._edges: dict[Step, dict[Value, Edge]] = {}
-        self._uses = program.uses()
         self._rules: dict[Any, ShardingRule | None] = {}
-        groups: dict[int, list[int]] = {}
-        for function in program.functions.values():
-            self._add_function(function)
+        self._readers: dict[Value, int] = {}
+        self._owners: set[Value] = set()
         steps = list(program.walk())
+        self._count_readers(program, steps)
+        for function in program.functions.values():
+            self._add_values(function.inputs)
         for step in steps:
-            self._add_values(step)
+            self._add_made(step)
         for step in steps:
             if isinstance(step.op, DataFlowEdge):
                 self._alias_targets(step)
+        groups: dict[int, list[Value]] = {}
         for step in steps:
             if isinstance(step.op, ShardingGroup):
-                tensor = self._tensors.get(step.operands[0])
-                if tensor is not None:
-                    groups.setdefault(step.op.group_id, []).append(tensor)
+                groups.setdefault(step.op.group_id, []).append(step.operands[0])
             else:
                 self._add_node(step)
         for function in program.functions.values():
             self._add_results(function)
-        for each in groups.values():
-            unique = list(dict.fromkeys(each))
-            self.members.update(dict.fromkeys(unique, unique))
+        for values in groups.values():
+            self._add_group(values)
         self._watch()
 
     def write(self) -> None:
         """Puts the shardings into the program."""
-        for write, sharding in zip(self._writes, self.shardings, strict=True):
-            if sharding is not None:
-                write(sharding)
+        for home, sharding in zip(self._homes, self.shardings, strict=True):
+            if sharding is None:
+                continue
+            if isinstance(home, Value):
+                home.sharding = sharding
+            elif home is not None:
+                home(sharding)
 
     # Tensors.
 
-    def _add(self, sharding: TensorSharding | None, write: Write) -> int:
+    def _count_readers(self, program: Program, steps: Iterable[Step]) -> None:
+        readers = self._readers
+        for step in steps:
+            for value in step.operands:
+                readers[value] = readers.get(value, 0) + 1
+            if isinstance(step.op, DataFlowEdge):
+                self._owners.update(step.operands)
+            for block in step.blocks:
+                for value in block.outputs:
+                    readers[value] = readers.get(value, 0) + 1
+        for function in program.functions.values():
+            for value in function.outputs:
+                readers[value] = readers.get(value, 0) + 1
+
+    def _add(self, sharding: TensorSharding | None, home: Value | Write) -> int:
         self.shardings.append(sharding)
-        self._writes.append(write)
+        self._homes.append(home)
         return len(self.shardings) - 1
 
-    def _add_value(self, value: Value) -> None:
-        if value.can_be_sharded:
-            write = partial(setattr, value, "sharding")
-            self._tensors[value] = self._add(value.sharding, write)
+    def _add_values(self, values: Iterable[Value]) -> None:
+        """Values that keep their shardings; owners of edges leave that to the edges."""
+        for value in values:
+            if value.can_be_sharded and value not in self._owners:
+                self._tensors[value] = self._add(value.sharding, value)
 
-    def _add_function(self, function: Function) -> None:
-        for value in function.inputs:
-            self._add_value(value)
-
-    def _add_values(self, step: Step) -> None:
+    def _add_made(self, step: Step) -> None:
+        """The results of a step, and the inputs of its blocks where these have shardings."""
         op = step.op
         if isinstance(op, Placed):
-            write = partial(_replace_sharding, step)
-            self._tensors[step.results[0]] = self._add(op.sharding, write)
+            home = partial(_replace_sharding, step)
+            self._tensors[step.results[0]] = self._add(op.sharding, home)
         elif isinstance(op, (ManualComputation, NamedComputation)):
             self._add_bound(step, step.results, "out_shardings")
             self._add_bound(step, step.blocks[0].inputs, "in_shardings")
         else:
-            for value in step.results:
-                self._add_value(value)
+            self._add_values(step.results)
 
     def _add_bound(self, step: Step, values: Iterable[Value], name: str) -> None:
         """Values whose shardings stand in their step's `in_shardings` or `out_shardings`."""
         given = getattr(step.op, name)
         for number, value in enumerate(values):
-            if not value.can_be_sharded:
+            if not value.can_be_sharded or value in self._owners:
                 continue
             sharding = None if given is None else given[number]
             leave = None
-            if name == "in_shardings" and isinstance(step.op, ManualComputation):
-                manual = ManualAxes(given[number], step.op.manual_axes)
-                sharding, leave = manual.inside(given[number]), manual.outside
-            write = partial(_replace_bound, step, name, number, leave)
-            self._tensors[value] = self._add(sharding, write)
+            is_manual = isinstance(step.op, ManualComputation)
+            if is_manual and name == "in_shardings" and sharding is not None:
+                manual = ManualAxes(sharding, step.op.manual_axes)
+                sharding, leave = manual.inside(sharding), manual.outside
+            home = partial(_put_bound, step, name, number, leave)
+            self._tensors[value] = self._add(sharding, home)
 
     def _alias_targets(self, step: Step) -> None:
         """Has the targets of an edge, but for its owner, share the edge's sharding."""
         found = self._edge_of(step)
         if found is not None:
             flow, edge = found
-            tensor = self._tensors[step.results[0]]
             for target in edge.targets:
                 value = flow.at(target)
                 if value is not step.operands[0]:
-                    self._tensors[value] = tensor
+                    self._tensors[value] = self._tensors[step.results[0]]
+                    self._targets.add(value)
 
     def _edge_of(self, step: Step) -> tuple[Step, Edge] | None:
         """The step and edge whose owner an edge step reads."""
@@ -172,30 +201,46 @@ class Network:
 
     # Nodes.
 
-    def _tensor(self, value: Value) -> int | None:
-        return self._tensors.get(value)
+    def _numbers(self, values: Iterable[Value]) -> list[int]:
+        find = self._tensors.get
+        return [find(value, NOWHERE) for value in values]
+
+    def _kind(self, rule: ShardingRule, op: Any, reads_once: bool) -> Kind:
+        # The rules live as long as this.
+        key = id(rule), op if isinstance(op, SdyOperation) else type(op), reads_once
+        if key not in self.kinds:
+            is_elementwise = op is not None and op.is_elementwise and op.namespace != "sdy"
+            self.kinds[key] = Kind(len(self.kinds), rule, op, is_elementwise, reads_once)
+        return self.kinds[key]
 
     def _add_node(self, step: Step) -> None:
         if isinstance(step.op, DataFlowEdge):
             self._add_edge(step)
             return
         rule = self._rule(step)
-        if rule is None:
-            return
-        tensors = [self._tensor(value) for value in (*step.operands, *step.results)]
-        self.nodes.append(Node(rule, tensors, step.op, self._reads_once(step.operands)))
+        if rule is not None:
+            kind = self._kind(rule, step.op, self._reads_once(step.operands))
+            self.nodes.append(Node(kind, self._numbers(step.operands + step.results)))
 
     def _rule(self, step: Step) -> ShardingRule | None:
-        op, shapes = step.op, tuple([value.shape for value in step.operands])
-        if isinstance(op, SdyOperation):
-            return _identity(step.results[0]) if step.results else None
-        key = op, shapes
+        if isinstance(step.op, SdyOperation) and step.results:
+            return self._identity(step.results[0])
+        key = step.op, *[value.shape for value in step.operands]
         if key not in self._rules:
-            self._rules[key] = op.sharding_rule(*shapes)
+            self._rules[key] = step.op.sharding_rule(*key[1:])
         return self._rules[key]
 
+    def _identity(self, value: Value, operands: int = 1) -> ShardingRule:
+        """The rule of what gives one of its operands."""
+        key: Any = (value.shape, operands)
+        if key not in self._rules:
+            sizes = value.shape.dimensions  # type: ignore[union-attr]
+            tensor = tuple([(number,) for number in range(len(sizes))])
+            self._rules[key] = ShardingRule((tensor,) * operands, (tensor,), sizes)
+        return self._rules[key]  # type: ignore[return-value]
+
     def _reads_once(self, operands: Iterable[Value]) -> bool:
-        return all(value.rank == 0 or len(self._uses[value]) == 1 for value in operands)
+        return all(self._readers[value] == 1 or value.rank == 0 for value in operands)
 
     def _add_edge(self, step: Step) -> None:
         found = self._edge_of(step)
@@ -203,23 +248,36 @@ class Network:
             return
         flow, edge = found
         sources = [flow.at(place) for place in edge.sources]
-        tensors = [*map(self._tensor, sources), self._tensor(step.results[0])]
-        views: list[View | None] = []
+        rule = self._identity(step.results[0], len(sources))
+        node = Node(self._kind(rule, None, True), self._numbers([*sources, *step.results]))
+        is_input = edge.owner.kind == "input"
+        # Shardy does not visit the edge of a block's input again when what flows in changes.
+        node.hears_operands = not is_input
         if isinstance(flow.op, ManualComputation):
-            is_input, number = edge.owner.kind == "input", edge.owner.number
-            bound = (flow.op.in_shardings if is_input else flow.op.out_shardings)[number]
-            manual = ManualAxes(bound, flow.op.manual_axes)
-            views = [None, manual.seen_outside if is_input else manual.seen_inside]
-        rule = _identity(step.results[0], len(sources))
-        self.nodes.append(Node(rule, tensors, step.op, True, views))
+            bounds = flow.op.in_shardings if is_input else flow.op.out_shardings
+            manual = ManualAxes(bounds[edge.owner.number], flow.op.manual_axes)
+            node.views = [None, manual.seen_outside if is_input else manual.seen_inside]
+        self.nodes.append(node)
 
     def _add_results(self, function: Function) -> None:
         outputs = function.output_shardings
         for number, value in enumerate(function.outputs):
-            tensor = self._tensor(value)
-            if tensor is not None:
-                result = self._add(outputs[number], partial(outputs.__setitem__, number))
-                self.results.append(Node(_identity(value), (tensor, result)))
+            if value in self._tensors:
+                home = partial(outputs.__setitem__, number)
+                tensors = [self._tensors[value], self._add(outputs[number], home)]
+                kind = self._kind(self._identity(value), None, True)
+                self.results.append(Node(kind, tensors))
+
+    def _add_group(self, values: Iterable[Value]) -> None:
+        """Has tensors of a group change together.
+
+        What a loop carries changes with the others, but in Shardy these do not change with it where
+        the member is the loop's own value, and not the result of the edge.
+        """
+        listed = [value for value in values if value in self._tensors]
+        tensors = list(dict.fromkeys(self._tensors[value] for value in listed))
+        leading = {self._tensors[value] for value in listed if value not in self._targets}
+        self.members.update(dict.fromkeys(leading, tensors))
 
     def _watch(self) -> None:
         """Lists for each tensor the nodes to visit: the one that makes it, then those that read it.
@@ -228,45 +286,22 @@ class Network:
         """
         makers: list[list[Node]] = [[] for _ in self.shardings]
         readers: list[list[Node]] = [[] for _ in self.shardings]
-        for number, node in enumerate(self.nodes):
+        for number, node in enumerate([*self.nodes, *self.results]):
             node.number = number
-            count = len(node.rule.operands)
-            for tensors, found in ((node.tensors[:count], readers), (node.tensors[count:], makers)):
-                for tensor in tensors:
-                    if tensor is not None:
-                        found[tensor].append(node)
-        self.watchers = [
-            [*first, *reversed(rest)] for first, rest in zip(makers, readers, strict=True)
-        ]
+        for node in self.nodes:
+            count = len(node.kind.rule.operands)
+            for tensor in node.tensors[:count] if node.hears_operands else ():
+                readers[tensor].append(node)
+            for tensor in node.tensors[count:]:
+                makers[tensor].append(node)
+        for made, read in zip(makers, readers, strict=True):
+            made += reversed(read)
+        self.watchers = makers
 
 
 def _replace_sharding(step: Step, sharding: TensorSharding) -> None:
     step.op = step.op.replace(sharding=sharding)
 
 
-def _replace_bound(
-    step: Step, name: str, number: int, leave: Any, sharding: TensorSharding
-) -> None:
-    """Puts one of a step's `in_shardings` or `out_shardings` into its operation."""
-    values = step.results if name == "out_shardings" else step.operands
-    given = list(getattr(step.op, name) or [None] * len(values))
-    given[number] = sharding if leave is None else leave(sharding)
-    if given == list(getattr(step.op, name) or ()):
-        return
-    empty = sharding.mesh, sharding.mesh_name
-    shardings = [
-        TensorSharding.open(empty[0], value.rank, empty[1]) if each is None else each
-        for each, value in zip(given, values, strict=True)
-    ]
-    step.op = step.op.replace(**{name: tuple(shardings)})
-
-
-def _identity(value: Value, operands: int = 1) -> ShardingRule:
-    return identity_rule(value.shape.dimensions, operands)
-
-
-@cache
-def identity_rule(sizes: tuple[int, ...], operands: int = 1) -> ShardingRule:
-    """The rule of what gives one of its operands."""
-    tensor = tuple([(number,) for number in range(len(sizes))])
-    return ShardingRule((tensor,) * operands, (tensor,), sizes)
+def _put_bound(step: Step, name: str, number: int, leave: Any, sharding: TensorSharding) -> None:
+    put_bound(step, name, number, sharding if leave is None else leave(sharding))

@@ -4,13 +4,12 @@ Source: Shardy's `op_priority_propagation.cc` and `user_priority_propagation.cc`
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from minixla.core.sharding_rule import PASS_THROUGH, ShardingRule
 from minixla.sharding.axes import merged
 from minixla.sharding.operations import PropagationBarrier, SdyOperation
 from minixla.sharding.propagation.driver import Driver
-from minixla.sharding.propagation.network import Node
+from minixla.sharding.propagation.network import Kind
 from minixla.sharding.propagation.strategies import BACKWARD, BOTH, FORWARD, NONE
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 from minixla_ops.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
@@ -22,28 +21,29 @@ ROUNDS = 5
 _WAYS = {"FORWARD": FORWARD, "BACKWARD": BACKWARD, "NONE": NONE}
 
 
-def directions(node: Node, last: int = ROUNDS - 1) -> Sequence[int]:
-    """Which way shardings go along each factor of a node.
+def directions(kind: Kind, last: int = ROUNDS - 1) -> Sequence[int]:
+    """Which way shardings go along each factor of nodes of a kind.
 
     Args:
-        node: the node.
+        kind: the kind.
         last: the round of operation priority; the last allows everything.
     """
-    op = node.op
-    allowed = _WAYS[op.allowed_direction] if isinstance(op, PropagationBarrier) else BOTH
-    ways = 0
-    if last >= (0 if node.reads_once else 1):
-        if node.is_elementwise or op is None or isinstance(op, (Reshape, Transpose, SdyOperation)):
+    op = kind.op
+    if isinstance(op, PropagationBarrier):
+        way = _WAYS[op.allowed_direction]
+        return _along(kind.rule, way, way)
+    ways = NONE
+    if last >= (0 if kind.reads_once else 1):
+        if kind.is_elementwise or op is None or isinstance(op, (Reshape, Transpose, SdyOperation)):
             ways = BOTH
         elif isinstance(op, (DynamicSlice, DynamicUpdateSlice)):
             ways = FORWARD
     later = BACKWARD if isinstance(op, BroadcastInDim) and last < ROUNDS - 1 else BOTH
     passing = later if last >= 2 else NONE
     others = later if last >= 3 else NONE
-    return _along(node.rule, (ways | passing) & allowed, (ways | others) & allowed)
+    return _along(kind.rule, ways | passing, ways | others)
 
 
-@cache
 def _along(rule: ShardingRule, passing: int, others: int) -> Sequence[int]:
     """The direction along each factor: along those that pass through, and along others."""
     found = [
@@ -56,7 +56,7 @@ def _along(rule: ShardingRule, passing: int, others: int) -> Sequence[int]:
 def by_operation(driver: Driver) -> None:
     """Propagates through operations that only pass values on first, then through others."""
     for last in range(ROUNDS):
-        driver.run(lambda node, last=last: directions(node, last))
+        driver.run(lambda kind, last=last: directions(kind, last))
 
 
 class _Waiting:
@@ -99,5 +99,5 @@ def by_user(driver: Driver, once: Callable[[Driver], None]) -> None:
         for each in waiting:
             if last == 0 or last in each.priorities:
                 current = shardings[each.tensor] or each.given
-                shardings[each.tensor] = driver.known(each.sharding(current, last))
+                driver.put(each.tensor, driver.known(each.sharding(current, last)))
         once(driver)

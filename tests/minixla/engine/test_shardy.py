@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -178,3 +179,14 @@ def test_threads_take_turns():
     for thread in threads:
         thread.join()
     assert all(text.split("tensor")[1][:4] in found[text] for text in texts)
+
+
+def test_the_page_lists_every_pass():
+    rows = []
+    for name, row in PASSES.items():
+        over = "functions" if row.is_of_functions else "the module"
+        options = with_options("", row.options).strip("{}").split()
+        listed = ", ".join(f"`{each.removesuffix('=')}`" for each in options)
+        rows.append(f"| `{name}` | {over} | {listed} | {row.meaning} |")
+    page = (Path(__file__).parents[3] / "docs" / "sharding.md").read_text()
+    assert "\n".join(rows) in page

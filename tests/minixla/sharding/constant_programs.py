@@ -6,13 +6,33 @@ What is left of them is what Shardy's passes leave. Texts are in the shorthand o
 
 from __future__ import annotations
 
-_LOOP = """stablehlo.return %t : tensor<i1>
+_LOOP = """%t = stablehlo.constant dense<true> : tensor<i1>
+      stablehlo.return %t : tensor<i1>
     } do {"""
 
 _ONE = "stablehlo.constant dense<1.> : t4x3"
+_ORDER = "[dense<[1, 0]> : tensor<2xindex>]"
+_LAYOUTS = f'{{backend_config = "", operand_layouts = {_ORDER}, result_layouts = {_ORDER}'
 SPLITTER = {
+    "scalars of a loop": f"""
+(%x: t4x3) -> t4x3 {{
+  %z = stablehlo.constant dense<0> : tensor<i32>
+  %w:2 = stablehlo.while(%i = %z, %a = %x) : tensor<i32>, t4x3
+    cond {{
+      {_LOOP}
+      %o = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %o : tensor<i32>
+      %k = stablehlo.add %j, %o : tensor<i32>
+      %b = stablehlo.broadcast_in_dim %j, dims = [] : (tensor<i32>) -> tensor<4x3xi32>
+      %c = stablehlo.convert %b : (tensor<4x3xi32>) -> t4x3
+      %s = stablehlo.add %a, %c : t4x3
+      %m = stablehlo.multiply %s, %c : t4x3
+      stablehlo.return %k, %m : tensor<i32>, t4x3
+    }}
+  return %w#1 : t4x3
+}}""",
     "a constant that is used in a loop and outside": f"""
-(%x: t4x3, %t: tensor<i1>) -> (t4x3, t4x3) {{
+(%x: t4x3) -> (t4x3, t4x3) {{
   %c = {_ONE}
   %w = stablehlo.while(%a = %c) : t4x3
     cond {{
@@ -123,8 +143,8 @@ SPLITTER = {
   %m = stablehlo.multiply %x, %b : t4x3
   return %a, %m : t4x3, t4x3
 }""",
-    "scalars in loops": f"""
-(%x: t4x3, %t: tensor<i1>) -> t4x3 {{
+    "scalars that a loop reads": f"""
+(%x: t4x3) -> t4x3 {{
   %z = stablehlo.constant dense<0> : tensor<i32>
   %o = stablehlo.constant dense<1> : tensor<i32>
   %w:2 = stablehlo.while(%i = %z, %a = %x) : tensor<i32>, t4x3
@@ -195,9 +215,15 @@ func.func @main(%x: t4x3) -> (t4x3, t4x3) {{
   %m = stablehlo.multiply %c, %f : t4x3
   return %s, %m : t4x3, t4x3
 }}""",
-    "a constant with attributes, of booleans, complex numbers, integers": """
+    "a constant with attributes of others": """
+() -> (t2, t2) {
+  %c = stablehlo.constant {mhlo.frontend_attributes = {a = "b"}} dense<1.> : t2
+  %n = stablehlo.negate %c : t2
+  return %c, %n : t2, t2
+}""",
+    "constants of booleans, complex numbers, integers": """
 () -> (tensor<2xi1>, tensor<2xi1>, tensor<2xcomplex<f32>>, tensor<2xi8>) {
-  %c = stablehlo.constant {mhlo.frontend_attributes = {a = "b"}} dense<[true, false]> : tensor<2xi1>
+  %c = stablehlo.constant dense<[true, false]> : tensor<2xi1>
   %n = stablehlo.not %c : tensor<2xi1>
   %d = stablehlo.constant dense<[(1.0, 2.0), (3.0, 4.0)]> : tensor<2xcomplex<f32>>
   %i = stablehlo.constant dense<[-1, 7]> : tensor<2xi8>
@@ -206,8 +232,8 @@ func.func @main(%x: t4x3) -> (t4x3, t4x3) {{
     "custom calls and random numbers are not copied": f"""
 (%s: tensor<2xui64>) -> (t4x3, t4x3, tensor<4x3xui32>, tensor<4x3xui32>) {{
   %c = {_ONE}
-  %u = stablehlo.custom_call @f(%c) : (t4x3) -> t4x3
-  %v = stablehlo.custom_call @g(%c) {{has_side_effect = true}} : (t4x3) -> t4x3
+  %u = stablehlo.custom_call @f(%c) {_LAYOUTS}}} : (t4x3) -> t4x3
+  %v = stablehlo.custom_call @g(%c) {_LAYOUTS}, has_side_effect = true}} : (t4x3) -> t4x3
   %k = stablehlo.constant dense<[1, 2]> : tensor<2xui64>
   %t, %b = stablehlo.rng_bit_generator %k, algorithm = THREE_FRY
       : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4x3xui32>)

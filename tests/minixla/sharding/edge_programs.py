@@ -6,17 +6,44 @@ What is left of them is what Shardy's passes leave. Texts are in the shorthand o
 
 from __future__ import annotations
 
-_LOOP = """stablehlo.return %t : tensor<i1>
+_LOOP = """%t = stablehlo.constant dense<true> : tensor<i1>
+      stablehlo.return %t : tensor<i1>
     } do {"""
 
+_OPEN_LOOP = """
+(%x: t8x4, %t: tensor<i1>, %y: t8x4) -> t8x4 {
+  %w = stablehlo.while(%a = %x) : t8x4
+    cond {
+      stablehlo.return %t : tensor<i1>
+    } do {
+      %s = stablehlo.add %a, %y : t8x4
+      %c = sdy.sharding_constraint %s <[{p}, {}]> : t8x4
+      stablehlo.return %c : t8x4
+    }
+  return %w : t8x4
+}"""
 EDGES = {
-    "tokens and dynamic sizes have none": """
-(%x: t4, %d: t?x4, %k: !stablehlo.token) -> (t4, t?x4, !stablehlo.token) {
-  %b:3 = stablehlo.optimization_barrier %x, %d, %k : t4, t?x4, !stablehlo.token
-  return %b#0, %b#1, %b#2 : t4, t?x4, !stablehlo.token
+    "a loop that reads what is outside": _OPEN_LOOP,
+    "tokens have none": """
+(%x: t4, %k: !stablehlo.token) -> (t4, !stablehlo.token) {
+  %b:2 = stablehlo.optimization_barrier %x, %k : t4, !stablehlo.token
+  return %b#0, %b#1 : t4, !stablehlo.token
+}""",
+    "bounded sizes have none": """
+(%i: tensor<i32>, %x: tensor<?x4xf32, #stablehlo.bounds<8, ?>>)
+    -> tensor<?x4xf32, #stablehlo.bounds<8, ?>> {
+  %b = "stablehlo.case"(%i) ({
+    stablehlo.return %x : tensor<?x4xf32, #stablehlo.bounds<8, ?>>
+  }) : (tensor<i32>) -> tensor<?x4xf32, #stablehlo.bounds<8, ?>>
+  return %b : tensor<?x4xf32, #stablehlo.bounds<8, ?>>
+}""",
+    "dynamic sizes have none": """
+(%x: t4, %d: t?x4) -> (t4, t?x4) {
+  %b:2 = stablehlo.optimization_barrier %x, %d : t4, t?x4
+  return %b#0, %b#1 : t4, t?x4
 }""",
     "a loop that carries a token": f"""
-(%x: t4, %k: !stablehlo.token, %t: tensor<i1>) -> t4 {{
+(%x: t4, %k: !stablehlo.token) -> t4 {{
   %w:2 = stablehlo.while(%a = %k, %b = %x) : !stablehlo.token, t4
     cond {{
       {_LOOP}
@@ -25,7 +52,7 @@ EDGES = {
   return %w#1 : t4
 }}""",
     "loops within loops, with shardings": f"""
-(%x: t8x4, %y: t4, %t: tensor<i1>) -> t8x4 {{
+(%x: t8x4, %y: t4) -> t8x4 {{
   %w:2 = stablehlo.while(%a = %x, %b = %y) : t8x4, t4
     attributes {{sdy.sharding = #sdy.sharding_per_value<[<[{{p, ?}}, {{}}]>, <[{{q}}]>]>}}
     cond {{
@@ -110,7 +137,7 @@ EDGES = {
   return %m : t8x8
 }""",
     "a manual computation in a loop": f"""
-(%x: t8x8, %t: tensor<i1>) -> t8x8 {{
+(%x: t8x8) -> t8x8 {{
   %w = stablehlo.while(%a = %x) : t8x8
     cond {{
       {_LOOP}
@@ -134,16 +161,21 @@ EDGES = {
   } : (t8x6, !stablehlo.token) -> (t8x6, !stablehlo.token)
   return %m#0 : t8x6
 }""",
-    "private functions and declarations": """
+    "declarations": """
 func.func private @other(t4) -> t4
+func.func @main(%x: t4) -> t4 {
+  %d = call @other(%x) : (t4) -> t4
+  %b = stablehlo.optimization_barrier %d : t4
+  return %b : t4
+}""",
+    "private functions": """
 func.func private @inner(%x: t4) -> t4 {
   %b = stablehlo.optimization_barrier %x : t4
   return %b : t4
 }
 func.func @main(%x: t4) -> t4 {
   %c = call @inner(%x) : (t4) -> t4
-  %d = call @other(%c) : (t4) -> t4
-  %b = stablehlo.optimization_barrier %d : t4
+  %b = stablehlo.optimization_barrier %c : t4
   return %b : t4
 }""",
     "edges that are there": """
@@ -157,6 +189,7 @@ func.func @main(%x: t4) -> t4 {
 _LINK = "(%x: t8x4) -> (t8x4, t8x4) {\n  %n = stablehlo.negate %x : t8x4\n"
 _OPEN_LINK = _LINK.replace("negate %x", "negate %x on [{?}, {?}]")
 CONSTRAINTS = {
+    "a loop that reads what is outside": _OPEN_LOOP,
     "a chain of three, whose last has no use": f"""{_LINK}
   %c = sdy.sharding_constraint %n <[{{p}}, {{}}]> : t8x4
   %d = sdy.sharding_constraint %c <[{{}}, {{q}}]> : t8x4
@@ -252,7 +285,7 @@ CONSTRAINTS = {
   return %c, %e : t8x4, t8x4
 }""",
     "an argument of a loop's body without an edge": f"""
-(%x: t8x4, %t: tensor<i1>) -> t8x4 {{
+(%x: t8x4) -> t8x4 {{
   %w = stablehlo.while(%a = %x) : t8x4
     cond {{
       {_LOOP}
@@ -360,9 +393,14 @@ GROUPS = {
   sdy.sharding_group %a group_id=3 : t8
   return
 }""",
-    "other element types, and numbers below 0": """(%a: t8, %b: tensor<8xi32>, %c: t4) {
+    "numbers below 0": """(%a: t8, %b: t8) {
   sdy.sharding_group %a group_id=-5 : t8
-  sdy.sharding_group %b group_id=-5 : tensor<8xi32>
+  sdy.sharding_group %b group_id=3 : t8
+  return
+}""",
+    "other element types": """(%a: t8, %b: tensor<8xi32>, %c: t4) {
+  sdy.sharding_group %a group_id=5 : t8
+  sdy.sharding_group %b group_id=5 : tensor<8xi32>
   sdy.sharding_group %c group_id=0 : t4
   return
 }""",
@@ -376,12 +414,13 @@ func.func @g(%a: t8, %b: t8) {
   return
 }""",
     "loops and branches are no bounds": f"""
-(%x: t8, %t: tensor<i1>, %i: tensor<i32>) -> t8 {{
+(%x: t8) -> t8 {{
   sdy.sharding_group %x group_id=4 : t8
   %w = stablehlo.while(%a = %x) : t8
     cond {{
       {_LOOP}
       sdy.sharding_group %a group_id=4 : t8
+      %i = stablehlo.constant dense<0> : tensor<i32>
       %c = "stablehlo.case"(%i) ({{
         %n = stablehlo.negate %a : t8
         sdy.sharding_group %n group_id=6 : t8
@@ -425,9 +464,9 @@ func.func @g(%a: t8, %b: t8) {
   } : (t8x8) -> t8x8
   return %m, %n : t8x8, t8x8
 }""",
-    "a loop in a body": f"""(%x: t8x8, %u: tensor<i1>) -> t8x8 {{
-  %m = sdy.manual_computation(%x, %u) in_shardings=[<[{{p}}, {{}}]>, <@mesh, []>]
-      out_shardings=[<[{{p}}, {{}}]>] manual_axes={{"p"}} (%a: t4x8, %t: tensor<i1>) {{
+    "a loop in a body": f"""(%x: t8x8) -> t8x8 {{
+  %m = sdy.manual_computation(%x) in_shardings=[<[{{p}}, {{}}]>] out_shardings=[<[{{p}}, {{}}]>]
+      manual_axes={{"p"}} (%a: t4x8) {{
     sdy.sharding_group %a group_id=1 : t4x8
     %w = stablehlo.while(%b = %a) : t4x8
       cond {{
@@ -436,7 +475,7 @@ func.func @g(%a: t8, %b: t8) {
         stablehlo.return %b : t4x8
       }}
     sdy.return %w : t4x8
-  }} : (t8x8, tensor<i1>) -> t8x8
+  }} : (t8x8) -> t8x8
   return %m : t8x8
 }}""",
 }

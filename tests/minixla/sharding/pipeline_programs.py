@@ -42,11 +42,12 @@ func.func private @f(%x: t8x4) -> t8x4 {
   %m = stablehlo.multiply %s, %b : t8x4
   return %m : t8x4
 }
-func.func @main(%x: t8x4 {sdy.sharding = #sdy.sharding<mesh<["p"=2, "q"=4]>, [{"p"}, {?}]>},
-    %t: tensor<i1>) -> t8x4 {
+func.func @main(%x: t8x4 {sdy.sharding = #sdy.sharding<mesh<["p"=2, "q"=4]>, [{"p"}, {?}]>})
+    -> t8x4 {
   %f = call @f(%x) : (t8x4) -> t8x4
   %w = stablehlo.while(%a = %f) : t8x4
     cond {
+      %t = stablehlo.constant dense<true> : tensor<i1>
       stablehlo.return %t : tensor<i1>
     } do {
       %c = sdy.sharding_constraint %a <@other, [{"p"}, {"q"}]> : t8x4
@@ -83,9 +84,10 @@ _CONSTANTS = """(%x: t4 at [{p}]) -> (t4, t4, t4, t4) {
   %i = stablehlo.add %e, %f : t4
   return %g, %h, %i, %f : t4, t4, t4, t4
 }"""
-_EDGES = """(%x: t8x4, %t: tensor<i1>) -> (t8x4, t8x4) {
+_EDGES = """(%x: t8x4) -> (t8x4, t8x4) {
   %w = stablehlo.while(%a = %x) : t8x4
     cond {
+      %t = stablehlo.constant dense<true> : tensor<i1>
       stablehlo.return %t : tensor<i1>
     } do {
       stablehlo.return %a : t8x4

@@ -8,12 +8,13 @@ import pytest
 
 from minixla.core.errors import MinixlaError
 from minixla.engine.shardy import shardy_pass
+from tests.minixla.sharding.constant_facts import CONSTANT_FACTS
+from tests.minixla.sharding.edge_facts import EDGE_FACTS
 from tests.minixla.sharding.engines import natively, natively_by_specification
-from tests.minixla.sharding.import_facts import IMPORT_FACTS
 from tests.minixla.sharding.propagation_facts import PROPAGATION_FACTS
 from tests.oracles.shardy_text import normal_form, written
 
-FACTS = IMPORT_FACTS + PROPAGATION_FACTS
+FACTS = EDGE_FACTS + CONSTANT_FACTS + PROPAGATION_FACTS
 #: Beginnings of the names of facts that hold natively.
 NATIVE: tuple[str, ...] = ("P", "G")
 

@@ -320,5 +320,10 @@ PROGRAMS = [
     ),
     Program("a mesh in a function", _with('sdy.mesh @m = <["p"=2]>'), "expects parent op"),
     Program("two meshes of one name", _MESH * 2, "redefinition of symbol named 'mesh'"),
-    Program("meshes of different numbers of devices", f'{_MESH}sdy.mesh @m = <["p"=2]>'),
+    Program(
+        "meshes of different numbers of devices",
+        _with("sdy.sharding_group %x group_id=0 : t8").replace(
+            _MESH, f'{_MESH}sdy.mesh @other = <["p"=2]>\n'
+        ),
+    ),
 ]

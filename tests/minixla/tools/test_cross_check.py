@@ -368,3 +368,47 @@ def test_progress_names_the_steps():
         "finite differences",
     ]
     assert "the reverse derivative: XLA" in steps
+
+
+MESH = mx.sharding.Mesh(jax.devices()[:4], ("a", "b"), shape=(2, 2))
+SPEC = jax.sharding.PartitionSpec
+
+
+def test_a_program_for_a_mesh_is_compared_with_one_device():
+    rows, columns = SPEC("a", "b"), SPEC(None, "b")
+    product = mx.jit(
+        lambda x, w: mx.numpy.tanh(mx.sharding.constrain(x @ w, rows)),
+        mesh=MESH,
+        in_shardings=(rows, columns),
+    )
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    report = mx.cross_check(product, x, x.T)
+    assert report.ok, report
+    asked = {row.evaluator for row in report.rows if row.verdict == "ok"}
+    assert {"reference", "interpreter", "XLA", "XLA, one device"} <= asked
+
+
+def test_a_manual_computation_is_compared_on_devices_and_in_numpy():
+    product = mx.shard_map(
+        lambda x, w: mx.psum(x @ w, "b"),
+        mesh=MESH,
+        in_specs=(SPEC("a", "b"), SPEC("b")),
+        out_specs=SPEC("a"),
+    )
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    report = mx.cross_check(product, x, x.T)
+    assert report.ok, report
+    asked = {row.evaluator for row in report.rows if row.verdict == "ok"}
+    assert {"reference", "XLA"} <= asked
+    notes = {row.evaluator: row.note for row in report.rows if row.verdict != "ok"}
+    assert "manual_computation" in notes["interpreter"]
+    assert notes["XLA, one device"] == "one device does not run a manual computation"
+
+
+def test_a_mesh_of_more_devices_than_there_are_is_not_asked():
+    large = mx.sharding.Mesh(None, ("a",), (1000,))
+    report = mx.cross_check(
+        lambda x: mx.sharding.constrain(x * 2, SPEC("a"), mesh=large), np.ones(4), gradients=False
+    )
+    (note,) = [row.note for row in report.rows if row.evaluator == "XLA"]
+    assert "a mesh of 1000 devices" in note

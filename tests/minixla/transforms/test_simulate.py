@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 import minixla as mx
 import minixla.numpy as mnp
@@ -154,3 +155,30 @@ def test_collectives_inside_computations():
 
     found = mx.simulate(program, [[(3.0,)], [(4.0,)]])
     assert found == [[(28, 7, 14)], [(28, 7, 14)]]
+
+
+def test_what_xla_makes_for_each_device_runs_in_numpy():
+    mesh, spec = mx.sharding.Mesh(jax.devices()[:4], ("a", "b"), shape=(2, 2)), PartitionSpec
+    weights = [(spec(None, "b"), spec("b"))]
+
+    def loss(weights, x):
+        for first, second in weights:
+            x = mx.numpy.tanh(x @ first) @ second
+        return (x**2).mean()
+
+    options = {"mesh": mesh, "in_shardings": (weights, spec("a")), "out_shardings": weights}
+    gradient = mx.jit(mx.grad(loss), **options)
+    random = np.random.default_rng(0)
+    draw = lambda *sizes: random.standard_normal(sizes).astype(np.float32)  # noqa: E731
+    given = [(draw(4, 8), draw(8, 4))], draw(6, 4)
+    compiled = gradient.lower(*given).compile()
+    program = mx.import_hlo(compiled.as_text(), shardings="drop")
+    places = jax.tree.leaves(compiled.input_shardings[0])
+    pairs = list(zip(jax.tree.leaves(given), places, strict=True))
+    devices = jax.devices()[:4]
+    pieces = [tuple(x[at.devices_indices_map(x.shape)[d]] for x, at in pairs) for d in devices]
+    (found,) = mx.simulate([[program] * 4], [pieces])
+    for number, whole in enumerate(jax.tree.leaves(gradient(*given))):
+        for device, results in zip(devices, found, strict=True):
+            at = whole.sharding.devices_indices_map(whole.shape)[device]
+            np.testing.assert_allclose(results[number], np.asarray(whole)[at], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,71 @@
+"""Passes about the shardings of arguments and results of programs, which callers see."""
+
+import math
+from collections.abc import Callable, Sequence
+
+from minixla.sharding.axes import Part
+from minixla.sharding.program import Program
+from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+
+Parts = Sequence[Part]
+
+
+def keep_dividing_axes(program: Program) -> None:
+    """Keeps of each dimension the first axes that divide it.
+
+    SDY: sdy-update-non-divisible-input-output-shardings.
+    """
+
+    def kept(parts: Parts, size: int) -> Parts:
+        found: list[Part] = []
+        for part in parts:
+            common = math.gcd(part.size, size)
+            if common > 1:
+                found.append(Part(part.name, part.start, part.start * common))
+            if common < part.size:
+                break
+            size //= common
+        return found
+
+    _change(program, lambda sharding, number, size: kept(sharding.parts[number], size))
+
+
+def remove_sub_axes(program: Program) -> None:
+    """Takes parts of axes, and what comes after them, out of open dimensions.
+
+    SDY: sdy-remove-sub-axes-in-input-output-shardings.
+    """
+
+    def kept(sharding: TensorSharding, number: int, size: int) -> Parts:
+        parts = sharding.parts[number]
+        if not sharding.dimensions[number].is_closed:
+            for count, part in enumerate(parts):
+                if part != sharding.mesh.whole_axes[part.name]:
+                    return parts[:count]
+        return parts
+
+    _change(program, kept)
+
+
+def _change(program: Program, kept: Callable[[TensorSharding, int, int], Parts]) -> None:
+    """Lets each dimension of arguments and results keep some of its axes."""
+
+    def changed(sharding: TensorSharding | None, sizes: Sequence[int]) -> TensorSharding | None:
+        if sharding is None or sharding.mesh.is_maximal:
+            return sharding
+        dimensions = []
+        for number, (size, old) in enumerate(zip(sizes, sharding.dimensions, strict=True)):
+            parts = kept(sharding, number, size)
+            same = tuple(parts) == sharding.parts[number]
+            axes = tuple(map(sharding.mesh.axis, parts))
+            dimensions.append(old if same else DimensionSharding(axes, old.is_closed))
+        return sharding.of(dimensions=tuple(dimensions))
+
+    for function in program.functions.values():
+        for value in function.inputs:
+            if value.can_be_sharded:
+                value.sharding = changed(value.sharding, value.shape.dimensions)
+        function.output_shardings = [
+            changed(each, value.shape.dimensions) if value.can_be_sharded else each
+            for value, each in zip(function.outputs, function.output_shardings, strict=True)
+        ]
