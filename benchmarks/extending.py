@@ -77,11 +77,12 @@ def extending(effort: Effort) -> Iterator[Comparison]:
 def _of_child(effort: Effort) -> Comparison:
     """`sharded` in a process that has as many CPU devices."""
     flag = f"--xla_force_host_platform_device_count={_DEVICES}"
-    command = [sys.executable, "-m", "benchmarks.extending", json.dumps(effort)]
+    program = f"from benchmarks.extending import *; print(json.dumps(sharded({effort})))"
+    environment = {**os.environ, "XLA_FLAGS": flag}
     run = subprocess.run(
-        command, env={**os.environ, "XLA_FLAGS": flag}, stdout=subprocess.PIPE, check=True
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True
     )
-    return Comparison(**json.loads(run.stdout.splitlines()[-1]))
+    return Comparison(*json.loads(run.stdout.splitlines()[-1]))
 
 
 def sharded(effort: Effort) -> Comparison:
@@ -97,7 +98,3 @@ def sharded(effort: Effort) -> Comparison:
     }
     name = f"C++ operation on an array over {_DEVICES} devices"
     return interleaved(name, variants, effort.rounds(20))
-
-
-if __name__ == "__main__":
-    print(json.dumps(sharded(Effort(*json.loads(sys.argv[1])))._asdict()))
