@@ -17,6 +17,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import PASS_THROUGH, REDUCTION, ShardingRule
 from minixla.sharding.axes import Part, merged, size_of
+from minixla.sharding.inlining import inline
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import NamedComputation
@@ -54,8 +55,8 @@ def on_pieces(graph: Graph, shardings: Sequence[TensorSharding | None] = ()) -> 
     known, program = Program.of_graph(graph), Program.of_graph(graph)
     for value, sharding in zip(known.main.inputs, shardings, strict=False):
         value.sharding = value.sharding or sharding
-    known.inline(lambda step: _written_out(known, step, only_holders=False))
-    program.inline(lambda step: _written_out(program, step, only_holders=True))
+    inline(known.main, lambda step: _written_out(known, step, only_holders=False))
+    inline(program.main, lambda step: _written_out(program, step, only_holders=True))
     steps = list(_split(known))
     import_program(known)
     user_priority_propagate(known)

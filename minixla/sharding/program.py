@@ -1,6 +1,6 @@
 """Programs that passes change: functions, blocks and steps, as MLIR has them in memory."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -307,51 +307,6 @@ class Program:
         """Has a value read in place of another, everywhere or at some uses."""
         for use in self.uses().get(old, ()) if uses is None else uses:
             use.put(new)
-
-    def inline_calls(self) -> None:
-        """Puts copies of functions in place of calls, the innermost first; `main` alone stays."""
-        main = self.main
-        self.inline(lambda step: step.callee)
-        self.functions = {name: each for name, each in self.functions.items() if each is main}
-
-    def inline(self, body: Callable[[Step], Block | None]) -> None:
-        """Puts copies of blocks in place of steps of `main`, the innermost first.
-
-        Args:
-            body: gives the block of a step, or None for one that stays.
-        """
-        self._inline(self.main, body)
-
-    def _inline(self, block: Block, body: Callable[[Step], Block | None]) -> None:
-        values: dict[Value, Value] = {}
-        steps: list[Step] = []
-        for step in block.steps:
-            step.operands = [values.get(each, each) for each in step.operands]
-            for each in step.blocks:
-                self._inline(each, body)
-            found = body(step)
-            if found is None:
-                steps.append(step)
-                continue
-            self._inline(found, body)
-            copies = dict(zip(found.inputs, step.operands, strict=True))
-            made = [each.again(block, copies) for each in found.steps]
-            for each in made:
-                each.source = each.source or step.source
-            steps += made
-            outputs = [copies.get(each, each) for each in found.outputs]
-            values.update(zip(step.results, outputs, strict=True))
-        block.steps = steps
-        if values:
-            self._read_others(block, values)
-
-    def _read_others(self, block: Block, values: dict[Value, Value]) -> None:
-        """Has a block, and those within, read other values."""
-        block.outputs = [values.get(each, each) for each in block.outputs]
-        for step in block.steps:
-            step.operands = [values.get(each, each) for each in step.operands]
-            for each in step.blocks:
-                self._read_others(each, values)
 
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""

@@ -17,6 +17,7 @@ from minixla.core.stablehlo_text import Emitter
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
 from minixla.sharding.collectives import Collective, collectives
+from minixla.sharding.inlining import inline_calls
 from minixla.sharding.passes.export import sink_data_flow_edges
 from minixla.sharding.passes.pipeline import import_program
 from minixla.sharding.program import Block, Program, Value
@@ -193,7 +194,7 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         raise explain(AttributeValueError, "shardings", problem, (), advice)
     if engine == "native":
         program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
-        program.inline_calls()
+        inline_calls(program)
         import_program(program)
         user_priority_propagate(program)
         sink_data_flow_edges(program)

@@ -336,7 +336,9 @@ def cut_operands(op: Any, sizes: list[str], specs: list[P], **attributes: Any) -
     """How the operands of an operation are cut for the devices; none where they are not."""
     shapes = [parse_shape(f"f32[{each}]") for each in sizes]
     pairs = zip(specs, shapes, strict=True)
-    shardings = [TensorSharding.from_spec(GRID, spec, shape.rank) for spec, shape in pairs]
+    shardings = [
+        TensorSharding.from_spec(GRID, spec, getattr(shape, "rank", 0)) for spec, shape in pairs
+    ]
     graph = mx.make_graph(lambda *x: op.wrapper(*x, **attributes))(*shapes)
     found = on_pieces(graph, shardings)
     (step,) = found.instructions
