@@ -12,6 +12,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Graph
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.text import parse_sharding
 
 
@@ -64,36 +66,36 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
     return [jax.lax.with_sharding_constraint(first, sharding), *values[1:]]
 
 
-def split(context: Any, operands: Sequence[Any], graph: Graph) -> Graph:
+def split(context: Any, operands: Sequence[Any], kinds: Sequence[Any], graph: Graph) -> Graph:
     """A program that JAX lowers, in which each device runs on its pieces what XLA does not split.
 
-    Its operands are values of the module that `context` is about.
+    Its operands are values of the module that `context` is about, of JAX's abstract values `kinds`.
     """
     axes = context.axis_context
     if not graph.has_pieces or not isinstance(axes, ShardingContext) or axes.num_devices == 1:
         return graph
     from minixla.sharding.per_shard import on_pieces  # loads propagation
 
-    return on_pieces(graph.pruned(), list(map(_sharding_of, operands)))
+    return on_pieces(graph.pruned(), list(map(_sharding_of, operands, kinds)))
 
 
-def _sharding_of(value: Any) -> Any:
-    """How a value lies, where that is said where it is made; None elsewhere."""
-    owner = value.owner
+def _sharding_of(value: Any, kind: Any) -> TensorSharding | None:
+    """How a value lies as far as JAX knows: by its type, or by what is said where it is made."""
+    typed = kind.sharding
+    if any(typed.spec):
+        return TensorSharding.from_spec(Mesh.of(typed.mesh), typed.spec, kind.ndim)
     if isinstance(value, ir.BlockArgument):
-        attributes: Any = owner.owner.attributes
+        attributes: Any = value.owner.owner.attributes
         listed = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
         own: Any = listed[value.arg_number] if listed else {}
-        text = str(own["sdy.sharding"]) if "sdy.sharding" in own else ""
-    elif owner.name == "sdy.sharding_constraint":
-        text = str(owner.attributes["sharding"])
-    else:
+        return _read(str(own["sdy.sharding"])) if "sdy.sharding" in own else None
+    if value.owner.name != "sdy.sharding_constraint":
         return None
-    # Programs from elsewhere may call meshes by name.
-    found = parse_sharding(text) if "mesh<" in text else None
+    found = _read(str(value.owner.attributes["sharding"]))
     is_open = found is not None and found.is_replicated and not found.is_closed
-    return (
-        _sharding_of(owner.operands[0])
-        if is_open and not isinstance(value, ir.BlockArgument)
-        else found
-    )
+    return _sharding_of(value.owner.operands[0], kind) if is_open else found
+
+
+def _read(text: str) -> TensorSharding | None:
+    # Programs from elsewhere may call meshes by name.
+    return parse_sharding(text) if "mesh<" in text else None

@@ -240,6 +240,22 @@ def test_constants_are_cut():
     np.testing.assert_allclose(compiled(put(A, "x")), A @ B + A, rtol=1e-4, atol=1e-4)
 
 
+def test_in_jax_types_say_how_values_lie():
+    op = in_numpy()
+    op.kernel("reference", lambda ctx, x, y: x @ y)
+    op.gradient(product_gradient(op))
+    args = put(A, "x", mesh=jax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))), B
+    functions = [
+        lambda x, y: jnp.cos(op(jnp.sin(x), y)),
+        lambda x, y: jax.jvp(op, (x, y), (x, y))[1],
+    ]
+    whole = [lambda x, y: jnp.cos(jnp.sin(x) @ y), lambda x, y: 2 * x @ y]
+    for ours, theirs in zip(functions, whole, strict=True):
+        compiled = jax.jit(ours).lower(*args).compile()
+        assert not _COLLECTIVE.findall(compiled.as_text())
+        np.testing.assert_allclose(compiled(*args), theirs(A, B), rtol=1e-4, atol=1e-4)
+
+
 def test_devices_may_be_in_another_order():
     op = in_numpy()
     op.kernel("reference", lambda ctx, x, y: x @ y)
