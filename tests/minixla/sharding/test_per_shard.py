@@ -395,3 +395,39 @@ def test_without_devices_a_program_stays_as_it_is():
     graph = mx.make_graph(op.wrapper)(parse_shape("f32[8]"))
     assert on_pieces(graph) is graph
     assert on_pieces(graph, [None]) is graph
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(60))
+def test_any_sum_of_products_on_any_layout(seed: int):
+    random = np.random.default_rng(seed)
+    sizes = dict(zip("ijkl", random.choice([2, 3, 4, 6, 8], 4).tolist(), strict=True))
+    operands = [random.permutation([*"ijkl"])[: random.integers(1, 4)].tolist() for _ in "xy"]
+    used = sorted({name for each in operands for name in each})
+    result = random.permutation(used)[: random.integers(1, len(used) + 1)].tolist()
+    text = f"{', '.join(map(' '.join, operands))} -> {' '.join(result)}"
+    subscripts = text.replace(" ", "")
+    op = define(2, by_rule(text))
+    op.kernel("reference", lambda ctx, x, y: np.einsum(subscripts, x, y))
+    op.kernel("cpu", host=True)
+    op.sharding_rule(text, reduction=[name for name in used if name not in result])
+    mesh = mx.sharding.Mesh(jax.devices(), ("x", "y"), shape=(2, 2))
+
+    def layout(names: list[str]) -> P:
+        entries: list[Any] = [None] * len(names)
+        for axis in ("x", "y"):
+            at = int(random.integers(-1, len(names)))
+            if at >= 0:
+                entries[at] = (*(entries[at] or ()), axis)
+        return P(*entries)
+
+    specs = [layout(each) for each in (*operands, result)]
+    arrays = [random.normal(size=[sizes[name] for name in each]) for each in operands]
+    x, y = (each.astype(np.float32) for each in arrays)
+
+    def function(x: Any, y: Any) -> Any:
+        x, y = map(mx.sharding.constrain, (x, y), specs[:2])
+        return mx.sharding.constrain(mnp.sin(op(mnp.cos(x), y)), specs[2])
+
+    found = mx.jit(function, mesh=mesh)(x, y)
+    np.testing.assert_allclose(found, np.sin(np.einsum(subscripts, np.cos(x), y)), 1e-4, 1e-4)
