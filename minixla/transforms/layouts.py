@@ -11,7 +11,7 @@ from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
-from minixla.core.tracing import _state, current_trace, shape_of, weak_type_of
+from minixla.core.tracing import _state, current_trace, default_trace, shape_of, weak_type_of
 from minixla.engine.meshes import jax_mesh
 from minixla.engine.random_keys import flatten
 from minixla.sharding.mesh import Mesh
@@ -167,10 +167,20 @@ def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any
             if isinstance(sharding, SingleDeviceSharding):
                 placed = DevicePlacement(sharding)(value)
             else:
-                shape = shape_of(value, subject)
-                placed = ShardingConstraint(tensor_sharding(subject, sharding, shape, mesh))(value)
+                found = tensor_sharding(subject, sharding, shape_of(value, subject), mesh)
+                placed = ShardingConstraint(found)(_moved(value, found))
             leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
     return jax.tree.unflatten(tree, leaves)
+
+
+def _moved(value: Any, sharding: TensorSharding) -> Any:
+    """A value that a constraint outside of programs can take: JAX's arrays may be elsewhere."""
+    is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    if not is_elsewhere or not value.committed or _state.trace is not default_trace():
+        return value
+    mesh = jax_mesh(sharding.mesh)
+    is_there = value.sharding.device_set == set(mesh.devices.flat)
+    return value if is_there else jax.device_put(value, NamedSharding(mesh, PartitionSpec()))
 
 
 def _is_leaf(value: Any) -> bool:

@@ -153,7 +153,9 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
         draw, mesh = self.draw, self.mesh
         dimensions: list[list[Part]] = [[] for _ in sizes]
         replicated: list[Part] = []
-        parts = [each for name in mesh.shape if name not in self.manual for each in self.parts(name)]
+        parts = [
+            each for name in mesh.shape if name not in self.manual for each in self.parts(name)
+        ]
         draw.shuffle(parts)
         for part in parts:
             kind = draw.random()
@@ -557,5 +559,33 @@ _MAKERS: dict[str, Callable[[Body], None]] = {
     name.strip("_"): maker
     for name, maker in list(globals().items())
     if name
-    in ["_unary", "_binary", "_select", "_clamp", "_dot", "_reshape", "_transpose", "_reduce", "_broadcast", "_concatenate", "_slice", "_pad", "_reverse", "_dynamic_slice", "_dynamic_update_slice", "_gather", "_scatter", "_sort", "_convolution", "_constraint", "_barrier", "_group", "_optimization_barrier", "_while", "_case", "_manual", "_named"]
+    in [
+        "_unary",
+        "_binary",
+        "_select",
+        "_clamp",
+        "_dot",
+        "_reshape",
+        "_transpose",
+        "_reduce",
+        "_broadcast",
+        "_concatenate",
+        "_slice",
+        "_pad",
+        "_reverse",
+        "_dynamic_slice",
+        "_dynamic_update_slice",
+        "_gather",
+        "_scatter",
+        "_sort",
+        "_convolution",
+        "_constraint",
+        "_barrier",
+        "_group",
+        "_optimization_barrier",
+        "_while",
+        "_case",
+        "_manual",
+        "_named",
+    ]
 }

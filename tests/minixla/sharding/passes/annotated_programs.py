@@ -216,7 +216,11 @@ class _Block:
         choice = self.random.choice
         free = ['{"p", "q"}, {}', '{"p"}, {"q", ?}', '{"p"}, {}', '{"p", ?}, {?}']
         sides = [f"<@mesh, [{choice(free)}]>" for _ in range(2)]
-        whole = '<@mesh, [{}, {"q"}], replicated={"p"}>', '<@mesh, [{}, {"q"}]>', "<@mesh, [{}, {}]>"
+        whole = (
+            '<@mesh, [{}, {"q"}], replicated={"p"}>',
+            '<@mesh, [{}, {"q"}]>',
+            "<@mesh, [{}, {}]>",
+        )
         sides.append(choice(whole))
         self.program.count += 1
         self.program.is_manual = True
