@@ -129,6 +129,11 @@ class ShardingRule:
                 text += f" {written}={{{', '.join(map(factor_symbol, sorted(factors)))}}}"
         return f"{text}, custom" if self.is_custom else text
 
+    @property
+    def hint(self) -> str:
+        """What states the rule in StableHLO: see `Emitter.operation`."""
+        return f" {{sdy.sharding_rule = #sdy.op_sharding_rule<{self}>}}"
+
     @classmethod
     def parse(cls, text: str) -> "ShardingRule":
         """The rule of a text as `str` gives, alone or in `#sdy.op_sharding_rule<...>`.

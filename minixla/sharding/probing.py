@@ -179,12 +179,11 @@ def _halves(places: Places) -> Iterator[slice]:
 
 def _random(shape: Shape, random: np.random.Generator) -> np.ndarray:
     kind, sizes = shape.element_type, shape.dimensions
-    if kind.is_inexact:
-        found = random.uniform(_LEAST, _GREATEST, sizes)
-        return (
-            found + 1j * random.uniform(_LEAST, _GREATEST, sizes) if kind.is_complex else found
-        ).astype(shape.dtype)
-    return random.integers(0, 2 if kind.kind == "pred" else _INTEGERS, sizes).astype(shape.dtype)
+    if not kind.is_inexact:
+        most = 2 if kind.kind == "pred" else _INTEGERS
+        return random.integers(0, most, sizes).astype(shape.dtype)
+    real, imaginary = (random.uniform(_LEAST, _GREATEST, sizes) for _ in range(2))
+    return (real + 1j * imaginary if kind.is_complex else real).astype(shape.dtype)
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:

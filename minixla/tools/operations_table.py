@@ -99,10 +99,11 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
 
 
 def _sharding(operation: type[Operation]) -> str:
-    if operation.has_rule("sharding_rule") or (operation.is_elementwise and operation.operands):
+    follows = operation.sharding_rule is Composed.sharding_rule
+    has_own = operation.has_rule("sharding_rule") and not follows
+    if has_own or (operation.is_elementwise and operation.operands):
         return "rule"
-    runs = operation.runs_programs or issubclass(operation, Composed)
-    return "program" if runs else "none"
+    return "program" if follows or operation.runs_programs else "none"
 
 
 def operation_rows() -> list[Row]:
@@ -158,8 +159,9 @@ The entries and their numbers are those of XLA's operation semantics.
 - *reverse*: *vjp*: a rule of its own; *transpose*: of the linear operation; *transposed jvp*: the
   forward rule, transposed.
 - *batch*: *rule*: over the whole batch at once; *loop*: its members one by one.
-- *sharding*: *rule*: which dimensions of operands and results are split together; *program*: the
-  rules of the operations that it consists of; *none*: how one lies says nothing of the others.
+- *sharding*: *rule*: which dimensions of operands and results are split together; *program*: what
+  follows from the rules of the operations that it runs; *none*: how one lies says nothing of the
+  others.
 - *tpu*, *gpu*: for which element types XLA has no code there (docs/platforms.md). Programs that
   meet on channels (Send, Recv and theirs) are those of several processes, not of jit.
 - *zero* and *none*: the derivative is zero, or there is no such rule, for the reason in the note.

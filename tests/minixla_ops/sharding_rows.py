@@ -21,7 +21,7 @@ class Row(NamedTuple):
     shapes: tuple[str, ...]
 
     @property
-    def operands(self) -> list[Shape]:
+    def operands(self) -> list[Any]:
         """The shapes of the operands."""
         return [parse_shape(each) for each in self.shapes]
 
@@ -189,7 +189,9 @@ def _indexing() -> Iterator[tuple[str, list[Row]]]:
     def ordered(x: Any, y: Any) -> Any:
         return ops.sort([x, y], lambda a, b, c, d: ops.lt(a, b), 0)
 
-    yield "sort", [_row(lambda x: ops.sort(x, ops.lt), "f32[4,8]")]
+    # Of vectors no other dimension can be split.
+    for shape in ("f32[4,8]", "f32[8]", "f32[1,8]", "f32[8,1]"):
+        yield "sort", [_row(lambda x: ops.sort(x, ops.lt), shape)]
     yield "sort", [_row(ordered, "f32[4,8]", "s32[4,8]")]
     for numbers, sizes, operand, indices in _GATHERS:
         given: Any = GatherDimensionNumbers(*numbers), sizes
@@ -348,12 +350,25 @@ _CALLS: dict[str, list[tuple[list[str], list[str]]]] = {
     "Eigh": [
         (["f32[2,3,4,4]"], ["f32[2,3,4,4]", "f32[2,3,4]"]),
         (["f32[4,4]"], ["f32[4,4]", "f32[4]"]),
+        (["f32[1,1,1]"], ["f32[1,1,1]", "f32[1,1]"]),
     ],
     "Qr": [(["f32[3,5,4]"], ["f32[3,5,4]", "f32[3,4]"]), (["f32[4,5]"], ["f32[4,5]", "f32[4]"])],
-    "QrDecompositionBlock": [(["f32[3,4,5]"], ["f32[3,4,5]", "f32[3,4]"])],
-    "ProductOfElementaryHouseholderReflectors": [(["f32[3,5,4]", "f32[3,2]"], ["f32[3,5,4]"])],
-    "mhlo.topk": [(["f32[4,8]"], ["f32[4,2]", "s32[4,2]"]), (["f32[8]"], ["f32[8]", "s32[8]"])],
-    "ApproxTopK": [(["f32[4,8]", "s32[4,8]", *_SCALARS], ["f32[4,2]", "s32[4,2]"])],
+    "QrDecompositionBlock": [
+        (["f32[3,4,5]"], ["f32[3,4,5]", "f32[3,4]"]),
+        (["f32[1,1]"], ["f32[1,1]", "f32[1]"]),
+    ],
+    "ProductOfElementaryHouseholderReflectors": [
+        (["f32[3,5,4]", "f32[3,2]"], ["f32[3,5,4]"]),
+        (["f32[1,1]", "f32[1]"], ["f32[1,1]"]),
+    ],
+    "mhlo.topk": [
+        *[(["f32[4,8]"], ["f32[4,2]", "s32[4,2]"]), (["f32[8]"], ["f32[8]", "s32[8]"])],
+        *[(["f32[8]"], ["f32[2]", "s32[2]"]), (["f32[1,8]"], ["f32[1,1]", "s32[1,1]"])],
+    ],
+    "ApproxTopK": [
+        (["f32[4,8]", "s32[4,8]", *_SCALARS], ["f32[4,2]", "s32[4,2]"]),
+        (["f32[8]", "s32[8]", *_SCALARS], ["f32[1]", "s32[1]"]),
+    ],
     "PartialReduce": [(["f32[4,8,3]", "s32[4,8,3]", *_SCALARS], ["f32[4,5,3]", "s32[4,5,3]"])],
     "CompactWyHelper": [(["f32[3,4,4]", "f32[3,4]"], ["f32[3,4,4]"])],
     "X64Combine": [(["u32[4,8]", "u32[4,8]"], ["u64[4,8]"])],

@@ -12,14 +12,14 @@ import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import Shape
-from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from tests.minixla_ops import sharding_rows
 from tests.minixla_ops.sharding_rows import TEXTS, WITHOUT_RULE, Row, program
 from tests.oracles.sharding_rules import shardy_rules
 
 ROWS = sharding_rows.rows()
 # What is written as programs of other operations that XLA runs better.
-_EXPANDED = "Fft", "ReduceWindow", "Scatter", "SelectAndScatter"
+_EXPANDED = "Fft", "ReduceWindow", "Scatter", "SelectAndScatter", "Cholesky", "TriangularSolve"
 
 
 def own_rule(graph: Graph) -> str:
@@ -54,6 +54,17 @@ def test_a_rule_is_that_of_shardys_registry(name: str):
 def test_a_rule_of_what_is_read_is_that_of_shardys_registry(name: str):
     text = program(TEXTS[name])
     assert own_rule(mx.import_stablehlo(text).graph) == shardys_rule(name, text)
+
+
+def test_a_call_keeps_the_rule_that_a_program_states():
+    rule = "([i, j])->([j]) {i=4, j=8} reduction={i}, custom"
+    text = f"""func.func public @main(%a: tensor<4x8xf32>) -> tensor<8xf32> {{
+      %0 = stablehlo.custom_call @Unknown(%a)
+        {{sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>}} : (tensor<4x8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }}"""
+    graph = mx.import_stablehlo(text).graph
+    assert own_rule(graph) == rule == shardys_rule("custom_call", graph.stablehlo())
 
 
 def test_every_entry_of_the_registry_is_in_the_table():
@@ -155,12 +166,170 @@ def _gather(random: np.random.Generator) -> Row:
     return Row(function, (f"f32[{shapes[0]}]", f"s32[{shapes[1]}]"))
 
 
+def _shape(sizes: Any, kind: str = "f32") -> str:
+    return f"{kind}[{','.join(map(str, sizes))}]"
+
+
+def _any(random: np.random.Generator, least: int = 1, most: int = 4) -> list[int]:
+    """Sizes of a random rank, many of them 0 and 1."""
+    return random.choice([0, 1, 1, 2, 3, 4], random.integers(least, most + 1)).tolist()
+
+
+def _below(random: np.random.Generator, sizes: list[int]) -> list[int]:
+    """Sizes that are at most these, and half of them these."""
+    return [n if random.random() < 0.5 else int(random.integers(0, n + 1)) for n in sizes]
+
+
+def _sort(random: np.random.Generator) -> Row:
+    sizes, count = _any(random), random.integers(1, 3)
+    at = int(random.integers(len(sizes)))
+    if count == 1:
+        return Row(lambda x: ops.sort(x, ops.lt, at), (_shape(sizes),))
+    both = lambda x, y: ops.sort([x, y], lambda a, b, c, d: ops.lt(c, d), at)  # noqa: E731
+    return Row(both, (_shape(sizes), _shape(sizes, "s32")))
+
+
+def _slice(random: np.random.Generator) -> Row:
+    sizes = _any(random)
+    limits = _below(random, sizes)
+    starts, strides = _below(random, limits), random.integers(1, 3, len(sizes)).tolist()
+    return Row(lambda x: ops.slice(x, starts, limits, strides), (_shape(sizes),))
+
+
+def _pad(random: np.random.Generator) -> Row:
+    sizes = _any(random)
+    config = random.integers(0, (2, 2, 2), (len(sizes), 3)).tolist()
+    return Row(lambda x, y: ops.pad(x, y, config), (_shape(sizes), "f32[]"))
+
+
+def _concatenate(random: np.random.Generator) -> Row:
+    sizes = _any(random)
+    at = int(random.integers(len(sizes)))
+    parts = [_shape([*sizes[:at], int(n), *sizes[at + 1 :]]) for n in random.integers(0, 3, 3)]
+    return Row(lambda *xs: ops.concat_in_dim(xs, at), (*parts[: random.integers(1, 4)],))
+
+
+def _dynamic_slice(random: np.random.Generator) -> Row:
+    sizes = _any(random)
+    part, starts = _below(random, sizes), ("s32[]",) * len(sizes)
+    return Row(lambda x, *s: ops.dynamic_slice(x, s, part), (_shape(sizes), *starts))
+
+
+def _dynamic_update_slice(random: np.random.Generator) -> Row:
+    sizes = _any(random)
+    shapes = _shape(sizes), _shape(_below(random, sizes)), *["s32[]"] * len(sizes)
+    return Row(lambda x, y, *s: ops.dynamic_update_slice(x, y, s), shapes)
+
+
+def _reduce(random: np.random.Generator) -> Row:
+    sizes = _any(random)
+    along = random.permutation(len(sizes))[: random.integers(len(sizes) + 1)].tolist()
+    return Row(lambda x, y: ops.reduce(x, y, ops.add, along), (_shape(sizes), "f32[]"))
+
+
+def _broadcast_in_dim(random: np.random.Generator) -> Row:
+    sizes = _any(random)
+    places = random.permutation(len(sizes))[: random.integers(len(sizes) + 1)].tolist()
+    own = [1 if random.random() < 0.4 else sizes[at] for at in places]
+    return Row(lambda x: ops.broadcast_in_dim(x, sizes, places), (_shape(own),))
+
+
+def _fft(random: np.random.Generator) -> Row:
+    sizes, form = _not_empty(random), str(random.choice(["FFT", "IFFT", "RFFT", "IRFFT"]))
+    lengths = sizes[-int(random.integers(1, min(len(sizes), 3) + 1)) :]
+    if form == "IRFFT":
+        lengths = [*lengths[:-1], 2 * (lengths[-1] - 1) or 1]
+    kind = "f32" if form == "RFFT" else "c64"
+    return Row(lambda x: ops.fft(x, form, lengths), (_shape(sizes, kind),))
+
+
+def _cholesky(random: np.random.Generator) -> Row:
+    sizes = [*_any(random, 0, 2), *[int(random.integers(1, 4))] * 2]
+    return Row(ops.cholesky, (_shape(sizes),))
+
+
+def _triangular_solve(random: np.random.Generator) -> Row:
+    stack, size, other = _any(random, 0, 2), *map(int, random.integers(1, 4, 2))
+    left, way = bool(random.integers(2)), str(random.choice(["NO_TRANSPOSE", "TRANSPOSE"]))
+    shapes = (
+        _shape([*stack, size, size]),
+        _shape([*stack, *((size, other) if left else (other, size))]),
+    )
+    return Row(lambda a, b: ops.triangular_solve(a, b, left, True, False, way), shapes)
+
+
+def _scatter(random: np.random.Generator) -> Row:
+    row = _gather(random)
+    graph = mx.make_graph(row.function)(*row.operands)
+    numbers = ScatterDimensionNumbers(*graph.instructions[-1].op.dimension_numbers)
+    function = lambda x, i, u: ops.scatter(x, i, u, ops.add, numbers)  # noqa: E731
+    return Row(function, (*row.shapes, str(graph.output_shapes[0])))
+
+
+def _select_and_scatter(random: np.random.Generator) -> Row:
+    row = _reduce_window(random)
+    step = mx.make_graph(row.function)(*row.operands).instructions[-1]
+    window = step.op.window[:3]
+    fold = lambda x, y: ops.reduce_window(x, y, ops.max, *window)  # noqa: E731
+    (source,) = mx.make_graph(fold)(*row.operands).output_shapes
+    function = lambda x, y, z: ops.select_and_scatter(x, ops.ge, *window, y, z, ops.add)  # noqa: E731
+    return Row(function, (row.shapes[0], str(source), "f32[]"))
+
+
+def _not_empty(random: np.random.Generator) -> list[int]:
+    # StableHLO refuses collectives of nothing.
+    return [max(size, 1) for size in _any(random)]
+
+
+def _all_to_all(random: np.random.Generator) -> Row:
+    sizes = _not_empty(random)
+    split, join = random.integers(len(sizes), size=2).tolist()
+    sizes[split] *= 2
+    return Row(lambda x: ops.all_to_all(x, split, join, 2, ((0, 1),)), (_shape(sizes),))
+
+
+def _all_gather(random: np.random.Generator) -> Row:
+    sizes = _not_empty(random)
+    at = int(random.integers(len(sizes)))
+    return Row(lambda x: ops.all_gather(x, at, 2, ((0, 1),)), (_shape(sizes),))
+
+
+def _reduce_scatter(random: np.random.Generator) -> Row:
+    sizes = _not_empty(random)
+    at = int(random.integers(len(sizes)))
+    sizes[at] *= 2
+    return Row(lambda x: ops.reduce_scatter(x, ops.add, at, 2, ((0, 1),)), (_shape(sizes),))
+
+
+def _clamp(random: np.random.Generator) -> Row:
+    shape = _shape(_any(random, 0))
+    low, high = (str(random.choice([shape, "f32[]"])) for _ in range(2))
+    return Row(ops.clamp, (low, shape, high))
+
+
 _RANDOM = {
     "reshape": _reshape,
     "convolution": _convolution,
     "dot_general": _dot_general,
     "reduce_window": _reduce_window,
     "gather": _gather,
+    "scatter": _scatter,
+    "sort": _sort,
+    "slice": _slice,
+    "pad": _pad,
+    "concatenate": _concatenate,
+    "reduce": _reduce,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "broadcast_in_dim": _broadcast_in_dim,
+    "fft": _fft,
+    "cholesky": _cholesky,
+    "triangular_solve": _triangular_solve,
+    "select_and_scatter": _select_and_scatter,
+    "all_to_all": _all_to_all,
+    "all_gather": _all_gather,
+    "clamp": _clamp,
+    "reduce_scatter": _reduce_scatter,
 }
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import minixla as mx
 from minixla.core.shapes import parse_shape
+from minixla.core.stablehlo_text import Emitter
 
 _NUMBERS = count()
 
@@ -130,3 +132,19 @@ def test_check_op_checks_a_stated_rule():
     report = mx.check_op(op, [(x, y)], order=0, variants=False)
     (check,) = [check for check in report.checks if check.check == "sharding rule"]
     assert "the operation has 2 operands" in check.note
+
+
+def test_shardy_is_told_a_stated_rule_where_a_program_runs():
+    op = product(None)
+    op.kernel("cpu", ffi="a_product_that_is_not_called")
+    x, y = np.ones((4, 8), "f"), np.ones((8, 6), "f")
+    # The graph's own text is for readers that may not know of Shardy.
+    op.sharding_rule("i j, j k -> i k", reduction="j")
+    text = Emitter(platform="cpu").module(mx.make_graph(op.wrapper)(x, y))
+    assert "custom_call" in text and "sharding_rule" not in text
+    text = jax.jit(lambda x, y: op.wrapper(x, y)).lower(x, y).as_text()
+    rule = "([i, j], [j, k])->([i, k]) {i=4, j=8, k=6} reduction={j}, custom"
+    assert f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>" in text
+    op.sharding_rule(None)
+    text = jax.jit(lambda x, y: op.wrapper(x, y)).lower(x, y).as_text()
+    assert "custom_call" in text and "sharding_rule" not in text
