@@ -51,6 +51,14 @@ ffi::Error Product(ffi::Buffer<ffi::F32> x, ffi::Buffer<ffi::F32> y,
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(product, Product, ffi::Ffi::Bind()
     .Arg<ffi::Buffer<ffi::F32>>().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
+
+ffi::Error Negative(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
+  for (size_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = -x.typed_data()[i];
+  return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(negative, Negative, ffi::Ffi::Bind()
+    .Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
 """
 
 
@@ -74,14 +82,19 @@ def product_gradient(op: Any) -> Any:
     return gradient
 
 
-def in_c() -> Any:
-    op = define(2, of_product)
+def with_code(op: Any, symbol: str) -> Any:
+    """An operation with a kernel in C++."""
     try:
-        op.kernel("cpu", ffi="product", library=mx.build_op_library(C))
+        op.kernel("cpu", ffi=symbol, library=mx.build_op_library(C))
     except mx.BuildError as error:
         if "there is no C++ compiler" not in str(error):
             raise
         pytest.skip("there is no C++ compiler")
+    return op
+
+
+def in_c() -> Any:
+    op = with_code(define(2, of_product), "product")
     op.sharding_rule("rows inner, inner columns -> rows columns", reduction="inner")
     return op
 
@@ -218,9 +231,9 @@ def test_options_and_constraints_say_how_values_lie():
         mx.jit(lambda x, y: op(mx.sharding.constrain(x, P("data", "model")), y), mesh=mesh),
     ]
     for function in functions:
-        compiled = function.lower(A, B).compile()
-        assert _COLLECTIVE.findall(compiled.as_text()) == ["all-reduce"]
-        np.testing.assert_allclose(compiled(A, B), A @ B, rtol=1e-4, atol=1e-4)
+        made = function.lower(A, B).compile()
+        assert _COLLECTIVE.findall(made.as_text()) == ["all-reduce"]
+        np.testing.assert_allclose(made(A, B), A @ B, rtol=1e-4, atol=1e-4)
 
 
 def test_empty_arrays_run_whole():
@@ -254,6 +267,27 @@ def test_in_jax_types_say_how_values_lie():
         compiled = jax.jit(ours).lower(*args).compile()
         assert not _COLLECTIVE.findall(compiled.as_text())
         np.testing.assert_allclose(compiled(*args), theirs(A, B), rtol=1e-4, atol=1e-4)
+
+
+def test_xla_splits_batches_of_compiled_code_where_only_it_knows_how_they_lie():
+    op = with_code(define(1, mx.unchanged_shape), "negative")
+    op.sharding_rule("... columns -> ... columns")
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    x = put(STACK, "y", "x", mesh=mesh)
+    within = jax.jit(lambda x: mx.jit(op)(jnp.sin(x))).lower(x).compile()
+    assert not _COLLECTIVE.findall(within.as_text())
+    assert re.search(r"f32\[2,4,8\]\S* custom-call", within.as_text())
+    np.testing.assert_allclose(within(x), -np.sin(STACK), rtol=1e-6)
+
+
+def test_xla_splits_no_batches_of_a_size_that_is_insisted_on():
+    sizes = {"attrs": ["size: int"]}
+    op = with_code(define(1, lambda ctx, x: (ctx.attr("size"), x[1]), **sizes), "negative")
+    op.sharding_rule("rows columns -> rows columns")
+    function = jax.jit(lambda x: mx.jit(lambda x: op(x, size=8))(jnp.sin(x)))
+    x = put(A, "x")
+    assert "num_batch_dims" not in function.lower(x).as_text()
+    np.testing.assert_allclose(function(x), -np.sin(A), rtol=1e-6)
 
 
 def test_devices_may_be_in_another_order():
