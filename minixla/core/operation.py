@@ -202,13 +202,19 @@ class Operation(Record):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /) -> Any:
         """The tangent of the result (or a tuple of them); None stands for a zero tangent.
 
+        The default applies a linear operation; of others it transposes the `vjp` rule.
+
         Args:
             primals: the operands.
             tangents: a tangent or None for each operand; at least one is not None.
             results: what the operation gave for `primals`.
         """
         if self.linear_operands is None:
-            raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
+            if not self.has_rule("vjp"):
+                raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
+            from minixla.core.reverse import pushed_by_vjp  # which traces operations
+
+            return pushed_by_vjp(self, primals, tangents, results)
         self._require_declared([tangent is not None for tangent in tangents])
         if self.jointly_linear:
             triples = enumerate(zip(primals, tangents, strict=True))

@@ -23,7 +23,8 @@ from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
-from minixla.engine.meshes import split, told
+from minixla.engine.meshes import check_devices, told
+from minixla.engine.pieces import split
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -100,6 +101,8 @@ def lower_graph(
     Its operands are of JAX's abstract values `kinds`.
     """
     module_context = ctx.module_context
+    if not module_context.lowering_parameters.for_export:
+        check_devices(graph)
     graph = split(module_context, operands, kinds, graph)
     symbols, prefixes = module_context.symbol_table, (f"minixla_{n}_" for n in count())
     prefix = next(each for each in prefixes if f"{each}main" not in symbols)

@@ -132,11 +132,12 @@ class ForeignKernel(Kernel):
 
     target: str = field(kw_only=True)
     aliases: Mapping[str, str] = field(kw_only=True, default_factory=dict)
+    inferred: tuple[str, ...] = field(kw_only=True, default=())
 
     def write(self, operation, emit, operands, shapes, results):
         """One custom call."""
         emit.foreign_call(self.target, operation)
-        given = stored_attributes(operation, is_read=not emit.calls_host)
+        given = stored_attributes(operation, self.inferred if emit.calls_host else None)
         if not emit.calls_host and operation.registered.version:
             given += [(VERSION, f"{operation.registered.version} : i32")]
         aliases = self._aliased(operation, shapes, results)
