@@ -315,6 +315,15 @@ class Operation(Record):
         """A sharding rule to be made, without factors yet, for operand shapes."""
         return RuleBuilder(operands, self.infer(operands))
 
+    @property
+    def split_by(self) -> str:
+        """Who splits it over devices.
+
+        `xla`; `pieces`, where XLA does not and each device runs it on its pieces, by its sharding
+        rule; or `nobody`, where each device runs all of it.
+        """
+        return "xla"
+
     def data_flow(self, *operands: Any) -> Sequence[Edge]:
         """Where values flow that one sharding must fit: see `core.data_flow`.
 

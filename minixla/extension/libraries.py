@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from minixla.core.errors import AttributeValueError, explain
 from minixla.engine.foreign_code import register_code
@@ -53,6 +56,12 @@ def register_target(operation: str, symbol: str, library: Any, platform: str) ->
         raise explain(AttributeValueError, operation, problem, (), advice) from None
     TARGETS.add(target)
     return target
+
+
+@lru_cache(maxsize=1024)
+def split_batches(target: str) -> None:
+    """Has XLA split calls of a handler along the batch dimensions that they name."""
+    jax.ffi.register_ffi_target_as_batch_partitionable(target)
 
 
 def loaded(subject: str, path: str) -> ctypes.CDLL:

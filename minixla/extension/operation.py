@@ -245,6 +245,13 @@ class CustomOperation(DeclaredOperation, Composed):
             return tuple(results), tuple(places)
         return results[0], places[0]
 
+    @property
+    def split_by(self):
+        # A rule that was found on small arrays is a guess, good enough for layouts alone.
+        if self.registered.sharding_notation:
+            return "pieces"
+        return "nobody" if self.registered.kernels.composition(self) is None else "xla"
+
     def sharding_rule(self, *operands):
         registered, results = self.registered, as_tuple(self.infer(operands))
         notation, probed = registered.sharding_notation, registered.probed_rules

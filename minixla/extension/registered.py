@@ -270,6 +270,8 @@ class RegisteredOperation:
     ) -> None:
         """States which dimensions of inputs and outputs are split together over devices.
 
+        Kernels then run on each device's pieces where arrays are cut along them.
+
         `"i j, j k -> i k"` with `reduction="j"` is a matrix product. Without it the rule is found
         by running the reference on random arrays: which blocks of inputs give which block of the
         outputs, and along which dimensions what they give adds up.
