@@ -35,7 +35,7 @@ _SETS[BLOCKED] = "blocked_propagation"
 _LETTERS = "ijklmnopqrstuvwxyz"
 _SYMBOL = re.compile(r"z_\d+|[i-z]")
 _TENSORS = r"\(\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\)"
-_RULE = re.compile(rf"\s*{_TENSORS}\s*->\s*{_TENSORS}\s*\{{([^{{}}]*)\}}(.*)", re.DOTALL)
+_RULE = re.compile(rf"\s*{_TENSORS}\s*->\s*{_TENSORS}\s*(?:\{{([^{{}}]*)\}})?(.*)", re.DOTALL)
 _SET = re.compile(r"\s*(\w+)\s*=\s*\{([^{}]*)\}")
 _WRAPPED = re.compile(r"\s*#sdy\.op_sharding_rule\s*<(.*)>\s*", re.DOTALL)
 _FORM = "A rule reads `([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}`"
@@ -122,11 +122,17 @@ class ShardingRule:
         operands, results = map(_tensors_text, (self.operands, self.results))
         names = map(factor_symbol, range(len(self.sizes)))
         pairs = zip(names, self.sizes, strict=True)
-        text = f"({operands})->({results}) {{{', '.join(f'{n}={size}' for n, size in pairs)}}}"
+        sizes = ", ".join(f"{name}={size}" for name, size in pairs)
+        text = f"({operands})->({results})" + (f" {{{sizes}}}" if sizes else "")
         for name, written in _SETS.items():
             if factors := getattr(self, name):
                 text += f" {written}={{{', '.join(map(factor_symbol, sorted(factors)))}}}"
         return f"{text}, custom" if self.is_custom else text
+
+    @property
+    def hint(self) -> str:
+        """What states the rule in StableHLO: see `Emitter.operation`."""
+        return f" {{sdy.sharding_rule = #sdy.op_sharding_rule<{self}>}}"
 
     @classmethod
     def parse(cls, text: str) -> "ShardingRule":
@@ -147,7 +153,7 @@ class ShardingRule:
             _refuse(text, f"after the sizes stands {rest.strip()!r}")
         given = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
         taken, made = (_read_tensors(text, each) for each in (operands, results))
-        rule = cls(taken, made, _read_sizes(text, sizes), **given, is_custom=bool(is_custom))
+        rule = cls(taken, made, _read_sizes(text, sizes or ""), **given, is_custom=bool(is_custom))
         rule.check()
         return rule
 

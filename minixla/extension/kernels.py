@@ -136,8 +136,9 @@ class ForeignKernel(Kernel):
         given = stored_attributes(operation, is_read=not emit.calls_host)
         if not emit.calls_host and operation.registered.version:
             given += [(VERSION, f"{operation.registered.version} : i32")]
-        hint = self._aliased(operation, shapes, results)
-        return foreign_call(self.target, given, emit, operands, shapes, results, hint)
+        aliases = self._aliased(operation, shapes, results)
+        hints = sharding_hint(operation, shapes) if emit.calls_host else ""
+        return foreign_call(self.target, given, emit, operands, shapes, results, aliases, hints)
 
     def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> str | None:
         """Which results are in the memory of which operands, in StableHLO."""
@@ -158,6 +159,14 @@ class ForeignKernel(Kernel):
         return f"[{', '.join(texts)}]" if texts else None
 
 
+def sharding_hint(operation: CustomOperation, shapes: Sequence[AnyShape]) -> str:
+    """The attribute by which Shardy knows the sharding rule that was stated, if one was."""
+    if not operation.registered.sharding_notation:
+        return ""
+    rule = operation.sharding_rule(*shapes)
+    return rule.hint if rule else ""
+
+
 def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:
     """Which of all arrays of inputs or outputs a single one is."""
     return sum(map(len, types[: list(arguments).index(name)]))
@@ -171,6 +180,7 @@ def foreign_call(
     shapes: Sequence[AnyShape],
     results: Sequence[AnyShape],
     aliases: str | None = None,
+    hints: str = "",
 ) -> Sequence[str]:
     """A custom call in StableHLO that is given attributes."""
     return emit.operation(
@@ -178,6 +188,7 @@ def foreign_call(
         operands,
         shapes,
         results,
+        hints=hints,
         call_target_name=bytes_text(target.encode()),
         has_side_effect=False,
         api_version="4 : i32",

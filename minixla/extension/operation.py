@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from minixla.extension.declared import DeclaredOperation
 from minixla.extension.partial_shapes import PartialShape
 from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
+from minixla.sharding.probing import probed_rule
 from minixla_ops.programs.compositions import Composed, composed_program, kept_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import to_front
@@ -251,6 +253,20 @@ class CustomOperation(DeclaredOperation):
         if self.gives_tuple:
             return tuple(results), tuple(places)
         return results[0], places[0]
+
+    def sharding_rule(self, *operands):
+        registered, results = self.registered, as_tuple(self.infer(operands))
+        notation, probed = registered.sharding_notation, registered.probed_rules
+        if notation is None:
+            return None
+        if notation:
+            return notation.rule(operands, results)
+        if (self, operands) not in probed:
+            found = probed_rule(self, operands)
+            if found is None:
+                return None
+            probed[self, operands] = replace(found, is_custom=True)
+        return probed[self, operands]
 
 
 class ComposedOperation(CustomOperation, Composed):

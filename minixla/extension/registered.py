@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from minixla.core import registry
 from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.sharding_notation import ShardingNotation
+from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import find_source
 from minixla.extension import wrappers
 from minixla.extension.definitions import Definition
@@ -40,6 +42,10 @@ class RegisteredOperation:
         self.gradient_rule: Callable[..., Any] | None = None
         self.forward_rule: Callable[..., Any] | None = None
         self.batching_rule: Any = None
+        #: What `sharding_rule` stated; None: that there is none; False: nothing.
+        self.sharding_notation: ShardingNotation | Literal[False] | None = False
+        #: Those that probing found, by operation and shapes.
+        self.probed_rules: dict[Any, ShardingRule] = {}
         #: Types of outputs that no declaration says: of an operation, and shapes of operands.
         self.found_types: Callable[..., dict[str, Any]] | None = None
         self.version = 0
@@ -237,6 +243,43 @@ class RegisteredOperation:
             raise explain(AttributeValueError, self.name, problem, (), advice)
         self.batching_rule = rule
         return rule
+
+    def sharding_rule(
+        self,
+        text: str | None,
+        *,
+        reduction: str | Sequence[str] = (),
+        need_replication: str | Sequence[str] = (),
+        permutation: str | Sequence[str] = (),
+        blocked: str | Sequence[str] = (),
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """States which dimensions of inputs and outputs are split together over devices.
+
+        `"i j, j k -> i k"` with `reduction="j"` is a matrix product. Without it the rule is found
+        by running the reference on random arrays: which blocks of inputs give which block of the
+        outputs, and along which dimensions what they give adds up.
+
+        Args:
+            text: the factors of each dimension between spaces, arrays between commas, `(i j)` for a
+                dimension of two factors, major first, `...` in front for any number of dimensions;
+                None: there is no rule, and none is looked for.
+            reduction: factors over which the operation sums.
+            need_replication: factors along which it needs all.
+            permutation: factors along which blocks move from device to device.
+            blocked: factors along which shardings do not pass.
+            sizes: of factors that are no dimension alone, where they do not follow.
+
+        Raises:
+            AttributeValueError: the text is no rule, or has none of such factors.
+        """
+        if text is None:
+            self.sharding_notation = None
+            return
+        sets = dict(reduction=reduction, need_replication=need_replication, blocked=blocked)
+        self.sharding_notation = ShardingNotation.parse(
+            text, sizes or {}, permutation=permutation, **sets
+        )
 
 
 def _found(name: str, module: str) -> RegisteredOperation:

@@ -107,8 +107,12 @@ class Sort(Operation):
         return results, as_results([at] * len(operands))
 
     def sharding_rule(self, *operands):
+        sizes = operands[0].dimensions
+        others = [size for number, size in enumerate(sizes) if number != self.dimension]
+        # Where no other dimension can take over the axes, sorting along them is not worth it.
+        blocked = [self.dimension] if all(size == 1 for size in others) else []
         kinds = {self.dimension: NEED_REPLICATION}
-        return self.sharding_factors(operands).pointwise(operands[0].dimensions, kinds).build()
+        return self.sharding_factors(operands).pointwise(sizes, kinds, blocked).build()
 
 
 @builds(Sort)
