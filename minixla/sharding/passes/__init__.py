@@ -14,6 +14,7 @@ from minixla.sharding.passes.calls import (
 )
 from minixla.sharding.passes.constants import split_constants
 from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.explicit_reshards import insert_explicit_reshards
 from minixla.sharding.passes.export import (
     close_shardings,
     merge_constants,
@@ -61,4 +62,5 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-update-non-divisible-input-output-shardings": keep_dividing_axes,
     "sdy-remove-sub-axes-in-input-output-shardings": remove_sub_axes,
     "sdy-close-shardings": close_shardings,
+    "sdy-insert-explicit-reshards": insert_explicit_reshards,
 }

@@ -77,7 +77,8 @@ def test_annotations_are_refused_or_dropped(name, form):
     if is_kept:
         imported = mx.import_stablehlo(form(text))
         np.testing.assert_array_equal(imported(X), -X)
-        assert imported.graph.stablehlo().count("sdy.sharding") == 1
+        text = imported.graph.stablehlo()
+        assert "sdy.sharding =" in text or "sdy.sharding_constraint" in text
     np.testing.assert_array_equal(mx.import_stablehlo(form(text), shardings="drop")(X), -X)
 
 
