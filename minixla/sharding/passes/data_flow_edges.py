@@ -13,14 +13,14 @@ def add_data_flow_edges(program: Program) -> None:
     """
     uses = program.uses()
     for block in list(program.blocks()):
-        steps = _edges(block, [] if block.step is None else block.inputs, uses)
+        steps = edges_of(block, [] if block.step is None else block.inputs, uses)
         for step in block.steps:
             steps.append(step)
-            steps += _edges(block, step.results, uses)
+            steps += edges_of(block, step.results, uses)
         block.steps = steps
 
 
-def _edges(block: Block, values: list[Value], uses: dict[Value, list[Use]]) -> list[Step]:
+def edges_of(block: Block, values: list[Value], uses: dict[Value, list[Use]]) -> list[Step]:
     """The edges of those of some values that own one, which all are of one step."""
     if not values:
         return []

@@ -9,6 +9,7 @@ from minixla.sharding.passes.export import (
     sink_data_flow_edges,
     turn_constraints_into_reshards,
 )
+from minixla.sharding.passes.function_calls import export_calls, import_calls
 from minixla.sharding.passes.input_output_shardings import keep_dividing_axes, remove_sub_axes
 from minixla.sharding.passes.pipeline import import_program
 from minixla.sharding.passes.sharding_constraints import apply_sharding_constraints
@@ -33,7 +34,10 @@ def export_program(program: Program) -> None:
 def propagate_program(program: Program) -> None:
     """Prepares a program, propagates, and makes it final (SDY: sdy-propagation-pipeline)."""
     import_program(program)
+    import_calls(program)
     apply_sharding_constraints(program)
     import_sharding_groups(program)
     user_priority_propagate(program)
+    sink_data_flow_edges(program)
+    export_calls(program)
     export_program(program)

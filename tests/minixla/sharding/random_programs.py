@@ -105,10 +105,13 @@ class RandomProgram:
     Args:
         seed: which.
         steps: about how many operations its function has.
+        with_calls: whether it has calls of other functions in place of named computations.
     """
 
-    def __init__(self, seed: int, steps: int = 12, families: list[str] | None = None) -> None:
+    def __init__(self, seed: int, steps: int = 12, with_calls: bool = False) -> None:
         self.draw = random.Random(seed)
+        self.with_calls = with_calls
+        self.functions: dict[str, tuple[str, Sizes]] = {}
         self.counter = 0
         axes = self.draw.choice(_MESHES)
         self.mesh = Mesh(None, list(axes), list(axes.values()))
@@ -126,12 +129,13 @@ class RandomProgram:
         given = ", ".join(f"{type_of(each)}{self.said(each)}" for _, each in results)
         lines = "\n  ".join(body.used(body.unread)[0])
         names = ", ".join(name for name, _ in results)
+        functions = "".join(text for text, _ in self.functions.values())
         self.text = f"""sdy.mesh @mesh = {self.mesh}
 func.func @main({", ".join(shown)}) -> ({given}) {{
   {lines}
   return {names} : {types}
 }}
-"""
+{functions}"""
 
     def name(self) -> str:
         """A new name of a value."""
@@ -534,7 +538,31 @@ out_shardings=[{bounds[1]}] manual_axes={{{axes}}} ({inside}: {type_of(pieces[0]
     )
 
 
+def _call(body: Body) -> None:
+    x, sizes = body.operand()
+    functions = body.program.functions
+    fitting = [name for name, (_, each) in functions.items() if each == sizes]
+    if not fitting or body.draw.random() < 0.4:
+        inside, name = body.program.name(), f"f{len(functions)}"
+        functions[name] = "", ()
+        lines, given, _ = _inner(body, {inside: sizes}, [sizes])
+        said, made = body.program.said(sizes), body.program.said(sizes)
+        shape = type_of(sizes)
+        text = f"""func.func private @{name}({inside}: {shape}{said}) -> ({shape}{made}) {{
+    {lines}
+    return {given} : {shape}
+}}
+"""
+        functions[name] = text, sizes
+        fitting = [name]
+    name = body.draw.choice(fitting)
+    body.add(f"func.call @{name}({x})", (x,), sizes, f"({type_of(sizes)}) -> {type_of(sizes)}")
+
+
 def _named(body: Body) -> None:
+    if body.program.with_calls:
+        _call(body)
+        return
     if body.depth:
         return
     x, sizes = body.operand()

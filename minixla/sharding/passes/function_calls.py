@@ -1,0 +1,136 @@
+"""Passes between which calls are named computations, through which shardings pass."""
+
+from collections.abc import Sequence
+
+from minixla.sharding.operations import NamedComputation, Reshard
+from minixla.sharding.passes.calls import remove_dead_functions
+from minixla.sharding.passes.data_flow_edges import edges_of
+from minixla.sharding.passes.symbols import Symbols
+from minixla.sharding.program import Block, Function, Program, Step, Value
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.value_shardings import sharding_of
+from minixla_ops.programs.call import Call
+
+Shardings = tuple[TensorSharding, ...]
+
+
+def import_calls(program: Program) -> None:
+    """Turns calls into named computations with edges.
+
+    SDY: sdy-flatten-call-graph and sdy-import-func-calls.
+    """
+    for function in program.functions.values():
+        if function.is_public:
+            _inline(function)
+    remove_dead_functions(program)
+    uses = program.uses()
+    for block in list(program.blocks()):
+        steps = []
+        if block.step is not None and isinstance(block.step.op, NamedComputation):
+            steps = edges_of(block, block.inputs, uses)
+        for step in block.steps:
+            steps.append(step)
+            if isinstance(step.op, NamedComputation):
+                steps += edges_of(block, step.results, uses)
+        block.steps = steps
+
+
+def _inline(block: Block) -> None:
+    for step in block.steps:
+        callee = step.callee
+        if callee is not None:
+            given = _said([each.sharding for each in callee.inputs], callee.inputs)
+            made = _said([each.sharding for each in step.results], step.results)
+            label = callee.original_name or callee.name
+            step.op = NamedComputation(step.op.computation, label, given, made)
+            step.callee, step.blocks = None, [Block.copied(callee, step, {})]
+            for value in (*step.results, *step.blocks[0].inputs):
+                value.sharding = None
+        for each in step.blocks:
+            _inline(each)
+
+
+def _said(shardings: Sequence[TensorSharding | None], values: Sequence[Value]) -> Shardings | None:
+    """The shardings of all values, where some have one."""
+    first = next((each for each in shardings if each is not None), None)
+    if first is None:
+        return None
+    pairs = zip(shardings, values, strict=True)
+    return tuple([each or first.saying_nothing(value.shape) for each, value in pairs])
+
+
+def export_calls(program: Program) -> None:
+    """Turns named computations into calls, those that are alike of one function.
+
+    SDY: sdy-export-named-computations, sdy-propagate-to-func-results, sdy-unflatten-call-graph and
+    sdy-insert-func-call-reshards.
+    """
+    exporter = _Exporter(program)
+    for function in list(program.functions.values()):
+        exporter.export(function)
+    for block in program.blocks():
+        block.steps = [new for step in block.steps for new in (*_reshards(step), step)]
+
+
+class _Exporter:
+    """Makes functions of named computations."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.symbols = Symbols([*program.functions, *program.meshes])
+        self.made: dict[object, Function] = {}
+
+    def export(self, block: Block) -> None:
+        for step in block.steps:
+            for each in step.blocks:
+                self.export(each)
+            if isinstance(step.op, NamedComputation):
+                self.call(step)
+
+    def call(self, step: Step) -> None:
+        """Makes a call of a named computation."""
+        op, (body,) = step.op, step.blocks
+        name = self.symbols.free(op.label)
+        results = tuple([sharding_of(value) for value in body.outputs])
+        key = op.label, op.in_shardings, results, _callees(body)
+        if key not in self.made:
+            self.made[key] = self.program.functions[name] = self.function(name, body, op, results)
+        step.op, step.callee, step.blocks = Call(op.computation), self.made[key], []
+        for value, sharding in zip(step.results, op.out_shardings or (), strict=False):
+            value.sharding = sharding
+
+    def function(
+        self,
+        name: str,
+        body: Block,
+        op: NamedComputation,
+        results: Sequence[TensorSharding | None],
+    ) -> Function:
+        """The function of a body."""
+        function = Function(name, is_public=False)
+        function.inputs, function.steps, function.outputs = body.inputs, body.steps, body.outputs
+        function.output_shardings = list(results)
+        for value in function.inputs:
+            value.owner = function
+        for value, sharding in zip(function.inputs, op.in_shardings or (), strict=False):
+            value.sharding = sharding
+        for step in function.steps:
+            step.block = function
+        return function
+
+
+def _callees(body: Block) -> tuple[str, ...]:
+    return tuple([step.callee.name for step in body.walk() if step.callee is not None])
+
+
+def _reshards(step: Step) -> list[Step]:
+    """Reshards of the operands of a call that its function takes otherwise."""
+    made = []
+    for number, value in enumerate(step.operands if step.callee is not None else ()):
+        assert step.callee is not None
+        wanted = step.callee.inputs[number].sharding
+        current = sharding_of(value)
+        if wanted is not None and wanted.parts != (current.parts if current else ()):
+            made.append(step.block.new_step(Reshard(wanted), [value], step.source))
+            step.operands[number] = made[-1].results[0]
+    return made
