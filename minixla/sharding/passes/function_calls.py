@@ -1,12 +1,12 @@
 """Passes between which calls are named computations, through which shardings pass."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from minixla.sharding.operations import NamedComputation, Reshard
 from minixla.sharding.passes.calls import remove_dead_functions
 from minixla.sharding.passes.data_flow_edges import edges_of
 from minixla.sharding.passes.symbols import Symbols
-from minixla.sharding.program import Block, Function, Program, Step, Value
+from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla_ops.programs.call import Call
@@ -68,8 +68,7 @@ def export_calls(program: Program) -> None:
     exporter = _Exporter(program)
     for function in list(program.functions.values()):
         exporter.export(function)
-    for block in program.blocks():
-        block.steps = [new for step in block.steps for new in (*_reshards(step), step)]
+    fit_calls(program)
 
 
 class _Exporter:
@@ -123,14 +122,34 @@ def _callees(body: Block) -> tuple[str, ...]:
     return tuple([step.callee.name for step in body.walk() if step.callee is not None])
 
 
-def _reshards(step: Step) -> list[Step]:
-    """Reshards of the operands of a call that its function takes otherwise."""
-    made = []
-    for number, value in enumerate(step.operands if step.callee is not None else ()):
-        assert step.callee is not None
-        wanted = step.callee.inputs[number].sharding
-        current = sharding_of(value)
-        if wanted is not None and wanted.parts != (current.parts if current else ()):
-            made.append(step.block.new_step(Reshard(wanted), [value], step.source))
-            step.operands[number] = made[-1].results[0]
-    return made
+def fit_calls(program: Program) -> None:
+    """Reshards operands and results of calls that their functions lay out otherwise."""
+    uses = program.uses()
+    for block in program.blocks():
+        steps: list[Step] = []
+        for step in block.steps:
+            steps += [step] if step.callee is None else _fitted(step, step.callee, uses)
+        block.steps = steps
+
+
+def _fitted(step: Step, callee: Function, uses: Mapping[Value, Sequence[Use]]) -> list[Step]:
+    before, behind = [], []
+    for number, value in enumerate(step.operands):
+        wanted = callee.inputs[number].sharding
+        if _differ(wanted, sharding_of(value)):
+            before.append(step.block.new_step(Reshard(wanted), [value], step.source))
+            step.operands[number] = before[-1].results[0]
+    for value, made in zip(step.results, callee.output_shardings, strict=True):
+        if _differ(value.sharding, made):
+            behind.append(step.block.new_step(Reshard(value.sharding), [value], step.source))
+            for use in uses.get(value, ()):
+                use.put(behind[-1].results[0])
+        value.sharding = made or value.sharding
+    return [*before, step, *behind]
+
+
+def _differ(wanted: TensorSharding | None, current: TensorSharding | None) -> bool:
+    """Whether a value lies otherwise than wanted."""
+    if wanted is None:
+        return False
+    return wanted.parts != (((),) * wanted.rank if current is None else current.parts)
