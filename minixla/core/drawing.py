@@ -3,6 +3,7 @@
 import html
 import shutil
 import subprocess
+from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.graph import Graph, Value
@@ -39,6 +40,13 @@ def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
     """The lines of a program itself; `names` has those of boxes by what they stand for."""
     lines: list[str] = []
 
+    notes = program.annotations.values if program.annotations else {}
+
+    def layouts(values: Sequence[Value]) -> list[str]:
+        """How values lie over devices, where the program says so."""
+        found = [str(notes[each]) for each in values if each in notes]
+        return [", ".join(found).replace('"', "")[:80]] if found else []
+
     def add_box(key: Any, style: str, *label: str) -> None:
         name = names[key] = f"n{len(names)}"
         text = "\\n".join(map(escaped, label))
@@ -52,10 +60,17 @@ def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
     outputs = map(str, program.output_shapes[:8])
     add_box(id(program), "shape=ellipse, style=filled", "result", *outputs)
     for index, value in enumerate(program.inputs):
-        add_box(id(value), "shape=ellipse, style=filled", f"input {index}", str(value.shape))
+        add_box(
+            id(value),
+            "shape=ellipse, style=filled",
+            f"input {index}",
+            str(value.shape),
+            *layouts([value]),
+        )
     drawn = program.instructions[: max(most - len(names), 0)]
     for step in drawn:
         label = [step.op.builder_name, ", ".join(map(str, step.shapes))[:80]]
+        label += layouts(step.results)
         if step.source is not None:
             label.append(f"{step.source.file.rsplit('/', 1)[-1]}:{step.source.line}")
         add_box(id(step), "shape=box, style=rounded", *label)

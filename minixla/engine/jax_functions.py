@@ -56,36 +56,49 @@ def explaining(name: str, given: Sequence[Any], labels: Sequence[str]) -> Iterat
         ) from None
 
 
-def refuse_lost(jaxpr: Any, name: str, keeps_layouts: bool) -> None:
-    """Raises ImportError_ where a function of JAX's does what no graph says."""
+def refuse_lost(jaxpr: Any, name: str, shardings: str) -> list[Any]:
+    """Raises ImportError_ where a function of JAX's does what no graph says.
+
+    Args:
+        jaxpr: the function.
+        name: its name.
+        shardings: `keep`, `refuse` or `drop`, as `from_jax` takes it.
+
+    Returns:
+        JAX's meshes of devices that it names.
+    """
 
     def lost(problem: str, shown: str, advice: str) -> ImportError_:
         return explain(ImportError_, "from_jax", f"{name} {problem}", [shown], advice)
 
+    meshes = []
     for step in _steps(jaxpr):
         if step.primitive.name == "shard_map":
-            raise lost(
-                "maps a function over devices with jax.shard_map",
-                f"mesh: {step.params['mesh']}",
-                "A program of ours is one for all devices: call jax.shard_map from JAX's code "
-                "(jax.jit, jax.grad), where the mapped function may call ours; or use mx.pmap.",
-            )
-    for step in _steps(jaxpr) if keeps_layouts else ():
+            meshes.append(step.params["mesh"])
+            if shardings != "keep":
+                raise lost(
+                    "maps a function over devices with jax.shard_map",
+                    f"mesh: {step.params['mesh']}",
+                    'Give shardings="keep", and it becomes an instruction of ours.',
+                )
         for key in ("sharding", "in_shardings", "out_shardings", "devices"):
             given = step.params.get(key)
             for each in given if isinstance(given, (tuple, list)) else (given,):
                 # What is left open is no Sharding.
-                if isinstance(each, jax.sharding.Sharding):
-                    raise lost(
-                        "fixes the layout of a value over devices, which a program of ours would "
-                        "lose",
-                        f"{step.primitive.name}, {key}: {each}",
-                        'mx.from_jax(f, shardings="drop") gives it up: the results are the same. '
-                        "Or leave it out of the function and say it outside: "
-                        "mx.jit(lambda x: x, out_shardings=sharding)(x) keeps the layout of x "
-                        "inside a program of ours; or call the function from jax.jit, not through "
-                        "mx.from_jax.",
-                    )
+                if not isinstance(each, jax.sharding.Sharding) or shardings == "drop":
+                    continue
+                is_named = isinstance(each, jax.sharding.NamedSharding)
+                # Of device_put JAX's text says nothing.
+                if is_named and shardings == "keep" and key != "devices":
+                    meshes.append(each.mesh)
+                    continue
+                raise lost(
+                    "fixes the layout of a value over devices, which a program of ours would lose",
+                    f"{step.primitive.name}, {key}: {each}",
+                    "jax.lax.with_sharding_constraint by a jax.sharding.NamedSharding is kept; "
+                    'mx.from_jax(f, shardings="drop") gives layouts up: the results are the same. '
+                    "Or call the function from jax.jit, not through mx.from_jax.",
+                )
     if jaxpr.effects:
         raise lost(
             "has side effects",
@@ -93,6 +106,7 @@ def refuse_lost(jaxpr: Any, name: str, keeps_layouts: bool) -> None:
             "Prints and ordered callbacks run in JAX's own programs only: call the function "
             "outside, or leave them out.",
         )
+    return meshes
 
 
 def _steps(jaxpr: Any) -> Iterator[Any]:

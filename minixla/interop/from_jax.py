@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.interop.jax_calls import FlatFunction
-from minixla.interop.shardings import Shardings, check_shardings
+from minixla.interop.shardings import ShardyToo, check_shardings
 from minixla.transforms import arguments
 from minixla.transforms.arguments import Arguments
 from minixla_ops.programs.call import call
@@ -35,7 +35,7 @@ def from_jax(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     derivatives: Literal["jax", "program"] = "jax",
-    shardings: Shardings = "refuse",
+    shardings: ShardyToo = "keep",
     platform: str | None = None,
 ) -> Callable[..., Any]:
     """A JAX function as one of ours.
@@ -56,7 +56,8 @@ def from_jax(
             give for the StableHLO program, in which neither is left.
         shardings: what to do with layouts over devices that the function fixes
             (`jax.lax.with_sharding_constraint`, shardings of `jax.jit` or `jax.device_put`):
-            `refuse` raises, `drop` leaves them out, which changes no result.
+            `keep` keeps those over meshes, and `jax.shard_map`, as instructions of ours, `refuse`
+            raises, `drop` leaves them out, which changes no result.
         platform: what its program is made for (`cpu`, `cuda`, `tpu`), as Pallas needs to know;
             default: any platform, or where JAX has no such program the one that it runs on.
 
@@ -66,15 +67,15 @@ def from_jax(
 
     Raises:
         AttributeValueError: there is no such way to treat shardings.
-        ImportError_: when called: the function prints, calls back into Python, fixes layouts or
-            maps over devices.
+        ImportError_: when called: the function prints, calls back into Python, or fixes layouts
+            that are not kept.
         ConcretizationError: when called: it needs the value of something that JAX traces.
         LeakedTracerError, ForeignCallError: when called: it closes over values of ours that are
             being traced; pass them as arguments.
         TransformError: when called: what is not traced cannot be hashed.
     """
     arguments.checked_function(fun, "from_jax")
-    check_shardings("from_jax", shardings)
+    check_shardings("from_jax", shardings, get_args(ShardyToo))
     marked = arguments.StaticArguments(fun, static_argnums, static_argnames)
     programs: dict[Any, tuple[FlatFunction, Any]] = arguments.Cache()
 

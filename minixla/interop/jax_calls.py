@@ -17,7 +17,9 @@ from minixla.core.tracing import default_trace, shape_of, under
 from minixla.engine.float0 import float0_zeros
 from minixla.engine.jax_functions import explaining, refuse_lost
 from minixla.interop.module import Module
-from minixla.interop.shardings import Shardings
+from minixla.interop.shardings import ShardyToo
+from minixla.sharding.explicit import explicit
+from minixla.sharding.mesh import Mesh
 from minixla_ops.programs.call import Call
 
 # No backend: JAX writes what does without libraries of one.
@@ -38,11 +40,11 @@ class FlatFunction:
         weak: Sequence[bool],
         name: str,
         labels: Sequence[str] = (),
-        shardings: Shardings = "refuse",
+        shardings: ShardyToo = "keep",
         platform: str | None = None,
     ) -> None:
         self.function, self.name = function, name
-        self.shardings: Shardings = shardings
+        self.shardings: ShardyToo = shardings
         self.platform = platform
         given = [
             jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
@@ -52,14 +54,17 @@ class FlatFunction:
         # What the function calls of ours belongs to JAX's program, not to the one being traced.
         with under(default_trace()), explaining(name, given, labels):
             staged = jax.jit(function, keep_unused=True).trace(*given)
-        refuse_lost(staged.jaxpr, name, shardings != "drop")
+        meshes = refuse_lost(staged.jaxpr, name, shardings)
         try:
             lowered = staged.lower(lowering_platforms=(platform or _PORTABLE,))
         except (NotImplementedError, ValueError):  # JAX has rules for the backend's alone
             if platform is not None:
                 raise
             lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
-        self.graph = Module(lowered.compiler_ir("stablehlo")).translated()["main"]
+        module = Module(lowered.compiler_ir("stablehlo"), keeps_shardings=bool(meshes))
+        if module.shardings is not None:
+            module.shardings.name(map(Mesh.of, meshes))
+        self.graph = explicit(module.translated()["main"])
         self.graph.name = name
         self._derived: dict[Any, FlatFunction] = {}
         #: Of the pullback that each forward half gives.

@@ -21,7 +21,7 @@ _RULE = (
 )
 _HLO = "This is HLO's text, which mx.import_hlo reads."
 DIALECTS = (
-    "Programs may use the dialects stablehlo, chlo and func: programs of other dialects must be "
+    "Programs may use the dialects stablehlo, chlo, sdy and func: those of other dialects must be "
     "converted to StableHLO first."
 )
 _NAME = (

@@ -1,6 +1,6 @@
 """Shardy's dialect (SDY) in StableHLO programs: meshes, annotations, its operations."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jax.extend.mlir import ir
@@ -32,6 +32,12 @@ class Shardings:
             if operation.name == "sdy.mesh":
                 name = ir.StringAttr(operation.attributes["sym_name"]).value
                 self.meshes[name] = parse_mesh(str(operation.attributes["mesh"]))
+
+    def name(self, meshes: Iterable[Mesh]) -> None:
+        """Takes known meshes in place of those of the module that have the same axes."""
+        known = {tuple(mesh.shape.items()): mesh for mesh in meshes}
+        for name, mesh in self.meshes.items():
+            self.meshes[name] = known.get(tuple(mesh.shape.items()), mesh)
 
     def one(self, attribute: Any) -> TensorSharding:
         """The sharding that an attribute of MLIR's is."""

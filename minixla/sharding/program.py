@@ -278,6 +278,12 @@ class Program:
         """Function `main`, or the first."""
         return self.functions.get("main") or next(iter(self.functions.values()))
 
+    def block_of(self, graph: Graph) -> Block:
+        """A graph as a block that no step runs."""
+        block = Block()
+        _Reader(self, {}, set()).fill(block, graph, None)
+        return block
+
     def walk(self) -> Iterator[Step]:
         """Every step of every function, outer before inner, in order."""
         for function in list(self.functions.values()):
@@ -346,7 +352,7 @@ class _Reader:
         if id(graph) not in self.names:
             stem = name = identifier(graph.name)
             numbers = count()
-            while name in self.graphs:
+            while name in self.graphs or name in self.program.functions:
                 name = f"{stem}_{next(numbers)}"
             self.names[id(graph)], self.graphs[name] = name, graph
         return self.function(self.names[id(graph)])

@@ -17,16 +17,23 @@ from minixla.core.stablehlo_text import Emitter
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
 from minixla.sharding.collectives import Collective, collectives
-from minixla.sharding.operations import DataFlowEdge
-from minixla.sharding.passes.pipeline import import_program
+from minixla.sharding.inlining import inline_calls
+from minixla.sharding.passes import PASSES
 from minixla.sharding.program import Block, Program, Value
-from minixla.sharding.propagation import user_priority_propagate
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla.tools.reports import Table
 
 _ENGINES = ("native", "shardy")
-_PASSES = ("sdy-import-pipeline", "sdy-user-priority-propagate")
+_PASSES = (
+    "sdy-import-pipeline",
+    "sdy-user-priority-propagate",
+    "sdy-sink-data-flow-edges",
+    "sdy-update-non-divisible-input-output-shardings",
+    "sdy-remove-sub-axes-in-input-output-shardings",
+)
+# Of what stands for no line of the user's.
+_UNKNOWN = "<stablehlo>"
 _FORMS = (".svg", ".png", ".dot", ".txt")
 
 
@@ -129,27 +136,26 @@ class Layouts:
         return Table(header, rows)
 
     def draw(self, path: Any) -> None:
-        """Writes a picture of the graph with its layouts, or their table.
+        """Writes a picture of the graph with its layouts; without Graphviz, of their table.
 
         Args:
-            path: a file that ends in .svg or .png (by Graphviz), .dot or .txt.
+            path: a file that ends in .svg or .png, .dot (Graphviz's language) or .txt (the table).
 
         Raises:
             AttributeValueError: it ends otherwise.
-            ShardingError: Graphviz is not there; give a path that ends in .txt then.
+            ShardingError: a .png without Graphviz, or of a graph that is too large for it.
         """
         form = os.path.splitext(os.fspath(path))[1]
         if form not in _FORMS:
             problem, advice = f"{path} ends in {form!r}", f"Give one in {', '.join(_FORMS)}."
             raise explain(AttributeValueError, "draw", problem, (), advice)
-        if form in (".dot", ".txt"):
-            text = str(self) if form == ".txt" else drawing.dot_text(self.graph)
-            data = text.encode()
-        else:
-            data = drawing.draw(self.graph, form[1:])
+        texts = {".dot": lambda: drawing.dot_text(self.graph), ".txt": lambda: str(self)}
+        data = texts[form]().encode() if form in texts else drawing.draw(self.graph, form[1:])
+        if data is None and form == ".svg":
+            data = _svg(str(self)).encode()
         if data is None:
             problem = "Graphviz's program dot is not there, or takes too long"
-            raise explain(ShardingError, "draw", problem, (), "Install it, or write a .txt file.")
+            raise explain(ShardingError, "draw", problem, (), "Install it, or write an .svg file.")
         with open(path, "wb") as file:
             file.write(data)
 
@@ -162,6 +168,18 @@ class Layouts:
 
     def __repr__(self) -> str:
         return f"<Layouts of {len(self.rows)} values>"
+
+
+def _svg(text: str) -> str:
+    """A text as a picture."""
+    lines = text.splitlines()
+    width, height = 8 * max(map(len, lines), default=0) + 16, 16 * len(lines) + 16
+    rows = [
+        f'<text x="8" y="{16 * number + 20}" xml:space="preserve">{escape(line)}</text>'
+        for number, line in enumerate(lines)
+    ]
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+    return "\n".join([f'{head} font-family="monospace" font-size="13">', *rows, "</svg>", ""])
 
 
 def layouts(graph: Graph, engine: str = "native") -> Layouts:
@@ -178,12 +196,13 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
     if engine not in _ENGINES:
         problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
         raise explain(AttributeValueError, "shardings", problem, (), advice)
+    program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
+    inline_calls(program)
     if engine == "native":
-        program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
-        import_program(program)
-        user_priority_propagate(program)
+        for name in _PASSES:
+            PASSES[name](program)
         return Layouts(program)
-    text = _text(graph)
+    text = str(program)
     for name in _PASSES:
         text = shardy_pass(text, name)
     return Layouts(read_program(text))
@@ -215,9 +234,6 @@ def _rows(program: Program) -> Iterator[Row]:
 
 def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]:
     for step in block.steps:
-        if isinstance(step.op, DataFlowEdge):
-            names[step.results[0]] = names[step.operands[0]]
-            continue
         for value in step.results:
             names[value] = f"%{len(names)}"
             label = f"{names[value]} {step.op.builder_name}"
@@ -235,7 +251,8 @@ def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | N
     shape, local = value.shape, value.shape
     if sharding is not None and value.can_be_sharded and not sharding.mesh.is_maximal:
         local = value.shape.with_dimensions(sharding.local_sizes(value.shape.dimensions))  # type: ignore[union-attr]
-    return Row(depth, label, shape, sharding, local, source)
+    is_users = source is not None and source.file != _UNKNOWN
+    return Row(depth, label, shape, sharding, local, source if is_users else None)
 
 
 def _dimensions(sharding: TensorSharding | None) -> str:

@@ -11,16 +11,14 @@ from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
-from minixla.core.tracing import _state, current_trace, shape_of, weak_type_of
-from minixla.engine.meshes import jax_mesh
+from minixla.core.tracing import _state, current_trace, default_trace, shape_of, weak_type_of
+from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
 from minixla.engine.random_keys import flatten
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
 
-#: How programs call a mesh that users made.
-MESH_NAME = "mesh"
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
@@ -86,9 +84,9 @@ def known_mesh(subject: str, mesh: Any = None) -> Mesh:
     Raises:
         TransformError: there is none.
     """
-    found = mesh or _state.mesh or jax.sharding.get_abstract_mesh()
-    if found.axis_names:
-        return Mesh.of(found)
+    found = _state.mesh or jax.sharding.get_abstract_mesh() if mesh is None else mesh
+    if not (found := Mesh.of(found)).is_empty:
+        return found
     advice = "Give mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
     raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
 
@@ -167,10 +165,20 @@ def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any
             if isinstance(sharding, SingleDeviceSharding):
                 placed = DevicePlacement(sharding)(value)
             else:
-                shape = shape_of(value, subject)
-                placed = ShardingConstraint(tensor_sharding(subject, sharding, shape, mesh))(value)
+                found = tensor_sharding(subject, sharding, shape_of(value, subject), mesh)
+                placed = ShardingConstraint(found)(_moved(value, found))
             leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
     return jax.tree.unflatten(tree, leaves)
+
+
+def _moved(value: Any, sharding: TensorSharding) -> Any:
+    """A value that a constraint outside of programs can take: JAX's arrays may be elsewhere."""
+    is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    if not is_elsewhere or not value.committed or _state.trace is not default_trace():
+        return value
+    mesh = jax_mesh(sharding.mesh)
+    is_there = value.sharding.device_set == set(mesh.devices.flat)
+    return value if is_there else jax.device_put(value, NamedSharding(mesh, PartitionSpec()))
 
 
 def _is_leaf(value: Any) -> bool:
@@ -208,21 +216,28 @@ def with_mesh(fun: Function, mesh: Any) -> Function:
 
 def for_jax(options: dict[str, Any]) -> dict[str, Any]:
     """Options of jit as `jax.jit` takes them: a mesh is in each of the shardings."""
-    mesh = options.get("mesh")
-    if mesh is None:
+    if options.get("mesh") is None:
         return options
+    mesh = Mesh.of(options["mesh"])
+    own = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
 
     def named(sharding: Any) -> Any:
         if isinstance(sharding, TensorSharding):
             sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
         of_spec = isinstance(sharding, PartitionSpec)
-        return NamedSharding(jax_mesh(Mesh.of(mesh)), sharding) if of_spec else sharding
+        return NamedSharding(own, sharding) if of_spec else sharding
 
     found = {name: value for name, value in options.items() if name != "mesh"}
     for name in ("in_shardings", "out_shardings"):
         if name in found:
             found[name] = jax.tree.map(named, found[name], is_leaf=_is_leaf)
     return found
+
+
+def check_mesh(options: dict[str, Any]) -> None:
+    """Raises ShardingError where jit's mesh has more devices than there are: nothing runs then."""
+    if options.get("mesh") is not None:
+        jax_mesh(Mesh.of(options["mesh"]))
 
 
 def _entry(sharding: TensorSharding, entry: Any) -> Any:

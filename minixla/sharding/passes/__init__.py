@@ -3,10 +3,15 @@
 `PASSES` has them by their names; `mx.sharding.run_pass` runs one on a text or a graph.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
+from minixla.sharding.passes.calls import (
+    copy_shardings_to_calls,
+    flatten_call_graph,
+    order_callers_first,
+    remove_dead_functions,
+    turn_calls_into_named_computations,
+)
 from minixla.sharding.passes.constants import split_constants
 from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
 from minixla.sharding.passes.explicit_reshards import insert_explicit_reshards
@@ -44,6 +49,9 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-add-data-flow-edges": add_data_flow_edges,
     "sdy-apply-sharding-constraints": apply_sharding_constraints,
     "sdy-sharding-group-import": import_sharding_groups,
+    "sdy-flatten-call-graph": flatten_call_graph,
+    "sdy-import-func-calls": turn_calls_into_named_computations,
+    "sdy-pre-order-funcs": order_callers_first,
     "sdy-basic-propagate": basic_propagate,
     "sdy-aggressive-propagate": aggressive_propagate,
     "sdy-op-priority-propagate": operation_priority_propagate,
@@ -59,5 +67,3 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-export-pipeline": export_program,
     "sdy-propagation-pipeline": propagate_program,
 }
-#: What passes were called before.
-RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

@@ -99,9 +99,9 @@ def close_shardings(program: Program) -> None:
 
     for step in program.walk():
         # One attribute has the shardings of all results: those of which nothing is said are open.
-        first = next((each.sharding for each in step.results if each.sharding is not None), None)
-        for value in step.results if first is not None else ():
-            value.sharding = value.sharding or first.saying_nothing(value.shape)
+        said = [value.sharding for value in step.results if value.sharding is not None]
+        for value in step.results if said else ():
+            value.sharding = value.sharding or said[0].saying_nothing(value.shape)
     change_shardings(program, closed)
 
 

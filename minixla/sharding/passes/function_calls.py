@@ -1,62 +1,13 @@
-"""Passes between which calls are named computations, through which shardings pass."""
+"""Calls of functions behind propagation, through which shardings passed as named computations."""
 
 from collections.abc import Mapping, Sequence
 
 from minixla.sharding.operations import NamedComputation, Reshard
-from minixla.sharding.passes.calls import remove_dead_functions
-from minixla.sharding.passes.data_flow_edges import edges_of
 from minixla.sharding.passes.symbols import Symbols
 from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla_ops.programs.call import Call
-
-Shardings = tuple[TensorSharding, ...]
-
-
-def import_calls(program: Program) -> None:
-    """Turns calls into named computations with edges.
-
-    SDY: sdy-flatten-call-graph and sdy-import-func-calls.
-    """
-    for function in program.functions.values():
-        if function.is_public:
-            _inline(function)
-    remove_dead_functions(program)
-    uses = program.uses()
-    for block in list(program.blocks()):
-        steps = []
-        if block.step is not None and isinstance(block.step.op, NamedComputation):
-            steps = edges_of(block, block.inputs, uses)
-        for step in block.steps:
-            steps.append(step)
-            if isinstance(step.op, NamedComputation):
-                steps += edges_of(block, step.results, uses)
-        block.steps = steps
-
-
-def _inline(block: Block) -> None:
-    for step in block.steps:
-        callee = step.callee
-        if callee is not None:
-            given = _said([each.sharding for each in callee.inputs], callee.inputs)
-            made = _said([each.sharding for each in step.results], step.results)
-            label = callee.original_name or callee.name
-            step.op = NamedComputation(step.op.computation, label, given, made)
-            step.callee, step.blocks = None, [Block.copied(callee, step, {})]
-            for value in (*step.results, *step.blocks[0].inputs):
-                value.sharding = None
-        for each in step.blocks:
-            _inline(each)
-
-
-def _said(shardings: Sequence[TensorSharding | None], values: Sequence[Value]) -> Shardings | None:
-    """The shardings of all values, where some have one."""
-    first = next((each for each in shardings if each is not None), None)
-    if first is None:
-        return None
-    pairs = zip(shardings, values, strict=True)
-    return tuple([each or first.saying_nothing(value.shape) for each, value in pairs])
 
 
 def export_calls(program: Program) -> None:

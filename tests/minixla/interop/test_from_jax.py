@@ -315,13 +315,25 @@ FIXING = {
 @pytest.mark.parametrize("name", FIXING)
 def test_layouts_are_not_lost_in_silence(name):
     x = np.arange(8, dtype=np.float32)
-    for call in (mx.from_jax(FIXING[name]), mx.jit(mx.from_jax(FIXING[name]))):
+    refusing = mx.from_jax(FIXING[name], shardings="keep" if name == "moved" else "refuse")
+    for call in (refusing, mx.jit(refusing)):
         with pytest.raises(mx.ImportError_, match="fixes the layout of a value") as caught:
             call(x)
         assert "spec=P('i',)" in str(caught.value)
-        assert "out_shardings=sharding" in str(caught.value)
         assert "test_from_jax.py" in str(caught.value)
         assert 'shardings="drop"' in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name in FIXING if name != "moved"])
+def test_layouts_are_kept(name):
+    x = np.arange(8, dtype=np.float32)
+    ours = mx.from_jax(FIXING[name])
+    for call in (ours, mx.jit(ours), mx.jit(lambda x: mx.vmap(ours)(x[None])[0])):
+        found = call(x)
+        np.testing.assert_array_equal(found, FIXING[name](x))
+        assert found.sharding.is_equivalent_to(jax.NamedSharding(MESH, jax.P("i")), 1)
+    slope = jax.jit(jax.grad(lambda x: (FIXING[name](x) * x).sum()))(x)
+    np.testing.assert_array_equal(mx.jit(mx.grad(lambda x: (ours(x) * x).sum()))(x), slope)
 
 
 @pytest.mark.parametrize("derivatives", ["jax", "program"])
@@ -335,9 +347,9 @@ def test_layouts_may_be_dropped(name: str, derivatives: Any) -> None:
     assert "sharding" not in mx.make_graph(ours)(x).stablehlo()
 
 
-def test_there_are_two_ways_to_treat_layouts() -> None:
-    with pytest.raises(mx.AttributeValueError, match=r'from_jax: .*\n.*keep.*\n(.*\n)*.*"drop"'):
-        mx.from_jax(jnp.sin, shardings="keep")  # type: ignore[arg-type]  # a wrong word
+def test_there_are_three_ways_to_treat_layouts() -> None:
+    with pytest.raises(mx.AttributeValueError, match=r'from_jax: .*\n.*lose.*\n(.*\n)*.*"drop"'):
+        mx.from_jax(jnp.sin, shardings="lose")  # type: ignore[arg-type]  # a wrong word
 
 
 @pytest.mark.parametrize("shardings", ["refuse", "drop"])
@@ -346,6 +358,23 @@ def test_functions_mapped_over_devices_are_refused_either_way(shardings: Any) ->
     with pytest.raises(mx.ImportError_, match=r"with jax\.shard_map") as caught:
         mx.from_jax(lambda x: jax.jit(mapped)(x), shardings=shardings)(np.ones(8, np.float32))
     assert "test_from_jax.py" in str(caught.value)
+
+
+def test_functions_mapped_over_devices_are_instructions_of_ours():
+    def function(x):
+        return jax.lax.psum(jnp.sin(x), "i") * jax.lax.axis_index("i")
+
+    mapped = jax.shard_map(function, mesh=MESH, in_specs=jax.P("i"), out_specs=jax.P("i"))
+    x = np.arange(8, dtype=np.float32)
+    expected = jax.jit(mapped)(x)
+    for derivatives in ("jax", "program"):
+        ours = mx.from_jax(mapped, derivatives=derivatives)
+        for call in (ours, mx.jit(ours), mx.reference(ours)):
+            np.testing.assert_allclose(call(x), expected, rtol=1e-5, atol=1e-6)
+        slope = jax.jit(jax.grad(lambda x: mapped(x).sum()))(x)
+        total = mx.grad(lambda x, ours=ours: ours(x).sum())
+        np.testing.assert_allclose(mx.jit(total)(x), slope, rtol=1e-5)
+    assert "sdy.manual_computation" in mx.make_graph(ours)(x).stablehlo()
 
 
 def test_typed_random_keys():

@@ -105,13 +105,12 @@ class RandomProgram:
     Args:
         seed: which.
         steps: about how many operations its function has.
-        with_calls: whether it has calls of other functions in place of named computations.
+        has_named: whether it may have named computations.
     """
 
-    def __init__(self, seed: int, steps: int = 12, with_calls: bool = False) -> None:
+    def __init__(self, seed: int, steps: int = 12, has_named: bool = True) -> None:
         self.draw = random.Random(seed)
-        self.with_calls = with_calls
-        self.functions: dict[str, tuple[str, Sizes]] = {}
+        self.has_named = has_named
         self.counter = 0
         axes = self.draw.choice(_MESHES)
         self.mesh = Mesh(None, list(axes), list(axes.values()))
@@ -129,13 +128,12 @@ class RandomProgram:
         given = ", ".join(f"{type_of(each)}{self.said(each)}" for _, each in results)
         lines = "\n  ".join(body.used(body.unread)[0])
         names = ", ".join(name for name, _ in results)
-        functions = "".join(text for text, _ in self.functions.values())
         self.text = f"""sdy.mesh @mesh = {self.mesh}
 func.func @main({", ".join(shown)}) -> ({given}) {{
   {lines}
   return {names} : {types}
 }}
-{functions}"""
+"""
 
     def name(self) -> str:
         """A new name of a value."""
@@ -538,32 +536,8 @@ out_shardings=[{bounds[1]}] manual_axes={{{axes}}} ({inside}: {type_of(pieces[0]
     )
 
 
-def _call(body: Body) -> None:
-    x, sizes = body.operand()
-    functions = body.program.functions
-    fitting = [name for name, (_, each) in functions.items() if each == sizes]
-    if not fitting or body.draw.random() < 0.4:
-        inside, name = body.program.name(), f"f{len(functions)}"
-        functions[name] = "", ()
-        lines, given, _ = _inner(body, {inside: sizes}, [sizes])
-        said, made = body.program.said(sizes), body.program.said(sizes)
-        shape = type_of(sizes)
-        text = f"""func.func private @{name}({inside}: {shape}{said}) -> ({shape}{made}) {{
-    {lines}
-    return {given} : {shape}
-}}
-"""
-        functions[name] = text, sizes
-        fitting = [name]
-    name = body.draw.choice(fitting)
-    body.add(f"func.call @{name}({x})", (x,), sizes, f"({type_of(sizes)}) -> {type_of(sizes)}")
-
-
 def _named(body: Body) -> None:
-    if body.program.with_calls:
-        _call(body)
-        return
-    if body.depth:
+    if body.depth or not body.program.has_named:
         return
     x, sizes = body.operand()
     inside, name = body.program.name(), body.program.name()
@@ -587,7 +561,33 @@ _MAKERS: dict[str, Callable[[Body], None]] = {
     name.strip("_"): maker
     for name, maker in list(globals().items())
     if name
-    in """_unary _binary _select _clamp _dot _reshape _transpose _reduce _broadcast _concatenate
-    _slice _pad _reverse _dynamic_slice _dynamic_update_slice _gather _scatter _sort _convolution
-    _constraint _barrier _group _optimization_barrier _while _case _manual _named""".split()
+    in [
+        "_unary",
+        "_binary",
+        "_select",
+        "_clamp",
+        "_dot",
+        "_reshape",
+        "_transpose",
+        "_reduce",
+        "_broadcast",
+        "_concatenate",
+        "_slice",
+        "_pad",
+        "_reverse",
+        "_dynamic_slice",
+        "_dynamic_update_slice",
+        "_gather",
+        "_scatter",
+        "_sort",
+        "_convolution",
+        "_constraint",
+        "_barrier",
+        "_group",
+        "_optimization_barrier",
+        "_while",
+        "_case",
+        "_manual",
+        "_named",
+    ]
 }

@@ -187,7 +187,7 @@ REFUSED = {
         AttributeValueError,
         ["one of FORWARD, BACKWARD, NONE"],
     ),
-    "group": (lambda: sdy.ShardingGroup(-1), AttributeValueError, ["group_id"]),
+    "group": (lambda: sdy.ShardingGroup("a"), AttributeValueError, ["group_id"]),
     "no sharding": (
         lambda: sdy.ShardingConstraint("p"),
         AttributeValueError,

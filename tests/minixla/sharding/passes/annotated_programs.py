@@ -216,7 +216,11 @@ class _Block:
         choice = self.random.choice
         free = ['{"p", "q"}, {}', '{"p"}, {"q", ?}', '{"p"}, {}', '{"p", ?}, {?}']
         sides = [f"<@mesh, [{choice(free)}]>" for _ in range(2)]
-        whole = '<@mesh, [{}, {"q"}], replicated={"p"}>', '<@mesh, [{}, {"q"}]>', "<@mesh, [{}, {}]>"
+        whole = (
+            '<@mesh, [{}, {"q"}], replicated={"p"}>',
+            '<@mesh, [{}, {"q"}]>',
+            "<@mesh, [{}, {}]>",
+        )
         sides.append(choice(whole))
         self.program.count += 1
         self.program.is_manual = True
@@ -242,7 +246,8 @@ class _Block:
         placed += made * (self.random.random() < 0.3)
         block = self.inner([(first, _ARRAY), (second, _ARRAY)])
         last = block.of()
-        head = f'{result} = sdy.named_computation<"n">({self.of()}, {self.of()}){placed}'
+        label = self.random.choice("nmk")
+        head = f'{result} = sdy.named_computation<"{label}">({self.of()}, {self.of()}){placed}'
         self.lines += [
             f"{head} ({first}: {_ARRAY}, {second}: {_ARRAY}) {{",
             *block.lines,
