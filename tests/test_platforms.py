@@ -261,6 +261,55 @@ def test_sharded_programs(topology, sizes):
     assert found.numbers["arguments"] == 512 * 512 * 4 * (1 / sizes[1] + 1 / sizes[0])
 
 
+FOUR = mx.sharding.Mesh(None, ("x", "y"), shape=(2, 2))
+#: Functions of f32[8,16] on four chips, and a collective of theirs.
+ON_CHIPS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "shard_map": (
+        mx.shard_map(
+            lambda x: mx.psum(mx.numpy.sin(x), "y"),
+            mesh=FOUR,
+            in_specs=PartitionSpec("x", "y"),
+            out_specs=PartitionSpec("x"),
+        ),
+        "all-reduce",
+    ),
+    "pmap": (
+        lambda x: mx.pmap(lambda x: mx.ppermute(x, "i", [(0, 1), (1, 0)]), "i")(x[:4]),
+        "collective-permute",
+    ),
+    "pmap in a loop": (
+        lambda x: mx.fori_loop(
+            0, 3, lambda _, v: mx.pmap(lambda x: mx.pmean(x, "i") * x, "i")(v), x.reshape(4, 32)
+        ),
+        "all-reduce",
+    ),
+    "gradient of a shard_map": (
+        mx.grad(
+            lambda x: mx.shard_map(
+                lambda x: mx.psum((x**3).sum(), ("x", "y")),
+                mesh=FOUR,
+                in_specs=PartitionSpec("x", "y"),
+                out_specs=PartitionSpec(),
+            )(x)
+        ),
+        "all-reduce",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ON_CHIPS)
+def test_programs_mapped_over_chips(name):
+    why = missing("tpu")
+    if why:
+        pytest.skip(f"nothing compiles for tpu here: {why}")
+    function, collective = ON_CHIPS[name]
+    x = jax.ShapeDtypeStruct((8, 16), np.float32)
+    report = mx.cost(function, x, platform="tpu v5e:2x2")
+    opcodes = {row.opcode.removesuffix("-start") for row in report.device_rows}
+    assert collective in opcodes
+    assert report.xla["bytes"] > 0
+
+
 REFUSED = {
     "tpu": {
         "a convolution of 64-bit integers": ("conv_general_dilated of s64", np.int64),

@@ -130,9 +130,26 @@ class ShardingRule:
         return f"{text}, custom" if self.is_custom else text
 
     @property
-    def hint(self) -> str:
-        """What states the rule in StableHLO: see `Emitter.operation`."""
-        return f" {{sdy.sharding_rule = #sdy.op_sharding_rule<{self}>}}"
+    def batch_dimensions(self) -> int:
+        """How many first dimensions are in all tensors the same factors, which pass through."""
+        count = 0
+        for first, *others in zip(*self.operands, *self.results, strict=False):
+            is_one = len(first) == 1 and all(each == first for each in others)
+            if not is_one or self.kind(first[0]) != PASS_THROUGH or first[0] in self.blocked:
+                break
+            count += 1
+        return count
+
+    def hint(self, batch_dimensions: int = 0) -> str:
+        """What states the rule in StableHLO: see `Emitter.operation`.
+
+        Args:
+            batch_dimensions: along how many first dimensions XLA may split a call by itself, of
+                code that is registered for that.
+        """
+        rule = f"sdy.sharding_rule = #sdy.op_sharding_rule<{self}>"
+        batch = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_dimensions}"}}, '
+        return f" {{{batch if batch_dimensions else ''}{rule}}}"
 
     @classmethod
     def parse(cls, text: str) -> "ShardingRule":

@@ -5,6 +5,7 @@ every start, so they may stand in a folder of their own, which the environment v
 names. Compilers of two platforms do not live in one process, and either may end it: each has one.
 """
 
+import math
 import os
 import re
 import sys
@@ -25,7 +26,6 @@ from jax.tree_util import tree_structure
 from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.engine.foreign_code import LIBRARIES
-from minixla.engine.meshes import elsewhere
 
 _SUBJECT = "platform"
 _ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
@@ -41,6 +41,11 @@ class Platform(NamedTuple):
     kind: str  # what JAX calls the platform, tpu or cuda
     model: str  # of its chips, such as v5e or h100
     topology: str  # how many chips there are in each direction, such as 2x2
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return math.prod(map(int, self.topology.split("x")))
 
     def __str__(self) -> str:
         return f"tpu {self.model}:{self.topology}" if self.kind == "tpu" else f"gpu {self.model}"
@@ -181,8 +186,7 @@ def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None)
         checks = [jax.export.DisabledSafetyCheck.custom_call(each) for each in targets]
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
-            with elsewhere():
-                exported = export(*args, **(kwargs or {}))
+            exported = export(*args, **(kwargs or {}))
             # XLA sees arrays one by one, and not every structure can be serialized.
             given, made = (tuple(range(len(x))) for x in (exported.in_avals, exported.out_avals))
             trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}

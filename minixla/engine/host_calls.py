@@ -113,6 +113,7 @@ class HostEmitter(Emitter):
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
         self.threads_main = threads_main
         self._context: mlir.ModuleContext = module_context
+        self.device_count = getattr(module_context.axis_context, "num_devices", 1)
         platforms = module_context.platforms
         platform = platforms[0] if len(platforms) == 1 else None
         super().__init__(locations=True, prefix=prefix, platform=platform)

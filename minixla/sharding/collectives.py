@@ -20,6 +20,7 @@ from minixla.sharding.axes import Part, merged, size_of
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import Placed
+from minixla.sharding.per_shard import pieces_of
 from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.propagation.factors import Tensor
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -223,6 +224,8 @@ class _Step:
         elif isinstance(op, ManualComputation):
             for value, sharding in zip(step.operands, op.in_shardings, strict=True):
                 yield from self._moved(value, sharding, "piece of each device")
+        elif op.split_by != "xla":
+            yield from self._unsplit()
         elif step.edges:
             for edge in step.edges:
                 sharding = sharding_of(owner_of(step.at(edge.owner)))
@@ -235,6 +238,18 @@ class _Step:
             meshes = [each.mesh for each in shardings if each is not None and each.mesh.axis_names]
             if rule is not None and meshes:
                 yield from self._by_rule(rule, meshes[0])
+
+    def _unsplit(self) -> Iterator[Collective]:
+        """Those of what XLA does not split: it is given pieces, or all."""
+        found = pieces_of(self.step)
+        if found is not None:
+            yield from self._by_rule(found.rule, found.given[0].mesh, found.cuts)
+            return
+        for value in self.step.operands:
+            sharding = sharding_of(value)
+            if sharding is not None and sharding.mesh.axis_names:
+                closed = TensorSharding.closed(sharding.mesh, value.rank)
+                yield from self._moved(value, closed, "whole on each device")
 
     def _own(self) -> Iterator[Collective]:
         """A collective of the program itself, over axes of the manual computation around it."""
@@ -261,8 +276,10 @@ class _Step:
         for each in _moved(value, wanted.mesh, wanted.parts, self.done):
             yield _made(*each, wanted.mesh, self.step, why)
 
-    def _by_rule(self, rule: ShardingRule, mesh: Mesh) -> Iterator[Collective]:
-        step, factors = self.step, self._factors(rule)
+    def _by_rule(
+        self, rule: ShardingRule, mesh: Mesh, cuts: Sequence[Parts] | None = None
+    ) -> Iterator[Collective]:
+        step, factors = self.step, self._factors(rule) if cuts is None else cuts
         for value, dimensions in zip(step.operands, rule.operands, strict=False):
             if len(dimensions) == value.rank:
                 wanted = _joined(dimensions, factors, rule.sizes)

@@ -17,6 +17,7 @@ from minixla.core.stablehlo_text import Emitter
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
 from minixla.sharding.collectives import Collective, collectives
+from minixla.sharding.inlining import inline_calls
 from minixla.sharding.passes import PASSES
 from minixla.sharding.program import Block, Program, Value
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -196,7 +197,7 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
         raise explain(AttributeValueError, "shardings", problem, (), advice)
     program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
-    program.inline_calls()
+    inline_calls(program)
     if engine == "native":
         for name in _PASSES:
             PASSES[name](program)

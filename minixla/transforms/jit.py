@@ -43,12 +43,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    inner = with_mesh(fun, options.get("mesh"))
-    evaluator, compiled, nested = (
-        default_trace(),
-        _Compiled(inner, options),
-        _Nested(inner, options),
-    )
+    inner, evaluator = with_mesh(fun, options.get("mesh")), default_trace()
+    compiled, nested = Compiled(inner, options), _Nested(inner, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         trace = _state.trace
@@ -63,7 +59,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
             raise
         except Exception as error:
             try:
-                raise_ours(error, "jit", lambda: nested.graph(*args, **kwargs))
+                # A lambda would make cells of the arguments, in every call.
+                raise_ours(error, "jit", functools.partial(nested.graph, *args, **kwargs))
                 nested.check_arguments(args, kwargs)
             except MinixlaError as refusal:
                 hide_frames(refusal)
@@ -80,7 +77,7 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     return wrapper
 
 
-class _Compiled:
+class Compiled:
     """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
 
     def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
@@ -89,7 +86,7 @@ class _Compiled:
         self.call: Any = jax.jit(self._staged, **for_jax(options))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Compiled, self._made_of
+        return Compiled, self._made_of
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """JAX's stage, made in a shorter way where that will do."""
@@ -106,7 +103,7 @@ class _Compiled:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            own = self if name in vars(_Compiled) else self.call
+            own = self if name in vars(Compiled) else self.call
             return getattr(own, name)(*args, **kwargs)
 
         method.__name__, method.__doc__ = name, getattr(self.call, name).__doc__

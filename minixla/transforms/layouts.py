@@ -14,13 +14,11 @@ from minixla.core.operation import Operation
 from minixla.core.tracing import _state, current_trace, default_trace, shape_of, weak_type_of
 from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
 from minixla.engine.random_keys import flatten
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
 
-#: How programs call a mesh that users made.
-MESH_NAME = "mesh"
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
@@ -86,9 +84,9 @@ def known_mesh(subject: str, mesh: Any = None) -> Mesh:
     Raises:
         TransformError: there is none.
     """
-    found = mesh or _state.mesh or jax.sharding.get_abstract_mesh()
-    if found.axis_names:
-        return Mesh.of(found)
+    found = _state.mesh or jax.sharding.get_abstract_mesh() if mesh is None else mesh
+    if not (found := Mesh.of(found)).is_empty:
+        return found
     advice = "Give mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
     raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
 

@@ -151,7 +151,7 @@ class CustomCall(Operation):
         stated = self._stated(shapes, results)
         hints = self.hints(shapes, results) if emit.calls_host else ""
         told = {
-            "hints": stated.hint if stated else hints,
+            "hints": stated.hint() if stated else hints,
             "call_target_name": quoted(self.target_name),
             "has_side_effect": self.has_side_effect,
             "api_version": f"{self.api_version} : i32",

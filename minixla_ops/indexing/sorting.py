@@ -107,11 +107,10 @@ class Sort(Operation):
         return results, as_results([at] * len(operands))
 
     def sharding_rule(self, *operands):
-        sizes = operands[0].dimensions
+        sizes, kinds = operands[0].dimensions, {self.dimension: NEED_REPLICATION}
         others = [size for number, size in enumerate(sizes) if number != self.dimension]
-        # Where no other dimension can take over the axes, sorting along them is not worth it.
+        # Only another dimension can take over the axes along which elements are sorted.
         blocked = [self.dimension] if all(size == 1 for size in others) else []
-        kinds = {self.dimension: NEED_REPLICATION}
         return self.sharding_factors(operands).pointwise(sizes, kinds, blocked).build()
 
 

@@ -119,6 +119,10 @@ class Fft(Operation):
     def batch(self, operands, dimensions):
         return self(move_dimension(operands[0], dimensions[0], 0)), 0
 
+    @property
+    def split_by(self):
+        return "pieces"  # XLA's partitioner gathers batches
+
     def sharding_rule(self, operand):
         rule, sizes, rank = self.sharding_factors((operand,)), operand.dimensions, operand.rank
         blocked = [rank - 1] if rule.result_sizes[0] != sizes else []

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import compress
-from typing import Any
+from typing import Any, TypeGuard
 
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.element_types import element_type
@@ -22,6 +22,11 @@ from minixla_ops.vocabulary.shorthand import as_results
 
 class Composed(Operation):
     """Base class of operations that are one instruction in a graph, a function when they run."""
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether it has a composition, with these attributes."""
+        return True
 
     def composition(self, *operands: Any) -> Any:
         """The result (or tuple of results) by other operations; `reference` follows from it."""
@@ -65,6 +70,11 @@ def _shape_of_data(data: Any) -> AnyShape:
     if isinstance(data, tuple):
         return TupleShape(map(_shape_of_data, data))
     return Shape(element_type(data.dtype), data.shape)
+
+
+def is_composed(operation: Operation) -> TypeGuard[Composed]:
+    """Whether an operation is a program of others."""
+    return isinstance(operation, Composed) and operation.is_composed
 
 
 def composed_program(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:

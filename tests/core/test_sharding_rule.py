@@ -114,3 +114,22 @@ def test_kinds_by_dimension():
     assert str(pointwise_rule(shapes((4, 8), (4,), ()), Shape("f32", (4, 8)))) == (
         "([i, j], [i], [])->([i, j]) {i=4, j=8}"
     )
+
+
+BATCHES = {
+    "([i, j, k], [i, j, l])->([i, j, m]) {i=2, j=4, k=3, l=3, m=3} need_replication={k, l, m}": 2,
+    "([i, j])->([i, j]) {i=2, j=4}": 2,
+    "([i, j], [])->([i, j]) {i=2, j=4}": 0,
+    "([i, j])->([j, i]) {i=2, j=4}": 0,
+    "([ij, k])->([ij, k]) {i=2, j=2, k=4}": 0,
+    "([i, j])->([i, j]) {i=2, j=4} need_replication={j}": 1,
+    "([i, j])->([i, j]) {i=2, j=4} blocked_propagation={i}": 0,
+}
+
+
+@pytest.mark.parametrize("text", BATCHES)
+def test_first_dimensions_in_common_are_a_batch(text: str):
+    rule = ShardingRule.parse(text)
+    assert rule.batch_dimensions == BATCHES[text]
+    assert rule.hint() == f" {{sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>}}"
+    assert rule.hint(2).startswith(' {mhlo.frontend_attributes = {num_batch_dims = "2"}, sdy.')

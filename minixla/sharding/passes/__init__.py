@@ -3,12 +3,18 @@
 `PASSES` has them by their names; `mx.sharding.run_pass` runs one on a text or a graph.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
+from minixla.sharding.passes.calls import (
+    copy_shardings_to_calls,
+    flatten_call_graph,
+    order_callers_first,
+    remove_dead_functions,
+    turn_calls_into_named_computations,
+)
 from minixla.sharding.passes.constants import split_constants
 from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.explicit_reshards import insert_explicit_reshards
 from minixla.sharding.passes.export import (
     close_shardings,
     merge_constants,
@@ -42,6 +48,9 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-add-data-flow-edges": add_data_flow_edges,
     "sdy-apply-sharding-constraints": apply_sharding_constraints,
     "sdy-sharding-group-import": import_sharding_groups,
+    "sdy-flatten-call-graph": flatten_call_graph,
+    "sdy-import-func-calls": turn_calls_into_named_computations,
+    "sdy-pre-order-funcs": order_callers_first,
     "sdy-basic-propagate": basic_propagate,
     "sdy-aggressive-propagate": aggressive_propagate,
     "sdy-op-priority-propagate": operation_priority_propagate,
@@ -53,6 +62,5 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-update-non-divisible-input-output-shardings": keep_dividing_axes,
     "sdy-remove-sub-axes-in-input-output-shardings": remove_sub_axes,
     "sdy-close-shardings": close_shardings,
+    "sdy-insert-explicit-reshards": insert_explicit_reshards,
 }
-#: What passes were called before.
-RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

@@ -4,14 +4,15 @@ import math
 from collections.abc import Callable, Sequence
 
 from minixla.sharding.axes import Part
-from minixla.sharding.program import Program
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.program import Program, Value
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 
 Parts = Sequence[Part]
 
 
 def keep_dividing_axes(program: Program) -> None:
-    """Keeps of each dimension the first axes that divide it.
+    """Keeps of each dimension the first axes that divide it, of manual computations too.
 
     SDY: sdy-update-non-divisible-input-output-shardings.
     """
@@ -27,7 +28,7 @@ def keep_dividing_axes(program: Program) -> None:
             size //= common
         return found
 
-    _change(program, lambda sharding, number, size: kept(sharding.parts[number], size))
+    _change(program, lambda sharding, number, size: kept(sharding.parts[number], size), True)
 
 
 def remove_sub_axes(program: Program) -> None:
@@ -47,7 +48,11 @@ def remove_sub_axes(program: Program) -> None:
     _change(program, kept)
 
 
-def _change(program: Program, kept: Callable[[TensorSharding, int, int], Parts]) -> None:
+def _change(
+    program: Program,
+    kept: Callable[[TensorSharding, int, int], Parts],
+    of_manual_computations: bool = False,
+) -> None:
     """Lets each dimension of arguments and results keep some of its axes."""
 
     def changed(sharding: TensorSharding | None, sizes: Sequence[int]) -> TensorSharding | None:
@@ -61,11 +66,20 @@ def _change(program: Program, kept: Callable[[TensorSharding, int, int], Parts])
             dimensions.append(old if same else DimensionSharding(axes, old.is_closed))
         return sharding.of(dimensions=tuple(dimensions))
 
+    def all_changed(
+        shardings: Sequence[TensorSharding | None], values: Sequence[Value]
+    ) -> list[TensorSharding | None]:
+        pairs = zip(shardings, values, strict=True)
+        return [changed(each, getattr(value.shape, "dimensions", ())) for each, value in pairs]
+
     for function in program.functions.values():
-        for value in function.inputs:
-            if value.can_be_sharded:
-                value.sharding = changed(value.sharding, value.shape.dimensions)
-        function.output_shardings = [
-            changed(each, value.shape.dimensions) if value.can_be_sharded else each
-            for value, each in zip(function.outputs, function.output_shardings, strict=True)
-        ]
+        found = all_changed([value.sharding for value in function.inputs], function.inputs)
+        for value, sharding in zip(function.inputs, found, strict=True):
+            value.sharding = sharding
+        outputs = function.output_shardings
+        function.output_shardings = all_changed(outputs, function.outputs)
+        for step in function.walk():
+            if isinstance(step.op, ManualComputation) and of_manual_computations:
+                bounds = all_changed(step.op.in_shardings, step.operands)
+                outer = all_changed(step.op.out_shardings, step.results)
+                step.op = step.op.replace(in_shardings=bounds, out_shardings=outer)

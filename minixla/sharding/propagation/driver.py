@@ -14,8 +14,8 @@ Directions = Callable[[Kind], Sequence[int]]
 Strategy = Callable[[Projection, Sequence[int]], None]
 #: Shardings of a node's tensors after a visit; None where they stay as they are.
 After = Sequence[TensorSharding | None] | None
-#: Directions, and what visits do by the identities of the shardings before.
-Plan = tuple[Sequence[int], dict[tuple[int, ...], After]]
+#: Directions, and for each strategy what visits do by the identities of the shardings before.
+Plan = tuple[Sequence[int], list[dict[tuple[int, ...], After]]]
 
 
 class Driver:
@@ -86,23 +86,34 @@ class Driver:
     def _plan(self, kind: Kind, directions: Sequence[int]) -> Plan:
         key = kind.number, directions
         if key not in self._plans:
-            self._plans[key] = directions, {}
+            self._plans[key] = directions, [{} for _ in self.strategies]
         return self._plans[key]
 
     def _visit(self, node: Node, planned: Plan) -> Sequence[int]:
         """Lets shardings pass through a node; the tensors that changed."""
+        changed: list[int] = []
+        for number in range(len(self.strategies)):
+            changed += self._use(number, node, planned)
+        if not changed:
+            self._settled[node.number] = planned
+        return changed
+
+    def _use(self, number: int, node: Node, planned: Plan) -> Sequence[int]:
+        """Lets shardings pass through a node by one of the strategies; the tensors that changed."""
         shardings = self.network.shardings
         before = [shardings[tensor] for tensor in node.tensors]
         if node.views:
             before = self._seen(node, before)
-        directions, visits = planned
-        key = tuple(map(id, before))
+        key, visits = tuple(map(id, before)), planned[1][number]
         if key not in visits:
-            visits[key] = self._step(node.kind, before, directions)
+            visits[key] = self._step(self.strategies[number], node.kind, before, planned[0])
         after = visits[key]
-        if after is None:
-            self._settled[node.number] = planned
-            return ()
+        return () if after is None else self._put_all(node, before, after)
+
+    def _put_all(
+        self, node: Node, before: Sequence[Any], after: Sequence[TensorSharding | None]
+    ) -> Sequence[int]:
+        """Gives a node's tensors, and the others of their groups, their new shardings."""
         changed = []
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             tensor = node.tensors[number]
@@ -112,7 +123,7 @@ class Driver:
             if view is not None and new is not None:
                 new = self.known(view.leave(new))
             for member in self.network.members.get(tensor, (tensor,)):
-                if shardings[member] is not new:
+                if self.network.shardings[member] is not new:
                     self.put(member, new)
                     changed.append(member)
         return changed
@@ -122,7 +133,11 @@ class Driver:
         return [self.known(view.enter(each)) if view and each else each for each, view in pairs]
 
     def _step(
-        self, kind: Kind, before: Sequence[TensorSharding | None], directions: Sequence[int]
+        self,
+        strategy: Strategy,
+        kind: Kind,
+        before: Sequence[TensorSharding | None],
+        directions: Sequence[int],
     ) -> After:
         first = common_mesh(before)
         if first is None:
@@ -138,10 +153,9 @@ class Driver:
             rule.sizes,
             kind.is_elementwise,
             first.mesh,
-            self.only_whole,
+            self.only_whole and kind.can_be_conservative,
         )
-        for strategy in self.strategies:
-            strategy(step, directions)
+        strategy(step, directions)
         after = [self.known(each.sharding_of(first.mesh, first.mesh_name)) for each in tensors]
         return None if all(map(lambda old, new: old is new, before, after)) else after
 
