@@ -146,22 +146,36 @@ def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
     """The collectives that bring an array from one layout into another: kind, axes, result."""
     new = tuple([_split_alike(parts, old) for parts in new])
     old = tuple([_split_alike(parts, new) for parts in old])
-    places = {part: at for at, parts in enumerate(new) for part in parts}
-    sizes = [[size_of(parts) for parts in layout] for layout in (old, new)]
-    used = tuple([part for parts in old for part in parts])
-    if sizes[0] == sizes[1]:
-        if old != new:
-            yield "collective-permute", used, _local(shape, old)
-        return
+    pairs = [(size_of(was), size_of(now)) for was, now in zip(old, new, strict=True)]
+    if all(was % now == 0 for was, now in pairs):
+        yield from _put_together(old, new, shape)
+    elif all(now % was == 0 for was, now in pairs):
+        if any(now[: len(was)] != was for was, now in zip(old, new, strict=True)):
+            yield "collective-permute", _all(new), _local(shape, new)  # of what is cut first
+    else:
+        yield from _sent(old, new, shape)
+
+
+def _put_together(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
+    """Pieces become larger ones, after devices have changed places where they must."""
     local = list(_local(shape, old).dimensions)
+    gone = [part for parts in old for part in parts if not any(part in each for each in new)]
+    if any(was[: len(now)] != now for was, now in zip(old, new, strict=True)):
+        yield "collective-permute", _all(old), shape.with_dimensions(local)
     for at in reversed(range(len(old))):
-        gone = tuple([part for part in old[at] if part not in places])
-        if gone:
-            if old[at][-len(gone) :] != gone:  # those that are put together lie side by side
-                yield "collective-permute", old[at], shape.with_dimensions(local)
-            local[at] *= size_of(gone)
-            yield "all-gather", gone, shape.with_dimensions(local)
-    kept = [tuple([part for part in parts if part in places]) for parts in old]
+        along: list[Part] = []
+        while size_of(old[at]) // size_of(new[at]) > size_of(along):
+            along.insert(0, gone.pop())
+        if along:
+            local[at] *= size_of(along)
+            yield "all-gather", tuple(along), shape.with_dimensions(local)
+
+
+def _sent(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
+    """What no dimension has afterwards is gathered, then pieces go to other dimensions."""
+    places = {part: at for at, parts in enumerate(new) for part in parts}
+    kept = tuple([tuple([part for part in parts if part in places]) for parts in old])
+    yield from _put_together(old, kept, shape)
     moved: Parts = ()
     for at, parts in enumerate(kept):
         leaving = tuple([part for part in parts if places[part] != at])
@@ -170,11 +184,16 @@ def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
         moved += minor if size_of(minor) == size_of(leaving) else leaving
     if moved:
         yield "all-to-all", moved, _local(shape, new)
-    stay = [tuple([part for part in parts if places[part] == at]) for at, parts in enumerate(kept)]
-    behind = all(was[: len(parts)] == parts for was, parts in zip(kept, stay, strict=True))
-    before = all(now[: len(parts)] == parts for now, parts in zip(new, stay, strict=True))
-    if not (before and behind):
-        yield "collective-permute", used, _local(shape, new)
+    for at, parts in enumerate(kept):
+        stays = tuple([part for part in parts if places[part] == at])
+        arrived = (*stays, *[part for part in moved if places[part] == at])
+        if parts[: len(stays)] != stays or new[at][: len(arrived)] != arrived:
+            yield "collective-permute", _all(old), _local(shape, new)
+            return
+
+
+def _all(layout: Layout) -> Parts:
+    return tuple([part for parts in layout for part in parts])
 
 
 def _split_alike(parts: Parts, other: Layout) -> Parts:

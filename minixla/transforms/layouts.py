@@ -225,8 +225,10 @@ def for_jax(options: dict[str, Any]) -> dict[str, Any]:
     def named(sharding: Any) -> Any:
         if isinstance(sharding, TensorSharding):
             sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
-        of_spec = isinstance(sharding, PartitionSpec)
-        return NamedSharding(own, sharding) if of_spec else sharding
+        if not isinstance(sharding, PartitionSpec):
+            return sharding
+        TensorSharding.from_spec(mesh, sharding, len(sharding))  # refuses what is none, in our words
+        return NamedSharding(own, sharding)
 
     found = {name: value for name, value in options.items() if name != "mesh"}
     for name in ("in_shardings", "out_shardings"):

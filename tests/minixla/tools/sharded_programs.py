@@ -227,6 +227,13 @@ ROWS: dict[str, Row] = {
     "the major axis to another dimension": moved(GRID, P(("data", "model")), P("model", "data")),
     "axes change places": moved(GRID, P("data", "model"), P("model", "data")),
     "axes in another order": moved(GRID, P(("data", "model")), P(("model", "data"))),
+    "gather, and an axis to that place": moved(GRID, P("data", "model"), P(None, "data")),
+    "smaller pieces": moved(GRID, P("data"), P("data", "model")),
+    "smaller pieces, elsewhere": moved(GRID, P("model"), P("data", "model")),
+    "two axes to another dimension": moved(GRID, P(("data", "model")), P(None, ("data", "model"))),
+    "two axes to another dimension, in another order": moved(
+        GRID, P(("data", "model")), P(None, ("model", "data"))
+    ),
     "nothing needed": Row(
         lambda x, y: mnp.tanh(x) * y,
         GRID,
@@ -241,7 +248,6 @@ ROWS: dict[str, Row] = {
     "slice": Row(lambda x: x[:4] * 2, LINE, (BATCH,), BATCH, (f32(16, 4),)),
     "sum of those before": Row(lambda x: mnp.cumsum(x, 0), LINE, (BATCH,), BATCH, (f32(16, 4),)),
     "pad": Row(lambda x: mnp.pad(x, ((1, 1), (0, 0))), LINE, (BATCH,), P(), (f32(16, 8),)),
-    "gather, and an axis to that place": moved(GRID, P("data", "model"), P(None, "data")),
 }
 
 #: Where prediction and XLA:CPU differ: why, and bytes by kind, XLA's and predicted.
@@ -268,10 +274,5 @@ DIFFERENCES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
         "XLA sends the rows of neighbours that are needed alone: a rule does not say how many",
         {"collective-permute": 64, "all-gather": 640},
         {"collective-permute": 160, "all-gather": 640},
-    ),
-    "gather, and an axis to that place": (
-        "XLA has the axes change places first, as both dimensions have pieces of one size",
-        {"collective-permute": 1024, "all-gather": 2048},
-        {"all-gather": 2048, "all-to-all": 2048},
     ),
 }

@@ -11,7 +11,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, SingleDevi
 from jax.sharding import PartitionSpec as P
 
 import minixla as mx
-from minixla.core.errors import TransformError
+from minixla.core.errors import ShardingError, TransformError
 from minixla.core.tracing import evaluate_graph
 from tests.harness import by_jax
 
@@ -321,3 +321,21 @@ def test_a_wrong_constraint_is_refused(name, transform):
         transform(function)(Y)
     assert problem in str(caught.value)
     assert "test_layouts.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("side", ["in_shardings", "out_shardings"])
+@pytest.mark.parametrize(
+    ("spec", "phrase"),
+    [
+        (P("j"), 'axis "j" is unknown. The mesh has i.'),
+        (P("i", "i"), 'axis "i" is used twice'),
+        (P(None, ("i", "j")), 'axis "j" is unknown'),
+    ],
+)
+def test_specs_that_do_not_fit_the_mesh(side, spec, phrase):
+    with pytest.raises(ShardingError) as caught:
+        mx.jit(lambda x: x, mesh=MESH, **{side: spec})
+    message = " ".join(str(caught.value).split())
+    for part in phrase.split(". "):
+        assert part in message
+    assert "test_layouts.py" in message
