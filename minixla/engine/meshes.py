@@ -33,6 +33,11 @@ def jax_mesh(mesh: Any) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(grid, mesh.axis_names, axis_types=types)
 
 
+def is_here(mesh: Any) -> bool:
+    """Whether JAX has the devices of a mesh."""
+    return mesh.devices is not None or mesh.size <= len(jax.devices())
+
+
 def check_devices(graph: Graph) -> None:
     """Raises ShardingError where JAX has fewer devices than a program needs."""
     for mesh in graph.meshes:
@@ -53,7 +58,7 @@ def _assignment(mesh: Any) -> Any:
 
     Where there are too few it has none.
     """
-    if mesh.devices is None and mesh.size > len(jax.devices()):
+    if not is_here(mesh):
         return abstract_mesh(mesh)
     found = jax_mesh(mesh)
     if mesh.device_ids is None:

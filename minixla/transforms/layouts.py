@@ -12,7 +12,7 @@ from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
 from minixla.core.tracing import _state, current_trace, default_trace, shape_of, weak_type_of
-from minixla.engine.meshes import jax_mesh
+from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
 from minixla.engine.random_keys import flatten
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import ShardingConstraint
@@ -216,21 +216,28 @@ def with_mesh(fun: Function, mesh: Any) -> Function:
 
 def for_jax(options: dict[str, Any]) -> dict[str, Any]:
     """Options of jit as `jax.jit` takes them: a mesh is in each of the shardings."""
-    mesh = options.get("mesh")
-    if mesh is None:
+    if options.get("mesh") is None:
         return options
+    mesh = Mesh.of(options["mesh"])
+    own = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
 
     def named(sharding: Any) -> Any:
         if isinstance(sharding, TensorSharding):
             sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
         of_spec = isinstance(sharding, PartitionSpec)
-        return NamedSharding(jax_mesh(Mesh.of(mesh)), sharding) if of_spec else sharding
+        return NamedSharding(own, sharding) if of_spec else sharding
 
     found = {name: value for name, value in options.items() if name != "mesh"}
     for name in ("in_shardings", "out_shardings"):
         if name in found:
             found[name] = jax.tree.map(named, found[name], is_leaf=_is_leaf)
     return found
+
+
+def check_mesh(options: dict[str, Any]) -> None:
+    """Raises ShardingError where jit's mesh has more devices than there are: nothing runs then."""
+    if options.get("mesh") is not None:
+        jax_mesh(Mesh.of(options["mesh"]))
 
 
 def _entry(sharding: TensorSharding, entry: Any) -> Any:
