@@ -228,9 +228,9 @@ class _Step:
             return
         for value in self.step.operands:
             sharding = sharding_of(value)
-            if sharding is not None:
-                whole = TensorSharding.closed(sharding.mesh, value.rank)
-                yield from self._moved(value, whole, "whole on each device")
+            if sharding is not None and sharding.mesh.axis_names:
+                closed = TensorSharding.closed(sharding.mesh, value.rank)
+                yield from self._moved(value, closed, "whole on each device")
 
     def _own(self) -> Iterator[Collective]:
         """A collective of the program itself, over axes of the manual computation around it."""
@@ -258,9 +258,9 @@ class _Step:
             yield _made(*each, wanted.mesh, self.step, why)
 
     def _by_rule(
-        self, rule: ShardingRule, mesh: Mesh, factors: Sequence[Parts]
+        self, rule: ShardingRule, mesh: Mesh, cuts: Sequence[Parts] | None = None
     ) -> Iterator[Collective]:
-        step = self.step
+        step, factors = self.step, self._factors(rule) if cuts is None else cuts
         for value, dimensions in zip(step.operands, rule.operands, strict=False):
             if len(dimensions) == value.rank:
                 wanted = _joined(dimensions, factors, rule.sizes)
