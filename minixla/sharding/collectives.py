@@ -218,7 +218,7 @@ class _Step:
             shardings = [*map(sharding_of, step.operands), *map(sharding_of, step.results)]
             meshes = [each.mesh for each in shardings if each is not None and each.mesh.axis_names]
             if rule is not None and meshes:
-                yield from self._by_rule(rule, meshes[0], self._factors(rule))
+                yield from self._by_rule(rule, meshes[0])
 
     def _unsplit(self) -> Iterator[Collective]:
         """Those of what XLA does not split: it is given pieces, or all."""
