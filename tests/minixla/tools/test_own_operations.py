@@ -39,11 +39,12 @@ MORE = {
     "iota": lambda x: x * ops.iota(Shape("f32", (5,)), 0),
 }
 
+_STEPS = "ceil floor next_after round round_nearest_afz round_nearest_even sign"
 #: Rows whose derivatives do not equal difference quotients, with the cause.
 CORNERS = {
     "clamp": "bounds that meet are a corner",
-    "next_after": "it is a step function, and its derivative zero",
     "reduce_precision": "it is a step function, whose derivative is that of what it stands for",
+    **dict.fromkeys(_STEPS.split(), "it is a step function, asked at its steps"),
 }
 
 _REASONS = {
