@@ -94,7 +94,8 @@ def operations_in(graph: Graph) -> set[str]:
 def test_each_operation_is_checked_or_there_is_a_reason():
     programs = filter(None, map(graph_of_row, NAMES))
     checked = set[str]().union(*[operations_in(graph) for graph, _ in programs])
-    assert sorted(set(REGISTRY) - checked) == sorted(LEFT_OUT)
+    own = {name for name, kind in REGISTRY.items() if kind.__module__.startswith("minixla_ops.")}
+    assert sorted(own - checked) == sorted(LEFT_OUT)
 
 
 def check(names: list[str], order: int) -> None:
