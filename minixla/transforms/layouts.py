@@ -226,7 +226,7 @@ def for_jax(options: dict[str, Any]) -> dict[str, Any]:
             sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
         if not isinstance(sharding, PartitionSpec):
             return sharding
-        TensorSharding.from_spec(mesh, sharding, len(sharding))  # refuses what is none, in our words
+        TensorSharding.from_spec(mesh, sharding, len(sharding))  # whose refusals are ours
         return NamedSharding(own, sharding)
 
     found = {name: value for name, value in options.items() if name != "mesh"}
