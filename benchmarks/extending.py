@@ -71,30 +71,47 @@ def extending(effort: Effort) -> Iterator[Comparison]:
     }
     name = f"trace of {length:,} calls of C++ operations, each"
     yield interleaved(name, making, effort.rounds(20), "us", per=length, collect=True)
-    yield _of_child(effort)
+    yield from _of_child(effort)
 
 
-def _of_child(effort: Effort) -> Comparison:
+def _of_child(effort: Effort) -> Iterator[Comparison]:
     """`sharded` in a process that has as many CPU devices."""
     flag = f"--xla_force_host_platform_device_count={_DEVICES}"
-    program = f"from benchmarks.extending import *; print(json.dumps(sharded({effort})))"
+    program = f"from benchmarks.extending import *; print(json.dumps([*sharded({effort})]))"
     environment = {**os.environ, "XLA_FLAGS": flag}
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True
     )
-    return Comparison(*json.loads(run.stdout.splitlines()[-1]))
+    for each in json.loads(run.stdout.splitlines()[-1]):
+        yield Comparison(*each)
 
 
-def sharded(effort: Effort) -> Comparison:
-    """A C++ operation on an array that lies over devices: on each piece, or on gathered arrays."""
-    mesh = jax.make_mesh((_DEVICES,), ("x",))
-    rows = np.ones((_DEVICES, 100 if effort.small else 500_000), np.float32)
-    x = jax.device_put(rows, NamedSharding(mesh, PartitionSpec("x")))
+def sharded(effort: Effort) -> Iterator[Comparison]:
+    """What XLA does not split, on arrays that lie over devices: on pieces, or on gathered ones."""
+    sharding = NamedSharding(jax.make_mesh((_DEVICES,), ("x",)), PartitionSpec("x"))
     ours, theirs = _both()
-    jitted = {"minixla": mx.jit(lambda x: ours(x, 2.0)), "jax": jax.jit(lambda x: theirs(x, 2.0))}
-    variants = {
-        name: lambda call=function: jax.block_until_ready(call(x))
-        for name, function in jitted.items()
-    }
-    name = f"C++ operation on an array over {_DEVICES} devices"
-    return interleaved(name, variants, effort.rounds(20))
+    length = 128 if effort.small else 1 << 15
+    functions: list[tuple[str, Any, Any, tuple[int, int], Any]] = [
+        (
+            "C++ operation on an array",
+            lambda x: ours(x, 2.0),
+            lambda x: theirs(x, 2.0),
+            (_DEVICES, 16 * length),
+            np.float32,
+        ),
+        (
+            "Fourier transform of rows",
+            lambda x: mx.ops.fft(x, "FFT", (length,)),
+            jax.numpy.fft.fft,
+            (8 * _DEVICES, length),
+            np.complex64,
+        ),
+    ]
+    for name, first, second, sizes, dtype in functions:
+        x = jax.device_put(np.ones(sizes, dtype), sharding)
+        jitted = {"minixla": mx.jit(first), "jax": jax.jit(second)}
+        variants = {
+            each: lambda call=function, x=x: jax.block_until_ready(call(x))
+            for each, function in jitted.items()
+        }
+        yield interleaved(f"{name} over {_DEVICES} devices", variants, effort.rounds(20))

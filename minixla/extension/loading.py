@@ -40,13 +40,13 @@ def load_op_library(path: Any) -> ModuleType:
     and give, their shapes, and for which platforms and types it has kernels. Derivatives and
     other rules are added in Python.
 
-    Args:
-        path: of the library, or what `build_op_library` gave.
-
     The operations are registered all or none. Those of a library that was loaded before are
     replaced, as of one that was built again, where `mx.check_compatible` has nothing against it:
     the functions of the new module, and programs that are read from then on, call the new code,
     those of the old module the old. Rules in Python are given to the new ones again.
+
+    Args:
+        path: of the library, or what `build_op_library` gave.
 
     Returns:
         A module with a function for each operation (`my_zero_out`), and the operations themselves
@@ -86,9 +86,9 @@ def _module(path: str, code: ctypes.CDLL) -> ModuleType:
     if double is not None:
         problem, advice = f"{path} describes {double} twice", "Give each operation its own name."
         raise explain(AttributeValueError, _SUBJECT, problem, names, advice)
-    described_ones = [_described(code, path, each) for each in content["operations"]]
-    enter(described_ones, [each.name for each in described_ones if _is_new_build(each)])
-    for made in described_ones:
+    operations = [_described(code, path, each) for each in content["operations"]]
+    enter(operations, [each.name for each in operations if _is_new_build(each)])
+    for made in operations:
         setattr(module, made.definition.name, made)
         setattr(module, made.operation.builder_name, made.wrapper)
     return module

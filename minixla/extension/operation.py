@@ -18,6 +18,7 @@ from minixla.core.state import at_own_lines
 from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.extension.contexts import Context
 from minixla.extension.declared import DeclaredOperation
+from minixla.extension.kernel_table import ANY
 from minixla.extension.partial_shapes import PartialShape
 from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
@@ -250,7 +251,8 @@ class CustomOperation(DeclaredOperation, Composed):
         # A rule that was found on small arrays is a guess, good enough for layouts alone.
         if self.registered.sharding_notation:
             return "pieces"
-        return "nobody" if self.registered.kernels.composition(self) is None else "xla"
+        is_program = any(each.platform == ANY for each in self.registered.kernels.listed)
+        return "xla" if is_program else "nobody"
 
     def sharding_rule(self, *operands):
         registered, results = self.registered, as_tuple(self.infer(operands))

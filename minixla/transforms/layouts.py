@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+from jax.core import Tracer as JaxTracer
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from minixla.core.attributes import Attribute, attribute
@@ -173,7 +174,7 @@ def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any
 
 def _moved(value: Any, sharding: TensorSharding) -> Any:
     """A value that a constraint outside of programs can take: JAX's arrays may be elsewhere."""
-    is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, JaxTracer)
     if not is_elsewhere or not value.committed or _state.trace is not default_trace():
         return value
     mesh = jax_mesh(sharding.mesh)

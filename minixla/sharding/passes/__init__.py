@@ -22,6 +22,7 @@ from minixla.sharding.passes.export import (
     sink_data_flow_edges,
     turn_constraints_into_reshards,
 )
+from minixla.sharding.passes.export_pipeline import export_program, propagate_program
 from minixla.sharding.passes.input_output_shardings import keep_dividing_axes, remove_sub_axes
 from minixla.sharding.passes.manual_axes import clean_up_manual_axes
 from minixla.sharding.passes.meshes import lift_inlined_meshes
@@ -63,4 +64,6 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-remove-sub-axes-in-input-output-shardings": remove_sub_axes,
     "sdy-close-shardings": close_shardings,
     "sdy-insert-explicit-reshards": insert_explicit_reshards,
+    "sdy-export-pipeline": export_program,
+    "sdy-propagation-pipeline": propagate_program,
 }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from minixla.sharding.axes import Part
 from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.passes.function_calls import fit_calls
 from minixla.sharding.program import Program, Value
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 
@@ -12,7 +13,7 @@ Parts = Sequence[Part]
 
 
 def keep_dividing_axes(program: Program) -> None:
-    """Keeps of each dimension the first axes that divide it, of manual computations too.
+    """Keeps of each dimension the first axes that divide it.
 
     SDY: sdy-update-non-divisible-input-output-shardings.
     """
@@ -28,7 +29,11 @@ def keep_dividing_axes(program: Program) -> None:
             size //= common
         return found
 
-    _change(program, lambda sharding, number, size: kept(sharding.parts[number], size), True)
+    def of_sharding(sharding: TensorSharding, number: int, size: int) -> Parts:
+        return kept(sharding.parts[number], size)
+
+    _change(program, of_sharding, everywhere=True)
+    fit_calls(program)
 
 
 def remove_sub_axes(program: Program) -> None:
@@ -51,9 +56,15 @@ def remove_sub_axes(program: Program) -> None:
 def _change(
     program: Program,
     kept: Callable[[TensorSharding, int, int], Parts],
-    of_manual_computations: bool = False,
+    everywhere: bool = False,
 ) -> None:
-    """Lets each dimension of arguments and results keep some of its axes."""
+    """Lets each dimension of arguments and results keep some of its axes.
+
+    Args:
+        program: it is changed.
+        kept: the axes that a dimension of a sharding keeps, given its number and size.
+        everywhere: whether those of private functions and of manual computations change too.
+    """
 
     def changed(sharding: TensorSharding | None, sizes: Sequence[int]) -> TensorSharding | None:
         if sharding is None or sharding.mesh.is_maximal:
@@ -73,13 +84,15 @@ def _change(
         return [changed(each, getattr(value.shape, "dimensions", ())) for each, value in pairs]
 
     for function in program.functions.values():
+        if not (function.is_public or everywhere):
+            continue
         found = all_changed([value.sharding for value in function.inputs], function.inputs)
         for value, sharding in zip(function.inputs, found, strict=True):
             value.sharding = sharding
         outputs = function.output_shardings
         function.output_shardings = all_changed(outputs, function.outputs)
         for step in function.walk():
-            if isinstance(step.op, ManualComputation) and of_manual_computations:
+            if isinstance(step.op, ManualComputation) and everywhere:
                 bounds = all_changed(step.op.in_shardings, step.operands)
                 outer = all_changed(step.op.out_shardings, step.results)
                 step.op = step.op.replace(in_shardings=bounds, out_shardings=outer)

@@ -14,8 +14,8 @@ Directions = Callable[[Kind], Sequence[int]]
 Strategy = Callable[[Projection, Sequence[int]], None]
 #: Shardings of a node's tensors after a visit; None where they stay as they are.
 After = Sequence[TensorSharding | None] | None
-#: Directions, and for each strategy what visits do by the identities of the shardings before.
-Plan = tuple[Sequence[int], list[dict[tuple[int, ...], After]]]
+#: A strategy, directions, and what visits do by the identities of the shardings before.
+Plan = tuple[Strategy, Sequence[int], dict[tuple[int, ...], After]]
 
 
 class Driver:
@@ -61,10 +61,14 @@ class Driver:
 
         What functions give comes before and after them. The order is that of MLIR's greedy pattern
         driver, on which the outcome depends where shardings compete: in the program's order, but
-        those near a change first.
+        those near a change first. With several strategies all is done by each in turn.
         """
+        for number in range(len(self.strategies)):
+            kinds = self.network.kinds.values()
+            self._run([self._plan(number, kind, directions(kind)) for kind in kinds])
+
+    def _run(self, plan: Sequence[Plan]) -> None:
         network, settled = self.network, self._settled
-        plan = [self._plan(kind, directions(kind)) for kind in network.kinds.values()]
         for node in network.results:
             self._visit(node, plan[node.kind.number])
         waiting = network.nodes[::-1]
@@ -83,32 +87,27 @@ class Driver:
         for node in network.results:
             self._visit(node, plan[node.kind.number])
 
-    def _plan(self, kind: Kind, directions: Sequence[int]) -> Plan:
-        key = kind.number, directions
+    def _plan(self, number: int, kind: Kind, directions: Sequence[int]) -> Plan:
+        key = number, kind.number, directions
         if key not in self._plans:
-            self._plans[key] = directions, [{} for _ in self.strategies]
+            self._plans[key] = self.strategies[number], directions, {}
         return self._plans[key]
 
     def _visit(self, node: Node, planned: Plan) -> Sequence[int]:
         """Lets shardings pass through a node; the tensors that changed."""
-        changed: list[int] = []
-        for number in range(len(self.strategies)):
-            changed += self._use(number, node, planned)
-        if not changed:
-            self._settled[node.number] = planned
-        return changed
-
-    def _use(self, number: int, node: Node, planned: Plan) -> Sequence[int]:
-        """Lets shardings pass through a node by one of the strategies; the tensors that changed."""
         shardings = self.network.shardings
         before = [shardings[tensor] for tensor in node.tensors]
         if node.views:
             before = self._seen(node, before)
-        key, visits = tuple(map(id, before)), planned[1][number]
+        strategy, directions, visits = planned
+        key = tuple(map(id, before))
         if key not in visits:
-            visits[key] = self._step(self.strategies[number], node.kind, before, planned[0])
+            visits[key] = self._step(strategy, node.kind, before, directions)
         after = visits[key]
-        return () if after is None else self._put_all(node, before, after)
+        if after is None:
+            self._settled[node.number] = planned
+            return ()
+        return self._put_all(node, before, after)
 
     def _put_all(
         self, node: Node, before: Sequence[Any], after: Sequence[TensorSharding | None]

@@ -30,6 +30,7 @@ EXPORT = (
     "sdy-update-non-divisible-input-output-shardings",
     "sdy-remove-sub-axes-in-input-output-shardings",
     "sdy-close-shardings",
+    "sdy-insert-explicit-reshards",
 )
 
 
@@ -73,13 +74,58 @@ def test_random_programs_are_sharded_as_by_shardy(how, request):
 
 @pytest.mark.drawn
 def test_what_comes_after_is_shardys(request):
-    for seed in range(64 if request.config.getoption("full") else 4):
+    for seed in range(40 if request.config.getoption("full") else 2):
         text = shardy_pass(_imported(seed, 14), "sdy-user-priority-propagate")
         for name in EXPORT:
             text = str(read_program(text))
             left = shardy_pass(text, name)
             _assert_same(_natively(name, text), left, seed)
             text = left
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("name", ["sdy-export-pipeline", "sdy-propagation-pipeline"])
+def test_pipelines_leave_what_shardys_leave(name, request):
+    for seed in range(60 if request.config.getoption("full") else 4):
+        if name == "sdy-export-pipeline":
+            text = shardy_pass(_imported(seed, 14), "sdy-user-priority-propagate")
+        else:
+            # The pipeline refuses programs with named computations.
+            text = RandomProgram(seed, 14, has_named=False).text
+        text = str(read_program(text))
+        _assert_same(_natively(name, text), shardy_pass(text, name), seed)
+
+
+_CALLS = """sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},
+    %z: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>})
+    -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %0 = func.call @f(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = func.call @f(%z) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = func.call @f(%1) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0, %2 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+func.func private @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = stablehlo.tanh %x : tensor<4x4xf32>
+  %1 = func.call @h(%0) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %1 : tensor<4x4xf32>
+}
+func.func private @h(%x: tensor<4x4xf32>SAID) -> tensor<4x4xf32> {
+  %0 = stablehlo.abs %x : tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "said", ["", ' {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"a", ?}]>}'], ids=["plain", "placed"]
+)
+def test_each_call_has_the_function_of_its_layout(said):
+    text = str(read_program(_CALLS.replace("SAID", said)))
+    own = _natively("sdy-propagation-pipeline", text)
+    _assert_same(own, shardy_pass(text, "sdy-propagation-pipeline"), 0)
+    assert "@f_1" in own
 
 
 _LAYER = """
