@@ -14,7 +14,14 @@ from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
-from minixla.transforms.layouts import annotated, check_mesh, for_jax, laid_out, with_mesh
+from minixla.transforms.layouts import (
+    annotated,
+    check_arguments,
+    check_mesh,
+    for_jax,
+    laid_out,
+    with_mesh,
+)
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
@@ -127,8 +134,8 @@ class _Nested:
         return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        check_mesh(self._options)
         given, _ = self._static.split("jit", args, kwargs)
+        check_arguments(given, self._options)
         names = given.where()
         for leaf, place in zip(given.leaves, names, strict=True):
             if isinstance(leaf, TupleValue) and _state.trace is default_trace():

@@ -16,14 +16,13 @@ from minixla.engine import raise_ours
 from minixla.engine.float0 import of_values
 from minixla.engine.meshes import is_outermost
 from minixla.engine.random_keys import shapes_of_members
-from minixla.sharding.axes import size_of
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, named_after
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
-from minixla.transforms.layouts import known_mesh
+from minixla.transforms.layouts import check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
 
@@ -152,14 +151,7 @@ def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorS
 def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
     if not isinstance(shape, Shape):
         return shape
-    for number, (size, parts) in enumerate(zip(shape.dimensions, sharding.parts, strict=True)):
-        if size % size_of(parts):
-            axes = " * ".join([f"{part.name}={part.size}" for part in parts])
-            problem = f"dimension {number} of argument {index}, of size {size}, has no "
-            problem += f"{size_of(parts)} equal pieces"
-            shown = [f"argument {index}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]
-            advice = "The axes' sizes must divide the dimension's: pad it, or use other axes."
-            raise explain(ShardingError, "shard_map", problem, shown, advice)
+    check_pieces("shard_map", f"argument {index}", shape, sharding)
     return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
 
 

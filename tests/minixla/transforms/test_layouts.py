@@ -339,3 +339,19 @@ def test_specs_that_do_not_fit_the_mesh(side, spec, phrase):
     for part in phrase.split(". "):
         assert part in message
     assert "test_layouts.py" in message
+
+
+def test_arguments_and_results_without_equal_pieces():
+    """A call and the layouts before it refuse the same."""
+    x = np.ones((6, 2), np.float32)
+    for sides in ({"in_shardings": P("i")}, {"out_shardings": P("i")}):
+        jitted = mx.jit(lambda x: x * 2, mesh=MESH, **sides)
+        name = "argument 0" if "in_shardings" in sides else "result 0"
+        for call in (jitted, jitted.shardings)[name == "result 0" :]:
+            with pytest.raises(ShardingError) as caught:
+                call(x)
+            message = str(caught.value)
+            assert f"dimension 0 of {name}, of size 6, has no 4 equal pieces" in message
+            assert f"{name}: f32[6,2]" in message
+            assert "pad it, or use other axes" in message
+            assert "test_layouts.py" in message
