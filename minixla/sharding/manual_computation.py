@@ -126,13 +126,13 @@ class ManualComputation(RunsPrograms):
         return shape
 
     def stablehlo(self, emit, operands, shapes, results):
+        if emit.calls_host and all(self.mesh.shape[name] == 1 for name in self.manual_axes):
+            # Where a program is for one device XLA does not know the instruction.
+            return Call(self.computation).stablehlo(emit, operands, shapes, results)
         # Side effects are in order on each device; SDY knows no tokens.
         return self.write(emit, operands, shapes, results)
 
     def write(self, emit, operands, shapes, results):
-        if emit.calls_host and all(self.mesh.shape[name] == 1 for name in self.manual_axes):
-            # Where a program is for one device XLA does not know the instruction.
-            return Call(self.computation).write(emit, operands, shapes, results)
         region = emit.region(self.computation, "sdy.return")
         axes = ", ".join([f'"{name}"' for name in self.manual_axes])
         texts = {
