@@ -32,6 +32,8 @@ examples: environment
 	$(BIN)/python examples/mlp.py
 	$(BIN)/python examples/plain_numpy.py
 	$(BIN)/python examples/data_parallel.py
+	$(BIN)/python examples/sharded_mlp.py
+	$(BIN)/python examples/multi_process.py
 	$(BIN)/python examples/char_transformer.py
 	$(BIN)/python examples/meta.py
 	$(BIN)/python examples/optax_equinox.py

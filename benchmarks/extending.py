@@ -1,13 +1,18 @@
-"""Operations of one's own: a kernel in C++, called and traced beside `jax.ffi`."""
+"""Operations of one's own: a kernel in C++, called, traced and sharded beside `jax.ffi`."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved, per_call
@@ -27,16 +32,25 @@ MINIXLA_OP("BenchmarkScaled").Attr("factor: float").Input("x: float").Output("y:
 _LENGTH = 1_000
 
 
-def extending(effort: Effort) -> Iterator[Comparison]:
-    """Calls of a C++ operation in a jitted function, and tracing of many, beside `jax.ffi`."""
+_DEVICES = 8
+
+
+def _both() -> tuple[Any, Any]:
+    """A function of an array and a factor by our operation, and by `jax.ffi`."""
     library = mx.load_op_library(mx.build_op_library([_SOURCE], name="benchmark"))
-    ours = library.benchmark_scaled
+    library.BenchmarkScaled.sharding_rule("... i -> ... i")
     (target,) = [kernel.target for kernel in library.BenchmarkScaled.kernels.listed]
 
     def theirs(x: Any, factor: Any) -> Any:
         made = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return jax.ffi.ffi_call(target, made)(x, factor=np.float32(factor))
 
+    return library.benchmark_scaled, theirs
+
+
+def extending(effort: Effort) -> Iterator[Comparison]:
+    """Calls of a C++ operation in a jitted function, tracing of many, calls on sharded arrays."""
+    ours, theirs = _both()
     x = jax.device_put(np.ones(8, np.float32))
     jitted = {"minixla": mx.jit(lambda x: ours(x, 2.0)), "jax": jax.jit(lambda x: theirs(x, 2.0))}
     variants = {name: partial(function, x) for name, function in jitted.items()}
@@ -57,3 +71,47 @@ def extending(effort: Effort) -> Iterator[Comparison]:
     }
     name = f"trace of {length:,} calls of C++ operations, each"
     yield interleaved(name, making, effort.rounds(20), "us", per=length, collect=True)
+    yield from _of_child(effort)
+
+
+def _of_child(effort: Effort) -> Iterator[Comparison]:
+    """`sharded` in a process that has as many CPU devices."""
+    flag = f"--xla_force_host_platform_device_count={_DEVICES}"
+    program = f"from benchmarks.extending import *; print(json.dumps([*sharded({effort})]))"
+    environment = {**os.environ, "XLA_FLAGS": flag}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True
+    )
+    for each in json.loads(run.stdout.splitlines()[-1]):
+        yield Comparison(*each)
+
+
+def sharded(effort: Effort) -> Iterator[Comparison]:
+    """What XLA does not split, on arrays that lie over devices: on pieces, or on gathered ones."""
+    sharding = NamedSharding(jax.make_mesh((_DEVICES,), ("x",)), PartitionSpec("x"))
+    ours, theirs = _both()
+    length = 128 if effort.small else 1 << 15
+    functions: list[tuple[str, Any, Any, tuple[int, int], Any]] = [
+        (
+            "C++ operation on an array",
+            lambda x: ours(x, 2.0),
+            lambda x: theirs(x, 2.0),
+            (_DEVICES, 16 * length),
+            np.float32,
+        ),
+        (
+            "Fourier transform of rows",
+            lambda x: mx.ops.fft(x, "FFT", (length,)),
+            jax.numpy.fft.fft,
+            (8 * _DEVICES, length),
+            np.complex64,
+        ),
+    ]
+    for name, first, second, sizes, dtype in functions:
+        x = jax.device_put(np.ones(sizes, dtype), sharding)
+        jitted = {"minixla": mx.jit(first), "jax": jax.jit(second)}
+        variants = {
+            each: lambda call=function, x=x: jax.block_until_ready(call(x))
+            for each, function in jitted.items()
+        }
+        yield interleaved(f"{name} over {_DEVICES} devices", variants, effort.rounds(20))

@@ -27,6 +27,28 @@ def calls(effort: Effort) -> Iterator[Comparison]:
     theirs = jax.jit(lambda p: {name: v + 1 for name, v in p.items()})
     variants = {"minixla": lambda: ours(parameters), "jax": lambda: theirs(parameters)}
     yield per_call("call of a jitted function of 20 arrays", variants, rounds, count)
+    yield from mapped_calls(rounds, count)
+
+
+def mapped_calls(rounds: int, count: int) -> Iterator[Comparison]:
+    """Calls of small functions mapped over all devices, outside of jit."""
+    devices, auto = f"{jax.device_count()} devices", (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((jax.device_count(),), ("d",), axis_types=auto)
+    x = jax.device_put(jnp.ones((mesh.size, 64)), jax.NamedSharding(mesh, jax.P("d")))
+    members = {f"p{index}": x for index in range(20)}
+    ours, theirs = (module.pmap(lambda x: x + 1) for module in (mx, jax))
+    variants = {"minixla": lambda: ours(x), "jax": lambda: theirs(x)}
+    yield per_call(f"call of a pmap, {devices}", variants, rounds, count)
+    own, other = (
+        module.pmap(lambda p: {name: v + 1 for name, v in p.items()}) for module in (mx, jax)
+    )
+    variants = {"minixla": lambda: own(members), "jax": lambda: other(members)}
+    yield per_call(f"call of a pmap of 20 arrays, {devices}", variants, rounds, count)
+    specs = {"mesh": mesh, "in_specs": jax.P("d"), "out_specs": jax.P("d")}
+    mapped = mx.shard_map(lambda x: x + 1, **specs)
+    jitted = jax.jit(jax.shard_map(lambda x: x + 1, **specs))
+    variants = {"minixla": lambda: mapped(x), "jax": lambda: jitted(x)}
+    yield per_call(f"call of a shard_map, {devices}", variants, rounds, count)
 
 
 def eager(effort: Effort) -> Iterator[Comparison]:

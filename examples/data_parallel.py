@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from losses import report, use_cpu_devices
 from train_digits import BATCH, Parameters, load, loss, predict, train, updated
 
 import minixla as mx
@@ -80,27 +81,7 @@ def main(argv: Sequence[str] | None = None) -> float:
         accuracy = np.mean(np.asarray(predict(parameters, moments, x_test)) == y_test)
         seconds = time.perf_counter() - started
         print(f"test accuracy {accuracy:.2%}, {seconds:.1f} s\n", flush=True)
-    differences = np.abs(losses[0] - losses[1]) / losses[1]
-    print_table(list(steps), *losses, differences)
-    largest = float(differences.max())
-    verdict = "within" if largest <= TOLERANCE else "NOT within"
-    print(f"largest relative difference {largest:.1e}, {verdict} the tolerance of {TOLERANCE:g}")
-    return largest
-
-
-def use_cpu_devices(count: int) -> None:
-    """Makes that many devices; JAX must not have started yet."""
-    jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", count)
-
-
-def print_table(names: Sequence[str], *columns: np.ndarray) -> None:
-    """Prints both losses and their relative difference at some of the steps."""
-    print(f"{'step':>6}{names[0]:>26}{names[1]:>22}{'relative difference':>22}")
-    last = len(columns[0]) - 1
-    for step in sorted({round(last * part / 10) for part in range(11)}):
-        first, second, difference = (column[step] for column in columns)
-        print(f"{step:>6}{first:>26.6f}{second:>22.6f}{difference:>22.1e}")
+    return report(list(steps), losses[0], losses[1], TOLERANCE)
 
 
 if __name__ == "__main__":

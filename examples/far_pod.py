@@ -14,9 +14,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 import minixla as mx
+from minixla.sharding import PartitionSpec as P
 
 LAYERS, WIDTH, BATCH = 8, 4096, 8192
 Parameters = list[tuple[Any, Any]]
@@ -41,13 +41,10 @@ def sharded_step(rows: int, columns: int) -> tuple[Any, tuple[Any, Any]]:
     The batch lies along the rows; of each layer the first matrix is split by columns, the second by
     rows, so that its products meet once.
     """
-    mesh = AbstractMesh((rows, columns), ("data", "model"))
-
-    def over(*axes: str | None) -> NamedSharding:
-        return NamedSharding(mesh, PartitionSpec(*axes))
-
-    weights = [(over(None, "model"), over("model", None))] * LAYERS
-    jitted = mx.jit(step, in_shardings=(weights, over("data")), out_shardings=(weights, over()))
+    mesh = mx.sharding.Mesh(None, ("data", "model"), (rows, columns))
+    weights = [(P(None, "model"), P("model"))] * LAYERS
+    given, made = (weights, P("data")), (weights, P())
+    jitted = mx.jit(step, mesh=mesh, in_shardings=given, out_shardings=made)
     matrix = jax.ShapeDtypeStruct((WIDTH, WIDTH), np.float32)
     batch = jax.ShapeDtypeStruct((BATCH, WIDTH), np.float32)
     return jitted, ([(matrix, matrix)] * LAYERS, batch)
@@ -64,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     found = Counter(row.opcode for row in report.device_rows)
     talk = {name: n for name, n in found.items() if name.startswith(COLLECTIVES)}
     print(f"\ncollectives of each chip: {talk}")
+    expected = jitted.shardings(*shapes).collectives()
+    print(f"from its layouts alone: {len(expected)}, {expected.bytes:,} bytes; XLA joins some")
     held, most = report.xla["arguments"], report.xla["peak"]
     print(f"bytes of each chip: {held:,.0f} of arguments, {most:,.0f} at most")
     return report.xla

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 # By the module that a name is looked for in, below.
 __all__ = ["core", "nn", "numpy", "ops", "sharding", "check_grads", "cost", "cross_check"]
 __all__ += ["check_compatible", "check_op", "register_evaluator", "test_util"]
-__all__ += ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
+__all__ += ["AssignmentError", "AttributeValueError", "ConcretizationError", "DeadlockError"]
+__all__ += ["DerivativeError"]
 __all__ += ["ElementType", "ForeignCallError", "GradientCheckError", "Graph", "ImportError_"]
 __all__ += ["IndexingError", "InfinityError", "Instruction", "IntegerRangeError"]
 __all__ += ["LeakedTracerError", "MinixlaError", "NaNError", "NestingError", "Operation", "Shape"]

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 import minixla as mx
@@ -29,15 +28,12 @@ from minixla.engine.far import Refused
 from minixla.tools.cost_reports import device_rows
 from tests.oracles.far import PLATFORMS, compile_on, missing, refusals
 from tests.programs import draft
-from tests.programs.domains import ANY
-from tests.programs.inexact import INEXACT, USUAL
-from tests.programs.table import TABLE
+from tests.programs.examples import ROWS, example
 
 pytestmark = pytest.mark.far
 
 ROOT = Path(__file__).parent.parent
 KINDS = ("f32", "bf16", "f64", "s32", "u8", "s64", "s4", "c64", "c128", "pred", "f8e4m3fn")
-ROWS = {**TABLE, **{f"inexact {name}": row for name, row in INEXACT.items()}}
 X = jax.ShapeDtypeStruct((8, 8), np.float32)
 
 
@@ -55,28 +51,6 @@ def platform(request):
     return request.param
 
 
-@functools.cache
-def drawn(name: str, kind: str) -> draft.Program | None:
-    """A small program of one row, of one element type where its operation has it."""
-    found: list[draft.Program] = []
-    domain = USUAL if name.startswith("inexact") else ANY
-
-    @settings(
-        max_examples=4,
-        database=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(draft.programs([ROWS[name]], 2, (kind,), domain))
-    def keep(program: draft.Program) -> None:
-        if program.outputs and sum(array.size for array in program.inputs):
-            found.append(program)
-
-    keep()
-    return found[-1] if found else None
-
-
 def function_of(program: draft.Program) -> tuple[Callable[..., Any], list[Any]]:
     shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in program.inputs]
     return lambda *xs: evaluate_graph(program.graph, xs), shapes
@@ -86,7 +60,7 @@ def function_of(program: draft.Program) -> tuple[Callable[..., Any], list[Any]]:
 def test_operations(name, platform):
     wanted = {}
     for kind in KINDS:
-        program = drawn(name, kind)
+        program = example(name, kind)
         if program is not None:
             function, shapes = function_of(program)
             wanted[kind, str(program.graph)] = mx.jit(function), shapes
@@ -127,7 +101,7 @@ def cotangent(result: Any) -> Any:
 def test_derivatives_and_batches(name, platform):
     wanted = {}
     for kind in KINDS:
-        program = drawn(name, kind)
+        program = example(name, kind)
         if program is not None:
             function, shapes = function_of(program)
             batched = [jax.ShapeDtypeStruct((2, *each.shape), each.dtype) for each in shapes]
@@ -259,6 +233,55 @@ def test_sharded_programs(topology, sizes):
     )
     assert "all-reduce" in found.text
     assert found.numbers["arguments"] == 512 * 512 * 4 * (1 / sizes[1] + 1 / sizes[0])
+
+
+FOUR = mx.sharding.Mesh(None, ("x", "y"), shape=(2, 2))
+#: Functions of f32[8,16] on four chips, and a collective of theirs.
+ON_CHIPS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "shard_map": (
+        mx.shard_map(
+            lambda x: mx.psum(mx.numpy.sin(x), "y"),
+            mesh=FOUR,
+            in_specs=PartitionSpec("x", "y"),
+            out_specs=PartitionSpec("x"),
+        ),
+        "all-reduce",
+    ),
+    "pmap": (
+        lambda x: mx.pmap(lambda x: mx.ppermute(x, "i", [(0, 1), (1, 0)]), "i")(x[:4]),
+        "collective-permute",
+    ),
+    "pmap in a loop": (
+        lambda x: mx.fori_loop(
+            0, 3, lambda _, v: mx.pmap(lambda x: mx.pmean(x, "i") * x, "i")(v), x.reshape(4, 32)
+        ),
+        "all-reduce",
+    ),
+    "gradient of a shard_map": (
+        mx.grad(
+            lambda x: mx.shard_map(
+                lambda x: mx.psum((x**3).sum(), ("x", "y")),
+                mesh=FOUR,
+                in_specs=PartitionSpec("x", "y"),
+                out_specs=PartitionSpec(),
+            )(x)
+        ),
+        "all-reduce",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ON_CHIPS)
+def test_programs_mapped_over_chips(name):
+    why = missing("tpu")
+    if why:
+        pytest.skip(f"nothing compiles for tpu here: {why}")
+    function, collective = ON_CHIPS[name]
+    x = jax.ShapeDtypeStruct((8, 16), np.float32)
+    report = mx.cost(function, x, platform="tpu v5e:2x2")
+    opcodes = {row.opcode.removesuffix("-start") for row in report.device_rows}
+    assert collective in opcodes
+    assert report.xla["bytes"] > 0
 
 
 REFUSED = {

@@ -9,7 +9,8 @@ from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
 # What users see of them.
-__all__ = ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
+__all__ = ["AssignmentError", "AttributeValueError", "ConcretizationError", "DeadlockError"]
+__all__ += ["DerivativeError"]
 __all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
 __all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
 __all__ += ["NestingError", "ShapeError", "ShardingError", "SizeError", "TransformError"]
@@ -50,6 +51,10 @@ class IntegerRangeError(AttributeValueError, OverflowError):
 
 class ConcretizationError(MinixlaError, TypeError):
     """The value of a staged tracer was asked for where only its shape is known."""
+
+
+class AssignmentError(MinixlaError, TypeError):
+    """An element of an array was assigned to, which only NumPy's arrays let one do."""
 
 
 class ForeignCallError(MinixlaError, ValueError):

@@ -173,6 +173,13 @@ class Graph:
 
     @property
     @inner_first
+    def has_pieces(self) -> bool:
+        """Whether it, or a program that it runs, has an operation that runs on devices' pieces."""
+        own = any(step.op.split_by == "pieces" for step in self.instructions)
+        return own or any(each.has_pieces for each in self.computations)
+
+    @property
+    @inner_first
     def meshes(self) -> list[Any]:
         """The meshes of devices that it names, each once."""
         operations = [step.op for step in self.instructions if not step.op.is_plain]

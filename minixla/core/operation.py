@@ -202,13 +202,19 @@ class Operation(Record):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /) -> Any:
         """The tangent of the result (or a tuple of them); None stands for a zero tangent.
 
+        The default applies a linear operation; of others it transposes the `vjp` rule.
+
         Args:
             primals: the operands.
             tangents: a tangent or None for each operand; at least one is not None.
             results: what the operation gave for `primals`.
         """
         if self.linear_operands is None:
-            raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
+            if not self.has_rule("vjp"):
+                raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
+            from minixla.core.reverse import pushed_by_vjp  # which traces operations
+
+            return pushed_by_vjp(self, primals, tangents, results)
         self._require_declared([tangent is not None for tangent in tangents])
         if self.jointly_linear:
             triples = enumerate(zip(primals, tangents, strict=True))
@@ -308,6 +314,15 @@ class Operation(Record):
     def sharding_factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
         """A sharding rule to be made, without factors yet, for operand shapes."""
         return RuleBuilder(operands, self.infer(operands))
+
+    @property
+    def split_by(self) -> str:
+        """Who splits it over devices.
+
+        `xla`; `pieces`, where XLA does not and each device runs it on its pieces, by its sharding
+        rule; or `nobody`, where each device runs all of it.
+        """
+        return "xla"
 
     def data_flow(self, *operands: Any) -> Sequence[Edge]:
         """Where values flow that one sharding must fit: see `core.data_flow`.

@@ -12,7 +12,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.source import Source, find_source
 from minixla.core.tracer import WrappingTracer, is_dynamic, unwrapped, wrapped
-from minixla.core.tracing import Trace, Tracer, _state, shape_of
+from minixla.core.tracing import Trace, Tracer, _state, shape_of, tracing
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
 Target = tuple["Node", int] | None
@@ -173,6 +173,21 @@ class ReverseTrace(Trace):
         finally:
             _state.source = previous
         return [pending[x.known[0]].get(0) if self.is_own(x) else None for x in inputs]
+
+
+def pushed_by_vjp(
+    operation: Operation, primals: Sequence[Any], tangents: Sequence[Any], results: Any
+) -> Any:
+    """The tangents of results by the transpose of a `vjp` rule, which is linear in cotangents."""
+    flat = results if type(results) is tuple else (results,)
+    trace = ReverseTrace(_state.trace)
+    given = [trace.add_input(zeros_like(x)) if has_tangent(x) else None for x in flat]
+    active = [tangent is not None for tangent in tangents]
+    with tracing(trace):
+        cotangents = tuple(given) if type(results) is tuple else given[0]
+        found = operation.vjp(cotangents, primals, results, active)
+    moved = trace.pull(found, tangents, given)
+    return tuple(moved) if type(results) is tuple else moved[0]
 
 
 def _pullback(

@@ -35,7 +35,7 @@ _SETS[BLOCKED] = "blocked_propagation"
 _LETTERS = "ijklmnopqrstuvwxyz"
 _SYMBOL = re.compile(r"z_\d+|[i-z]")
 _TENSORS = r"\(\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\)"
-_RULE = re.compile(rf"\s*{_TENSORS}\s*->\s*{_TENSORS}\s*\{{([^{{}}]*)\}}(.*)", re.DOTALL)
+_RULE = re.compile(rf"\s*{_TENSORS}\s*->\s*{_TENSORS}\s*(?:\{{([^{{}}]*)\}})?(.*)", re.DOTALL)
 _SET = re.compile(r"\s*(\w+)\s*=\s*\{([^{}]*)\}")
 _WRAPPED = re.compile(r"\s*#sdy\.op_sharding_rule\s*<(.*)>\s*", re.DOTALL)
 _FORM = "A rule reads `([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}`"
@@ -122,11 +122,34 @@ class ShardingRule:
         operands, results = map(_tensors_text, (self.operands, self.results))
         names = map(factor_symbol, range(len(self.sizes)))
         pairs = zip(names, self.sizes, strict=True)
-        text = f"({operands})->({results}) {{{', '.join(f'{n}={size}' for n, size in pairs)}}}"
+        sizes = ", ".join(f"{name}={size}" for name, size in pairs)
+        text = f"({operands})->({results})" + (f" {{{sizes}}}" if sizes else "")
         for name, written in _SETS.items():
             if factors := getattr(self, name):
                 text += f" {written}={{{', '.join(map(factor_symbol, sorted(factors)))}}}"
         return f"{text}, custom" if self.is_custom else text
+
+    @property
+    def batch_dimensions(self) -> int:
+        """How many first dimensions are in all tensors the same factors, which pass through."""
+        count = 0
+        for first, *others in zip(*self.operands, *self.results, strict=False):
+            is_one = len(first) == 1 and all(each == first for each in others)
+            if not is_one or self.kind(first[0]) != PASS_THROUGH or first[0] in self.blocked:
+                break
+            count += 1
+        return count
+
+    def hint(self, batch_dimensions: int = 0) -> str:
+        """What states the rule in StableHLO: see `Emitter.operation`.
+
+        Args:
+            batch_dimensions: along how many first dimensions XLA may split a call by itself, of
+                code that is registered for that.
+        """
+        rule = f"sdy.sharding_rule = #sdy.op_sharding_rule<{self}>"
+        batch = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_dimensions}"}}, '
+        return f" {{{batch if batch_dimensions else ''}{rule}}}"
 
     @classmethod
     def parse(cls, text: str) -> "ShardingRule":
@@ -147,7 +170,7 @@ class ShardingRule:
             _refuse(text, f"after the sizes stands {rest.strip()!r}")
         given = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
         taken, made = (_read_tensors(text, each) for each in (operands, results))
-        rule = cls(taken, made, _read_sizes(text, sizes), **given, is_custom=bool(is_custom))
+        rule = cls(taken, made, _read_sizes(text, sizes or ""), **given, is_custom=bool(is_custom))
         rule.check()
         return rule
 

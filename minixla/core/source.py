@@ -69,7 +69,9 @@ class ReverseSource(Source):
 _SKIPPED: list[str] = [contextlib.__file__, functools.__file__]
 # Who calls the code in such a file is no program of the user's.
 _ENTRANCE = "entrance"
-_IS_USER_FILE: dict[str, bool | str] = {}
+# The user's (`python -c`), but for what dataclasses write.
+_TEXT = "text"
+_IS_USER_FILE: dict[str, bool | str] = {"<string>": _TEXT}
 
 
 def skip_package(folder: str) -> None:
@@ -88,7 +90,7 @@ def is_user_file(file: str) -> bool:
     """Whether the code in a file is the user's, not the framework's."""
     if file not in _IS_USER_FILE:
         _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
-    return _IS_USER_FILE[file] is True
+    return _IS_USER_FILE[file] in (True, _TEXT)
 
 
 def find_source(depth: int = 1) -> Source | None:
@@ -100,8 +102,12 @@ def find_source(depth: int = 1) -> Source | None:
         is_user = known.get(code.co_filename)
         if is_user is None:
             is_user = is_user_file(code.co_filename)
-        if is_user:
-            return Source(code, frame.f_lasti) if is_user is True else None
+        if is_user is True:
+            return Source(code, frame.f_lasti)
+        if is_user is _ENTRANCE:
+            return None
+        if is_user and not code.co_qualname.startswith("__create_fn__"):
+            return Source(code, frame.f_lasti)
         frame = frame.f_back
     return None
 

@@ -33,6 +33,8 @@ class Emitter:
     threads_main = False
     #: Whether shardings write their meshes out, where the text goes into another module.
     inlines_meshes = False
+    #: Over how many devices the program that it is for may be split.
+    device_count = 1
 
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None

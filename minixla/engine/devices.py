@@ -1,6 +1,6 @@
-"""Programs on several devices, a piece of each mapped array on each."""
+"""The devices of all processes, and the axes over which JAX maps what it is tracing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -8,17 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src.core import get_axis_env
-from jax.core import Tracer as JaxTracer
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph
 from minixla.core.state import state
-from minixla.engine.foreign_code import raise_ours
-from minixla.engine.program import run_graph
-
-_AXIS = "devices"
-Axes = Sequence[int | None]
 
 
 def chosen_devices(size: int, devices: Any, backend: str | None) -> tuple[Any, ...]:
@@ -85,73 +77,3 @@ def own_share(axis_size: int, devices: Sequence[Any] | None) -> int:
     if devices is not None and len(devices) == axis_size:
         return own_count(devices)
     return axis_size // jax.process_count()
-
-
-def run_mapped(
-    graph: Graph,  # takes and gives the pieces, without the mapped axes
-    operands: Sequence[Any],  # JAX arrays or tracers
-    in_axes: Axes,  # the mapped axis of each operand; None gives the whole to every device
-    out_axes: Axes,  # where the devices are in each result; None takes that of the first device
-    devices: tuple[Any, ...],  # one for each member of the axes
-    donated: tuple[int, ...] = (),  # the operands whose memory may be used again
-) -> list[Any]:
-    """The results of a program run on every device for its pieces of the operands.
-
-    Where some of the devices are other processes', all must make the same call, each with the
-    pieces of its own devices.
-    """
-    is_traced = any(isinstance(operand, JaxTracer) for operand in operands)
-    mesh, given, wanted = _mesh(devices), tuple(map(_spec, in_axes)), list(map(_spec, out_axes))
-    shardings = tuple([NamedSharding(mesh, spec) for spec in given])
-    key = ("mapped", given, *wanted, devices, donated, is_traced)
-
-    def on_each(*pieces: Any) -> list[Any]:
-        pairs = zip(pieces, in_axes, strict=True)
-        members = [x if at is None else jax.numpy.squeeze(x, at) for x, at in pairs]
-        pairs = zip(run_graph(graph, members), out_axes, strict=True)
-        return [x if at is None else jax.numpy.expand_dims(x, at) for x, at in pairs]
-
-    def compiled() -> Callable[..., Any]:
-        specs = {"in_specs": given, "out_specs": wanted}
-        mapped = jax.shard_map(on_each, mesh=mesh, **specs, check_vma=False)
-        # With them there is one program, wherever the operands are at first; they would bind an
-        # enclosing program to its first operands' places.
-        places: Any = {} if is_traced else {"in_shardings": shardings}
-        return jax.jit(mapped, donate_argnums=donated, **places)
-
-    found = graph.remembered(key, compiled)
-    try:
-        own = own_count(devices)
-        if own == len(devices):
-            return list(found(*map(_placed, operands, shardings)))
-        if not is_traced:
-            # This process's members; other processes run the same with theirs.
-            from jax.experimental import multihost_utils  # slow to load, and rarely needed
-
-            operands = list(operands)
-            wide = multihost_utils.host_local_array_to_global_array(operands, mesh, list(given))
-            return multihost_utils.global_array_to_host_local_array(found(*wide), mesh, wanted)
-    except RuntimeError as error:
-        raise_ours(error, "pmap")
-        raise
-    problem = "devices of other processes cannot take part in a program that JAX traces"
-    shown = [f"{len(devices)} devices, {own} of this process"]
-    advice = "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
-    advice += "already, and mx.grad, mx.jvp and mx.vmap go around it."
-    raise explain(TransformError, "pmap", problem, shown, advice)
-
-
-def _placed(operand: Any, wanted: NamedSharding) -> Any:
-    """An operand; moved there where it is bound to other devices."""
-    if isinstance(operand, JaxTracer) or not operand.committed or operand.sharding == wanted:
-        return operand
-    return jax.device_put(operand, wanted)
-
-
-@lru_cache(maxsize=256)
-def _mesh(devices: tuple[Any, ...]) -> Mesh:
-    return Mesh(np.array(devices), (_AXIS,), axis_types=(AxisType.Auto,))
-
-
-def _spec(axis: int | None) -> PartitionSpec:
-    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, _AXIS)

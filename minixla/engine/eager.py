@@ -18,6 +18,7 @@ from minixla.core.shapes import DeclaredArray, TupleValue
 from minixla.core.state import ThreadState
 from minixla.core.tracing import Trace, Tracer, current_trace, weak_type_of
 from minixla.engine.foreign_code import raise_ours
+from minixla.engine.meshes import OnMesh, spec_of
 from minixla.engine.program import stage_for_jax
 
 _NUMBERS = {bool, int, float, complex, type(None)}
@@ -180,7 +181,11 @@ def _compiled(
         return current_trace().process(operation, operands)
 
     one_operation.__name__ = operation.builder_name
-    return jax.jit(stage_for_jax(one_operation))
+    staged, shardings = stage_for_jax(one_operation), getattr(operation, "in_shardings", None) or ()
+    mesh = next((each.mesh for each in shardings if each.mesh.axis_names), None)
+    if mesh is None:
+        return jax.jit(staged)
+    return OnMesh(staged, mesh, list(map(spec_of, shardings)))
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,7 @@ every start, so they may stand in a folder of their own, which the environment v
 names. Compilers of two platforms do not live in one process, and either may end it: each has one.
 """
 
+import math
 import os
 import re
 import sys
@@ -40,6 +41,11 @@ class Platform(NamedTuple):
     kind: str  # what JAX calls the platform, tpu or cuda
     model: str  # of its chips, such as v5e or h100
     topology: str  # how many chips there are in each direction, such as 2x2
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return math.prod(map(int, self.topology.split("x")))
 
     def __str__(self) -> str:
         return f"tpu {self.model}:{self.topology}" if self.kind == "tpu" else f"gpu {self.model}"

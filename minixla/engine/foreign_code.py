@@ -3,6 +3,7 @@
 import ctypes
 import re
 from collections.abc import Callable
+from weakref import WeakSet, ref
 
 import jax
 from jax._src import compiler
@@ -15,11 +16,11 @@ from minixla.core.operation import Operation
 from minixla.core.source import Source
 
 #: For each target of the programs that were lowered, where the last call of it is, and of what.
-_CALLED: dict[str, tuple[Source | None, Operation | None]] = {}
+_CALLED: dict[str, tuple[Source | None, Callable[[], Operation | None]]] = {}
 #: By target the library, symbol and platform of code that was registered from shared libraries.
 LIBRARIES: dict[str, tuple[str, str, str]] = {}
 #: The operations that were lowered to a call of compiled code of users'.
-_CALLERS: dict[Operation, None] = {}
+_CALLERS: WeakSet[Operation] = WeakSet()
 # XLA's words for a target without code, with the target and the platform.
 _UNKNOWN = (
     re.compile(r"No FFI handler registered for (\S+) on a platform (\S+)"),
@@ -54,9 +55,9 @@ def prepare_target(target: str, source: Source | None, operation: Operation | No
     if target.startswith("lapack_"):
         # The kernels are registered from the start, as null pointers.
         initialize_lapack()
-    _CALLED[target] = source, operation
+    _CALLED[target] = source, (lambda: None) if operation is None else ref(operation)
     if operation is not None:
-        _CALLERS[operation] = None
+        _CALLERS.add(operation)
 
 
 def _explained(error: Exception) -> Exception | None:
@@ -68,7 +69,8 @@ def _explained(error: Exception) -> Exception | None:
     problem += f" on the platform {match[2]}" if match[2] else ""
     advice = "Load the library that has it and register it with jax.ffi.register_ffi_target, or "
     advice += "say what it computes: minixla_ops.register_custom_call(target_name, function)."
-    source, operation = _CALLED[match[1]]
+    source, called = _CALLED[match[1]]
+    operation = called()
     subject = "custom_call" if operation is None else operation.builder_name
     shown = [] if operation is None else [f"{name} = {x}" for name, x in operation.values.items()]
     return explain(TransformError, subject, problem, shown, advice, source)

@@ -80,11 +80,16 @@ _ON_FIRST = SdyArrayList((SdyArray(mesh_shape=(), dim_shardings=(), logical_devi
 
 
 def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
-    """Says where a program that XLA splits over devices calls the host: once, on the first."""
+    """Says where a program that XLA splits over devices calls the host: once, on the first.
+
+    What each device runs for itself calls it there.
+    """
     if not isinstance(module_context.axis_context, ShardingContext):
         return
 
     def place(operation: Any) -> ir.WalkResult:  # of calls that give nothing but a token
+        if operation.name == "sdy.manual_computation":
+            return ir.WalkResult.SKIP
         target = operation.attributes.get("call_target_name")
         if target is not None and ir.StringAttr(target).value in _TARGETS.values():
             set_sharding(module_context, operation, _ON_FIRST)
@@ -113,6 +118,7 @@ class HostEmitter(Emitter):
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
         self.threads_main = threads_main
         self._context: mlir.ModuleContext = module_context
+        self.device_count = getattr(module_context.axis_context, "num_devices", 1)
         platforms = module_context.platforms
         platform = platforms[0] if len(platforms) == 1 else None
         super().__init__(locations=True, prefix=prefix, platform=platform)

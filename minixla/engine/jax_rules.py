@@ -123,7 +123,9 @@ LINEAR.def_impl(
 )
 mlir.register_lowering(
     LINEAR,
-    lambda ctx, *given, linear: program.lower_graph(ctx, linear.read(given), linear.tangent_graph),
+    lambda ctx, *given, linear: program.lower_graph(
+        ctx, linear.read(given), linear.read(ctx.avals_in), linear.tangent_graph
+    ),
 )
 ad.primitive_jvps[LINEAR] = _of_tangents(_jvp)
 ad.primitive_transposes[LINEAR] = _transpose_linear

@@ -1,11 +1,12 @@
 """What JAX is told of a program's meshes: without it XLA runs everything on one device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import jax
 import numpy as np
+from jax._src.core import trace_state_clean
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from minixla.core.errors import ShardingError, explain
@@ -32,9 +33,33 @@ def jax_mesh(mesh: Any) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(grid, mesh.axis_names, axis_types=types)
 
 
+def is_here(mesh: Any) -> bool:
+    """Whether JAX has the devices of a mesh."""
+    return mesh.devices is not None or mesh.size <= len(jax.devices())
+
+
+def check_devices(graph: Graph) -> None:
+    """Raises ShardingError where JAX has fewer devices than a program needs."""
+    for mesh in graph.meshes:
+        if mesh.size > 1:
+            jax_mesh(mesh)
+
+
 @lru_cache(maxsize=256)
-def _assignment(mesh: Any) -> jax.sharding.Mesh:
-    """A mesh of JAX's whose devices have the numbers by which a program calls them."""
+def abstract_mesh(mesh: Any) -> jax.sharding.AbstractMesh:
+    """JAX's mesh of one of ours, without devices: programs for it run elsewhere."""
+    types = (AxisType.Auto,) * len(mesh.axis_names)
+    return jax.sharding.AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)
+
+
+@lru_cache(maxsize=256)
+def _assignment(mesh: Any) -> Any:
+    """A mesh of JAX's whose devices have the numbers by which a program calls them.
+
+    Where there are too few it has none.
+    """
+    if not is_here(mesh):
+        return abstract_mesh(mesh)
     found = jax_mesh(mesh)
     if mesh.device_ids is None:
         return found
@@ -45,17 +70,86 @@ def _assignment(mesh: Any) -> jax.sharding.Mesh:
 
 
 def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
-    """Values in a program that JAX traces, of which it learns on which devices `graph` runs."""
-    meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
-    if not meshes or not values or jax.sharding.get_abstract_mesh().manual_axes:
+    """Values in a program that JAX traces, of which it learns on which devices `graph` runs.
+
+    Raises:
+        ShardingError: its meshes have different devices, or others than JAX maps over.
+    """
+    meshes = [mesh for mesh in graph.meshes if mesh.size > 1 or mesh.devices is not None]
+    if not meshes or not values:
         return list(values)
-    orders = {mesh.devices is not None and tuple(mesh.devices.flat) for mesh in meshes} - {False}
-    if len(orders) > 1:
-        problem = "meshes of one program have different devices, or the same in another order"
-        shown = [", ".join([str(device.id) for device in each]) for each in orders if each]
-        advice = "Make them of one list of devices."
-        raise explain(ShardingError, graph.name, problem, shown, advice)
+    around = jax.sharding.get_abstract_mesh()
+    _check_devices(graph, meshes, around)
+    if around.manual_axes:
+        return list(values)
     first = values[0]
     spec = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * jax.numpy.ndim(first))
     sharding = NamedSharding(_assignment(meshes[0]), spec)
     return [jax.lax.with_sharding_constraint(first, sharding), *values[1:]]
+
+
+def _check_devices(graph: Graph, meshes: Sequence[Any], around: Any) -> None:
+    """A program has one list of devices; in a function that JAX maps over a mesh, that mesh's."""
+    lists = {tuple(mesh.devices.flat) for mesh in meshes if mesh.devices is not None}
+    if around.manual_axes and any(mesh.shape != dict(around.shape) for mesh in meshes):
+        problem = f"a function that JAX maps over the mesh {dict(around.shape)} uses another mesh"
+        advice = "Inside map by vmap, or over other axes of the same mesh."
+    elif len(lists) > 1 or len({mesh.size for mesh in meshes}) > 1:
+        problem = "meshes of one program have different devices, or the same in another order"
+        advice = "Make them of one list of devices."
+    else:
+        return
+    shown = [f"mesh: {mesh}" for mesh in meshes]
+    shown += [f"devices: {', '.join(map(str, each))}" for each in lists]
+    raise explain(ShardingError, graph.name, problem, shown, advice)
+
+
+def is_outermost() -> bool:
+    """Whether JAX is not tracing."""
+    return trace_state_clean()
+
+
+def spec_of(sharding: Any) -> PartitionSpec:
+    """How an argument lies that a program takes by a TensorSharding: along whole axes."""
+    entries = [tuple([a.name for a in d.axes if a.size is None]) for d in sharding.dimensions]
+    return PartitionSpec(*entries)
+
+
+class OnMesh:
+    """A function, jitted for arguments that lie over the devices of a mesh in one way.
+
+    Those that are bound to other places are moved; the memory of `donated` ones is used again.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        mesh: Any,
+        specs: Sequence[PartitionSpec],
+        donated: Sequence[int] = (),
+    ) -> None:
+        self._shardings = tuple([NamedSharding(jax_mesh(mesh), spec) for spec in specs])
+        placed = {"in_shardings": self._shardings, "donate_argnums": tuple(donated)}
+        # So there is one program, wherever the arguments are at first.
+        self._placed = jax.jit(function, **placed)
+        self._within = jax.jit(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The function's results."""
+        if not is_outermost():
+            return self._within(*arguments)
+        try:
+            return self._placed(*arguments)
+        except ValueError:
+            pairs = zip(arguments, self._shardings, strict=True)
+            moved = [jax.device_put(x, at) if _is_astray(x, at) else x for x, at in pairs]
+            if all(x is y for x, y in zip(moved, arguments, strict=True)):
+                raise
+        return self._placed(*moved)
+
+
+def _is_astray(value: Any, sharding: NamedSharding) -> bool:
+    """Whether JAX refuses an argument instead of moving it."""
+    if isinstance(value, np.ndarray):
+        return jax.process_count() > 1
+    return isinstance(value, jax.Array) and value.committed and value.sharding != sharding

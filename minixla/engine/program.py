@@ -23,7 +23,8 @@ from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
-from minixla.engine.meshes import told
+from minixla.engine.meshes import check_devices, told
+from minixla.engine.pieces import split
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,9 +93,17 @@ def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
     return [each.update(sharding=at, manual_axis_type=varying.mat) for each, at in pairs]
 
 
-def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
-    """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
+def lower_graph(
+    ctx: Any, operands: Sequence[Any], kinds: Sequence[Any], graph: Graph
+) -> Sequence[Any]:
+    """Adds a graph's functions to the module that JAX is lowering and calls the main one.
+
+    Its operands are of JAX's abstract values `kinds`.
+    """
     module_context = ctx.module_context
+    if not module_context.lowering_parameters.for_export:
+        check_devices(graph)
+    graph = split(module_context, operands, kinds, graph)
     symbols, prefixes = module_context.symbol_table, (f"minixla_{n}_" for n in count())
     prefix = next(each for each in prefixes if f"{each}main" not in symbols)
     main = add_functions(module_context, graph, prefix)
@@ -159,7 +168,7 @@ def _levels(graph: Graph) -> int:
 
 mlir.register_lowering(
     PROGRAM,
-    lambda ctx, *operands, graph: lower_graph(ctx, operands, graph.graph),
+    lambda ctx, *operands, graph: lower_graph(ctx, operands, ctx.avals_in, graph.graph),
     cacheable=False,  # a program is lowered once, and a wrapper around it would only cost time
 )
 

@@ -215,6 +215,24 @@ def passes_of(pipeline: str) -> str:
     return _ask(pipeline, False)
 
 
+def written_steps(pipeline: str) -> list[tuple[str, dict[str, str]]]:
+    """Names of passes between commas, each with its options, as they are written.
+
+    Raises:
+        AttributeValueError: something stands there that is neither.
+    """
+    steps, position = [], 0
+    while position < len(pipeline.rstrip()):
+        match = _STEP.match(pipeline, position)
+        if match is None:
+            problem = f"{pipeline[position:][:100].strip()!r} is no pass with options"
+            raise explain(AttributeValueError, "shardy_pass", problem, (), _SYNTAX)
+        position, name = match.end(), RENAMED.get(match[1], match[1])
+        given = [each.partition("=") for each in (match[2] or "").split()]
+        steps.append((name, {key: value for key, _, value in given}))
+    return steps
+
+
 def steps_of(pipeline: str) -> list[tuple[str, dict[str, bool | str]]]:
     """Names of passes between commas, each with its options.
 
@@ -224,17 +242,11 @@ def steps_of(pipeline: str) -> list[tuple[str, dict[str, bool | str]]]:
     Raises:
         AttributeValueError: there is no such pass, or it has no such option.
     """
-    steps, position = [], 0
-    while position < len(pipeline.rstrip()):
-        match = _STEP.match(pipeline, position)
-        if match is None:
-            problem = f"{pipeline[position:][:100].strip()!r} is no pass with options"
-            raise explain(AttributeValueError, "shardy_pass", problem, (), _SYNTAX)
-        position, name = match.end(), RENAMED.get(match[1], match[1])
+    steps = []
+    for name, given in written_steps(pipeline):
         if name not in PASSES:
             _refuse_name(name)
-        given = (each.partition("=")[::2] for each in (match[2] or "").split())
-        steps.append((name, {key: _checked(name, key, value) for key, value in given}))
+        steps.append((name, {key: _checked(name, key, value) for key, value in given.items()}))
     return steps
 
 

@@ -16,7 +16,15 @@ import numpy as np
 
 from minixla.core.attributes import REQUIRED
 from minixla.core.element_types import F32, ElementType, canonical_element_type, element_type
-from minixla.core.errors import AttributeValueError, MinixlaError, TransformError, explain
+from minixla.core.errors import (
+    AssignmentError,
+    AttributeValueError,
+    ConcretizationError,
+    ForeignCallError,
+    MinixlaError,
+    TransformError,
+    explain,
+)
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
 from minixla.extension import kinds, registration, wrappers
@@ -41,6 +49,7 @@ _MEMBERS: dict[Any, Callable[[], kinds.Kind]] = {
     np.dtype: kinds.TypeKind,
     ElementType: kinds.TypeKind,
 }
+_SAID = 'custom_op(..., kind="reference").'
 _TAKES = "mx.Array, list[mx.Array], int, float, bool, str, bytes, type, Literal, tuple[int, ...]"
 
 
@@ -61,7 +70,9 @@ def custom_op(
     The function is the composition where it is made of operations that are traced: then it runs
     everywhere, has derivatives and is batched. Else it is the reference, a function of NumPy's
     arrays; what it gives is found by calling it with ones, unless `shape_fn` says it. `auto` tries
-    to trace it when it is first called, and keeps to what it found.
+    to trace it when it is first called, and keeps to what it found: it is the reference where it
+    asks for values, assigns to elements, or calls functions that know NumPy's arrays alone. Any
+    other error of the function is raised.
 
     Args:
         name: `my.name`: its namespace and its name; without a namespace `custom`.
@@ -93,6 +104,14 @@ def custom_op(
     )
     made.attach(operation, host_fallback)
     return operation
+
+
+class _NotTracedError(TransformError):
+    """A function gives no traced value."""
+
+
+# What functions raise where they want an array's values, or NumPy's functions, which we lack.
+_OF_NUMPY = (AssignmentError, ConcretizationError, ForeignCallError, _NotTracedError)
 
 
 class _Decorated:
@@ -202,6 +221,9 @@ class _Decorated:
             except Exception as error:
                 if self.kind == "composition":
                     raise
+                if not _is_of_numpy(error):
+                    error.add_note("Where the function is one of NumPy's arrays alone: " + _SAID)
+                    raise
                 traced = error
         try:
             found = self._probed(operation, tuple(shapes))
@@ -219,7 +241,7 @@ class _Decorated:
         flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
         if not any(isinstance(each, Tracer) for each in flat):
             problem = f"the function {self.fun.__name__} gives no traced value"
-            raise explain(TransformError, operation.builder_name, problem)
+            raise explain(_NotTracedError, operation.builder_name, problem)
         return tuple(flat)
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019  # an operation lives as long as the process
@@ -243,6 +265,13 @@ class _Decorated:
         flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
         arrays = map(np.asarray, flat)
         return [Shape(canonical_element_type(element_type(x.dtype)), x.shape) for x in arrays]
+
+
+def _is_of_numpy(error: BaseException | None) -> bool:
+    """Whether a function did to traced values what NumPy's arrays alone take."""
+    if isinstance(error, AttributeError):
+        return isinstance(error.obj, Tracer) and hasattr(np.ndarray, error.name or "")
+    return error is not None and (isinstance(error, _OF_NUMPY) or _is_of_numpy(error.__cause__))
 
 
 def _hints(fun: Callable[..., Any], names: dict[str, Any]) -> dict[str, Any]:

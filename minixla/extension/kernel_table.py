@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from minixla.core.errors import AttributeValueError, MinixlaError, TransformError, explain
@@ -20,6 +22,18 @@ REFERENCE, ANY = "reference", "any"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 _GROUPS = {"gpu": ("cuda", "rocm"), "default": (ANY,)}
 
+_FORCED: ContextVar[Kernel | None] = ContextVar("forced", default=None)
+
+
+@contextmanager
+def forced(kernel: Kernel) -> Iterator[None]:
+    """In a `with` block this thread's programs are made with a kernel, whatever else there is."""
+    token = _FORCED.set(kernel)
+    try:
+        yield
+    finally:
+        _FORCED.reset(token)
+
 
 class Kernels:
     """The kernels of an operation.
@@ -32,8 +46,6 @@ class Kernels:
     def __init__(self, definition: Definition, subject: str, falls_back: bool = False) -> None:
         self.definition, self.subject, self.falls_back = definition, subject, falls_back
         self.listed: list[Kernel] = []
-        #: The kernel that is taken, whatever else there is: for checks.
-        self.forced: Kernel | None = None
 
     def add(self, kernel: Kernel) -> None:
         """Enters a kernel.
@@ -121,8 +133,9 @@ class Kernels:
         Raises:
             TransformError: there is none, or several.
         """
-        if self.forced is not None and self.forced.fits(operation):
-            return self.forced
+        forced = _FORCED.get()
+        if forced in self.listed and forced.fits(operation):
+            return forced
         platform = emit.platform
         found = self._best(operation, *([platform, ANY] if platform else [ANY]))
         if found is not None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from minixla.core.errors import ShapeError, explain
+from minixla.core.errors import MinixlaError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape
+from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
 from minixla.core.stablehlo_text import bytes_text, layouts_text
 from minixla.extension.foreign_text import dictionary_text
 from minixla.extension.kinds import ListKind
+from minixla.extension.libraries import split_batches
 from minixla.extension.stored import VERSION, stored_attributes
 from minixla.extension.types import type_name
 from minixla_ops.programs.composite_call import CompositeCall
@@ -129,15 +132,17 @@ class ForeignKernel(Kernel):
 
     target: str = field(kw_only=True)
     aliases: Mapping[str, str] = field(kw_only=True, default_factory=dict)
+    inferred: tuple[str, ...] = field(kw_only=True, default=())
 
     def write(self, operation, emit, operands, shapes, results):
         """One custom call."""
         emit.foreign_call(self.target, operation)
-        given = stored_attributes(operation, is_read=not emit.calls_host)
+        given = stored_attributes(operation, self.inferred if emit.calls_host else None)
         if not emit.calls_host and operation.registered.version:
             given += [(VERSION, f"{operation.registered.version} : i32")]
-        hint = self._aliased(operation, shapes, results)
-        return foreign_call(self.target, given, emit, operands, shapes, results, hint)
+        aliases = self._aliased(operation, shapes, results)
+        hints = sharding_hint(self.target, operation, shapes, emit) if emit.calls_host else ""
+        return foreign_call(self.target, given, emit, operands, shapes, results, aliases, hints)
 
     def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> str | None:
         """Which results are in the memory of which operands, in StableHLO."""
@@ -158,6 +163,46 @@ class ForeignKernel(Kernel):
         return f"[{', '.join(texts)}]" if texts else None
 
 
+def sharding_hint(
+    target: str, operation: CustomOperation, shapes: Sequence[AnyShape], emit: Any
+) -> str:
+    """What states the sharding rule in a call, if one was stated.
+
+    Shardy knows it by that. Where all arrays have the first dimensions in common, XLA splits the
+    call along them by itself, if they are cut where only XLA knows it.
+    """
+    rule = operation.sharding_rule(*shapes) if operation.registered.sharding_notation else None
+    if rule is None:
+        return ""
+    batch = _batch_dimensions(operation, rule, shapes, emit.device_count)
+    if batch:
+        split_batches(target)
+    return rule.hint(batch)
+
+
+def _batch_dimensions(
+    operation: CustomOperation, rule: ShardingRule, shapes: Sequence[Any], devices: int
+) -> int:
+    """Along how many first dimensions calls take pieces, however XLA cuts for some devices."""
+    # XLA gathers operands that are nothing but a batch.
+    least = min([shape.rank for shape in shapes], default=1) - 1
+    count = min(rule.batch_dimensions, least) if devices > 1 else 0
+    if count <= 0:
+        return 0
+    even = takewhile(lambda size: size and size % devices == 0, shapes[0].dimensions[:count])
+    count = len(list(even))
+
+    def piece(shape: Any) -> Any:
+        sizes = [size // devices for size in shape.dimensions[:count]]
+        return shape.with_dimensions([*sizes, *shape.dimensions[count:]])
+
+    try:
+        found = as_tuple(operation.infer(tuple(map(piece, shapes))))
+    except MinixlaError:
+        return 0
+    return count if list(found) == list(map(piece, as_tuple(operation.infer(tuple(shapes))))) else 0
+
+
 def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:
     """Which of all arrays of inputs or outputs a single one is."""
     return sum(map(len, types[: list(arguments).index(name)]))
@@ -171,6 +216,7 @@ def foreign_call(
     shapes: Sequence[AnyShape],
     results: Sequence[AnyShape],
     aliases: str | None = None,
+    hints: str = "",
 ) -> Sequence[str]:
     """A custom call in StableHLO that is given attributes."""
     return emit.operation(
@@ -178,6 +224,7 @@ def foreign_call(
         operands,
         shapes,
         results,
+        hints=hints,
         call_target_name=bytes_text(target.encode()),
         has_side_effect=False,
         api_version="4 : i32",

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from minixla.core.errors import AttributeValueError, explain
 from minixla.engine.foreign_code import register_code
 
 #: XLA's names for the compiled kernels of operations.
 TARGETS: set[str] = set()
+# By path the shared libraries, and digests of their contents.
+_LOADED: dict[str, tuple[ctypes.CDLL, str]] = {}
 
 
 class OpLibrary:
@@ -53,10 +58,28 @@ def register_target(operation: str, symbol: str, library: Any, platform: str) ->
     return target
 
 
+@lru_cache(maxsize=1024)
+def split_batches(target: str) -> None:
+    """Has XLA split calls of a handler along the batch dimensions that they name."""
+    jax.ffi.register_ffi_target_as_batch_partitionable(target)
+
+
 def loaded(subject: str, path: str) -> ctypes.CDLL:
-    """A shared library; raises AttributeValueError where it is none."""
+    """A shared library, always the same object.
+
+    Raises:
+        AttributeValueError: it is none, or another than the process has loaded from there.
+    """
+    digest = _digest(path)
+    code, known = _LOADED.get(path, (None, digest))
+    if known != digest:
+        problem = f"the library {path} has changed since this process loaded it"
+        advice = "The old code stays: build it to another path, as build_op_library does, or start "
+        advice += "a new process."
+        raise explain(AttributeValueError, subject, problem, (), advice)
     try:
-        return ctypes.CDLL(path)
+        code = code or ctypes.CDLL(path)
+        return _LOADED.setdefault(path, (code, digest))[0]
     except OSError as error:
         problem = f"the library {path} cannot be loaded"
         shown, advice = [str(error)], "Give the path of a shared library, or build_op_library(...)."

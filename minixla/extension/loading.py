@@ -8,13 +8,17 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
+from minixla.core import registry
 from minixla.core.errors import AttributeValueError, explain
+from minixla.extension.definitions import Definition
 from minixla.extension.libraries import loaded
 from minixla.extension.partial_shapes import PartialShape
-from minixla.extension.registration import RegisteredOperation, register_op
+from minixla.extension.registered import RegisteredOperation
+from minixla.extension.registration import defined, enter
 from minixla.extension.types import type_name
 
 _SUBJECT = "load_op_library"
@@ -22,6 +26,7 @@ _SUBJECT = "load_op_library"
 _VERSION, _FFI = 1, 0
 #: Ends each record of a question for shapes.
 _RECORD = "\x1e"
+_LOADING = Lock()
 _HEADER = 'Include "minixla/op_library.h" and declare operations by MINIXLA_OP(...).'
 
 
@@ -35,6 +40,11 @@ def load_op_library(path: Any) -> ModuleType:
     and give, their shapes, and for which platforms and types it has kernels. Derivatives and
     other rules are added in Python.
 
+    The operations are registered all or none. Those of a library that was loaded before are
+    replaced, as of one that was built again, where `mx.check_compatible` has nothing against it:
+    the functions of the new module, and programs that are read from then on, call the new code,
+    those of the old module the old. Rules in Python are given to the new ones again.
+
     Args:
         path: of the library, or what `build_op_library` gave.
 
@@ -44,17 +54,19 @@ def load_op_library(path: Any) -> ModuleType:
 
     Raises:
         AttributeValueError: there is no such file, it describes nothing, it was made for another
-            version of the header or of XLA's interface, or an operation of that name exists.
+            version of the header or of XLA's interface, its content has changed since the process
+            loaded it, or an operation of that name exists that it may not replace.
 
     Source: TensorFlow's `load_op_library`.
     """
-    found = Path(path).resolve()
-    return _module(str(found), found.stat().st_mtime_ns if found.is_file() else 0)
+    found = str(Path(path).resolve())
+    code = loaded(_SUBJECT, found)
+    with _LOADING:
+        return _module(found, code)
 
 
 @cache
-def _module(path: str, _changed: int) -> ModuleType:
-    code = loaded(_SUBJECT, path)
+def _module(path: str, code: ctypes.CDLL) -> ModuleType:
     described: Any = getattr(code, "minixla_op_library", None)
     if described is None:
         raise explain(AttributeValueError, _SUBJECT, f"{path} describes no operation", (), _HEADER)
@@ -69,22 +81,51 @@ def _module(path: str, _changed: int) -> ModuleType:
         raise explain(AttributeValueError, _SUBJECT, problem, given, advice)
     module = ModuleType(Path(path).stem, f"The operations of {path}.")
     module.__file__ = path
-    for each in content["operations"]:
-        made = _registered(code, path, each)
+    names = [each["name"] for each in content["operations"]]
+    double = next((each for each in names if names.count(each) > 1), None)
+    if double is not None:
+        problem, advice = f"{path} describes {double} twice", "Give each operation its own name."
+        raise explain(AttributeValueError, _SUBJECT, problem, names, advice)
+    operations = [_described(code, path, each) for each in content["operations"]]
+    enter(operations, [each.name for each in operations if _is_new_build(each)])
+    for made in operations:
         setattr(module, made.definition.name, made)
         setattr(module, made.operation.builder_name, made.wrapper)
     return module
 
 
-def _registered(code: Any, path: str, content: dict[str, Any]) -> RegisteredOperation:
-    """The operation that a library describes."""
+def _is_new_build(made: RegisteredOperation) -> bool:
+    """Whether an operation takes the place of a library's.
+
+    Raises:
+        AttributeValueError: it would, but stored programs would not mean the same.
+    """
+    known = getattr(registry.registered(made.name), "registered", None)
+    if known is None or not known.library:
+        return False
+    from minixla.tools.compatibility import check_compatible  # a tool, which compares definitions
+
+    report = check_compatible(known, made)
+    if not report.ok:
+        problem = f"an operation named {made.name} is registered already, and declared otherwise"
+        shown = [f"{known.library}: {known!r}", f"{made.library}: {made!r}"]
+        shown += [f"{each.rule}: {each.subject}: {each.meaning}" for each in report.changes]
+        advice = "Give the changed operation a new name, or load it in a new process."
+        raise explain(AttributeValueError, _SUBJECT, problem, shown, advice)
+    return True
+
+
+def _described(code: Any, path: str, content: dict[str, Any]) -> RegisteredOperation:
+    """The operation that a library describes, which is not registered yet."""
     name = content["name"]
     shape = _shape_function(code, name) if content["has_shape"] else None
     if shape is None:
         problem, advice = f"{name} has no shape function", "Add .ShapeFn(minixla::UnchangedShape)."
         raise explain(AttributeValueError, _SUBJECT, problem, [path], advice)
-    parts = {each: content[each] for each in ("attrs", "inputs", "outputs", "doc")}
-    made = register_op(name, shape_fn=shape, **parts)
+    parts = [content[each] for each in ("attrs", "inputs", "outputs")]
+    definition = Definition.of(name.rpartition(".")[2], *parts)
+    made = defined(name, definition, shape, content["doc"], __name__)
+    made.library = path
     for kernel in content["kernels"]:
         made.kernel(
             kernel["platform"],
@@ -92,6 +133,7 @@ def _registered(code: Any, path: str, content: dict[str, Any]) -> RegisteredOper
             library=path,
             priority=kernel["priority"],
             where=kernel["where"],
+            inferred=kernel.get("inferred", ()),
         )
     return made
 

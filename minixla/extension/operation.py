@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +11,18 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError, MinixlaError, ShapeError, TransformError, explain
 from minixla.core.forward import has_tangent
-from minixla.core.linear import instantiate, zeros_like
+from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
-from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.state import at_own_lines
-from minixla.core.tracing import Tracer, current_trace, shape_of, tracing
+from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.extension.contexts import Context
 from minixla.extension.declared import DeclaredOperation
+from minixla.extension.kernel_table import ANY
 from minixla.extension.partial_shapes import PartialShape
 from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
+from minixla.sharding.probing import probed_rule
 from minixla_ops.programs.compositions import Composed, composed_program, kept_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import to_front
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 _NO_KERNEL = 'Register a kernel "reference", or a composition: op.composition.'
 
 
-class CustomOperation(DeclaredOperation):
+class CustomOperation(DeclaredOperation, Composed):
     """Base class of operations that are registered from declarations.
 
     Its rules ask what was registered for the operation: kernels, derivatives, a batching rule.
@@ -110,7 +112,7 @@ class CustomOperation(DeclaredOperation):
         is_wide = any(a.dtype != s.dtype for a, s in zip(operands, shapes, strict=True))
         kernel = self.registered.kernels.reference(self)
         if kernel is None:
-            program: Any = composed_program(self, shapes)  # type: ignore[arg-type]  # it has a composition
+            program = composed_program(self, shapes)
             program = widened(program) if is_wide else program
             return self.as_results(reference_graph(program, operands))
         context = Context(self, "reference", self.nested_inputs(operands), is_wide=is_wide)
@@ -142,6 +144,10 @@ class CustomOperation(DeclaredOperation):
         found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
         return self.as_results([np.asarray(each) for each in found])
 
+    @property
+    def is_composed(self):
+        return self.registered.kernels.composition(self) is not None
+
     def composition(self, *operands):
         kernel = self.registered.kernels.composition(self)
         if kernel is None:
@@ -164,9 +170,9 @@ class CustomOperation(DeclaredOperation):
         if registered.forward_rule is not None:
             return self._pushed(registered.forward_rule, primals, tangents, results)
         if registered.gradient_rule is not None:
-            return self._transposed(primals, tangents, results)
-        if registered.kernels.composition(self) is not None:
-            return Composed.jvp(self, primals, tangents, results)  # type: ignore[arg-type]  # the same
+            return Operation.jvp(self, primals, tangents, results)
+        if self.is_composed:
+            return super().jvp(primals, tangents, results)
         problem = "no derivative is registered for it"
         name = registered.name
         advice = (
@@ -183,18 +189,6 @@ class CustomOperation(DeclaredOperation):
         found = _asked(rule, context, self.nested_inputs(given))
         moved = self.flat_outputs(found, "the jvp rule")
         moved = self._checked("tangent", moved, flat)
-        return tuple(moved) if type(results) is tuple else moved[0]
-
-    def _transposed(self, primals: Any, tangents: Any, results: Any) -> Any:
-        """The tangents by the transpose of the gradient, which is linear in the cotangents."""
-        flat = as_tuple(results)
-        trace = ReverseTrace(current_trace())
-        inputs = [trace.add_input(zeros_like(x)) if has_tangent(x) else None for x in flat]
-        with tracing(trace):
-            found = self.pulled(inputs, primals, flat)
-        own = [each for each in inputs if each is not None]
-        pulled = iter(trace.pull(found, tangents, own))
-        moved = [None if each is None else next(pulled) for each in inputs]
         return tuple(moved) if type(results) is tuple else moved[0]
 
     def pulled(self, cotangents: Any, operands: Any, results: Any) -> list[Any]:
@@ -225,8 +219,8 @@ class CustomOperation(DeclaredOperation):
 
     def batch(self, operands, dimensions):
         rule: Any = self.registered.batching_rule
-        if rule is None and self.registered.kernels.composition(self) is not None:
-            return Composed.batch(self, operands, dimensions)  # type: ignore[arg-type]  # the same
+        if rule is None and self.is_composed:
+            return super().batch(operands, dimensions)
         if rule is None or rule == "sequential":
             return Operation.batch(self, operands, dimensions)
         if callable(rule):
@@ -252,9 +246,27 @@ class CustomOperation(DeclaredOperation):
             return tuple(results), tuple(places)
         return results[0], places[0]
 
+    @property
+    def split_by(self):
+        # A rule that was found on small arrays is a guess, good enough for layouts alone.
+        if self.registered.sharding_notation:
+            return "pieces"
+        is_program = any(each.platform == ANY for each in self.registered.kernels.listed)
+        return "xla" if is_program else "nobody"
 
-class ComposedOperation(CustomOperation, Composed):
-    """Base class of those that have a composition for all attributes."""
+    def sharding_rule(self, *operands):
+        registered, results = self.registered, as_tuple(self.infer(operands))
+        notation, probed = registered.sharding_notation, registered.probed_rules
+        if notation is None:
+            return None
+        if notation:
+            return notation.rule(operands, results)
+        if (self, operands) not in probed:
+            found = probed_rule(self, operands)
+            if found is None:
+                return None
+            probed[self, operands] = replace(found, is_custom=True)
+        return probed[self, operands]
 
 
 def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -> Any:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from minixla.core import registry
 from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.sharding_notation import ShardingNotation
+from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import find_source
 from minixla.extension import wrappers
 from minixla.extension.definitions import Definition
 from minixla.extension.kernel_table import ANY, REFERENCE, Kernels
 from minixla.extension.kernels import ForeignKernel, HostKernel, PythonKernel
 from minixla.extension.libraries import register_target
-from minixla.extension.operation import ComposedOperation, CustomOperation, reverse_rule
+from minixla.extension.operation import CustomOperation, reverse_rule
 
 _BATCHING = ("sequential", "expand_dims", "broadcast_all")
 
@@ -28,6 +30,7 @@ class RegisteredOperation:
         version: of the definition, which stored programs keep.
         operation: the class of the operation, as `minixla_ops` has them.
         kernels: its kernels.
+        library: the path of the library that describes it, if one does.
         shape_function, gradient_rule, forward_rule, batching_rule: the rules, or None.
     """
 
@@ -40,9 +43,13 @@ class RegisteredOperation:
         self.gradient_rule: Callable[..., Any] | None = None
         self.forward_rule: Callable[..., Any] | None = None
         self.batching_rule: Any = None
+        #: What `sharding_rule` stated; None: that there is none; False: nothing.
+        self.sharding_notation: ShardingNotation | Literal[False] | None = False
+        #: Those that probing found, by operation and shapes.
+        self.probed_rules: dict[Any, ShardingRule] = {}
         #: Types of outputs that no declaration says: of an operation, and shapes of operands.
         self.found_types: Callable[..., dict[str, Any]] | None = None
-        self.version = 0
+        self.version, self.library = 0, ""
         self.kernels = Kernels(definition, operation.builder_name)
 
     @cached_property
@@ -77,6 +84,7 @@ class RegisteredOperation:
         ffi: str | None = None,
         library: Any = None,
         aliases: Mapping[str, str] | None = None,
+        inferred: Sequence[str] = (),
         host: bool = False,
         priority: int = 0,
         where: Mapping[str, Any] | None = None,
@@ -102,6 +110,8 @@ class RegisteredOperation:
             aliases: of compiled code, the output that is written into the memory of an input, by
                 the input's name: `{"x": "y"}`. Both are single arrays of one shape and type; the
                 code must read an element before it writes it.
+            inferred: of compiled code, the attributes that it gets besides: of those that follow
+                from inputs, such as the lengths of several lists.
             host: whether the kernel is the reference, called on the host.
             priority: of kernels that fit, that with the highest is taken.
             where: values of attributes for which it is, as `attributes`.
@@ -122,6 +132,7 @@ class RegisteredOperation:
             problem, advice = "a kernel is given twice", "Give one of function, ffi and host."
             raise explain(AttributeValueError, self.name, problem, (), advice)
         self._check_aliases(aliases or {}, ffi is not None)
+        self._check_inferred(inferred, ffi is not None)
         if not is_python and platforms[0] in (REFERENCE, ANY):
             problem = f"compiled code and the host are no kernel for {platform!r}"
             advice = "They are for one platform: cpu, cuda, rocm, gpu or tpu."
@@ -130,9 +141,6 @@ class RegisteredOperation:
         def register(given: Callable[..., Any]) -> Callable[..., Any]:
             for each in platforms:
                 self.kernels.add(PythonKernel(each, allowed, priority, source, function=given))
-                if each == ANY and not allowed:
-                    # It is one of those from here on, for tools that look into compositions.
-                    self.operation.__bases__ = (ComposedOperation,)
             return given
 
         if is_python:
@@ -143,6 +151,7 @@ class RegisteredOperation:
             else:
                 target = register_target(self.name, str(ffi), library, each)
                 own: Any = {"target": target, "aliases": dict(aliases or {})}
+                own["inferred"] = tuple(inferred)
                 self.kernels.add(ForeignKernel(each, allowed, priority, source, **own))
         return None
 
@@ -160,6 +169,17 @@ class RegisteredOperation:
             problem = f"{wrong[0]} is no single array"
         advice = "Give aliases with ffi=, as {input: output}, names of single arrays."
         raise explain(AttributeValueError, self.name, problem, [f"aliases = {aliases}"], advice)
+
+    def _check_inferred(self, names: Sequence[str], is_compiled: bool) -> None:
+        """Refuses what follows from no input, or where the kernel is no compiled code."""
+        wrong = next((each for each in names if each not in self.definition.inferred), None)
+        if wrong is not None or (names and not is_compiled):
+            problem = f"{wrong} is no attribute that follows from inputs"
+            if wrong is None:
+                problem = "only compiled code must be told what follows from inputs"
+            known = ", ".join(self.definition.inferred) or "none"
+            advice = f"Give inferred with ffi=; these attributes follow from inputs: {known}."
+            raise explain(AttributeValueError, self.name, problem, (), advice)
 
     def composition(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: `function(context, *inputs)` is the operation, by others.
@@ -237,6 +257,45 @@ class RegisteredOperation:
             raise explain(AttributeValueError, self.name, problem, (), advice)
         self.batching_rule = rule
         return rule
+
+    def sharding_rule(
+        self,
+        text: str | None,
+        *,
+        reduction: str | Sequence[str] = (),
+        need_replication: str | Sequence[str] = (),
+        permutation: str | Sequence[str] = (),
+        blocked: str | Sequence[str] = (),
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """States which dimensions of inputs and outputs are split together over devices.
+
+        Kernels then run on each device's pieces where arrays are cut along them.
+
+        `"i j, j k -> i k"` with `reduction="j"` is a matrix product. Without it the rule is found
+        by running the reference on random arrays: which blocks of inputs give which block of the
+        outputs, and along which dimensions what they give adds up.
+
+        Args:
+            text: the factors of each dimension between spaces, arrays between commas, `(i j)` for a
+                dimension of two factors, major first, `...` in front for any number of dimensions;
+                None: there is no rule, and none is looked for.
+            reduction: factors over which the operation sums.
+            need_replication: factors along which it needs all.
+            permutation: factors along which blocks move from device to device.
+            blocked: factors along which shardings do not pass.
+            sizes: of factors that are no dimension alone, where they do not follow.
+
+        Raises:
+            AttributeValueError: the text is no rule, or has none of such factors.
+        """
+        if text is None:
+            self.sharding_notation = None
+            return
+        sets = dict(reduction=reduction, need_replication=need_replication, blocked=blocked)
+        self.sharding_notation = ShardingNotation.parse(
+            text, sizes or {}, permutation=permutation, **sets
+        )
 
 
 def _found(name: str, module: str) -> RegisteredOperation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from minixla.core import registry
@@ -78,10 +78,18 @@ def registered(
     name: str, definition: Definition, shape_function: Any, doc: str, module: str, replace: bool
 ) -> RegisteredOperation:
     """The operation of a definition, entered under its name; see `register_op`."""
+    made = defined(name, definition, shape_function, doc, module)
+    enter([made], [made.name] if replace else ())
+    return made
+
+
+def defined(
+    name: str, definition: Definition, shape_function: Any, doc: str, module: str
+) -> RegisteredOperation:
+    """The operation of a definition, which nobody finds by its name yet."""
     checked_name(name)
     space, _, plain = name.rpartition(".")
     space = space or _NAMESPACE
-    _refuse_taken(f"{space}.{plain}", plain, replace)
     own, inputs = definition.attributes, definition.inputs
     names = {each: _field_name(each) for each in own}
     members: dict[str, Any] = {
@@ -93,23 +101,30 @@ def registered(
     lists = {each.name: "..." if definition.is_list(each) else "" for each in inputs.values()}
     members["operands"] = tuple([f"{each}{dots}" for each, dots in lists.items()])
     kind: Any = type(plain, (CustomOperation,), members)
-    if replace:
-        registry.OTHERS.pop(f"{space}.{plain}", None)
-    registry.register(kind)
     kind.registered = made = RegisteredOperation(definition, kind, shape_function)
     return made
 
 
-def _refuse_taken(full: str, plain: str, replace: bool) -> None:
-    known = registry.registered(full)
-    if known is not None and not replace:
-        shown = [f"registered: {getattr(known, 'registered', known)!r}"]
-        problem, advice = f"an operation named {full} is registered already", "Choose another name"
-        advice += ", with the project's in front, or replace it: register_op(..., replace=True)."
-        raise explain(AttributeValueError, "register_op", problem, shown, advice)
-    if registry.registered(plain):
-        says = f"{plain} is an operation of XLA's, too: yours is {full}."
-        warnings.warn(f"{says} Put the project's name in front.", stacklevel=3)
+def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> None:
+    """Enters operations under their names, all or none.
+
+    Raises:
+        AttributeValueError: a name is taken, and not among those whose operation is replaced.
+    """
+    for each in made:
+        known, plain = registry.registered(each.name), each.definition.name
+        if known is not None and each.name not in replaced:
+            shown = [f"registered: {getattr(known, 'registered', known)!r}"]
+            problem = f"an operation named {each.name} is registered already"
+            advice = "Choose another name, with the project's in front, or replace it: "
+            advice += "register_op(..., replace=True)."
+            raise explain(AttributeValueError, "register_op", problem, shown, advice)
+        if registry.registered(plain):
+            says = f"{plain} is an operation of XLA's, too: yours is {each.name}."
+            warnings.warn(f"{says} Put the project's name in front.", stacklevel=4)
+    for each in made:
+        registry.OTHERS.pop(each.name, None)
+        registry.register(each.operation)
 
 
 def _field_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from minixla.core import registry
@@ -14,13 +14,16 @@ from minixla.extension.declared import DeclaredOperation
 VERSION = "minixla.version"
 
 
-def stored_attributes(operation: DeclaredOperation, is_read: bool = True) -> list[tuple[str, str]]:
-    """The attributes in MLIR's notation; of what compiled code is given, those it cannot infer."""
+def stored_attributes(
+    operation: DeclaredOperation, inferred: Collection[str] | None = None
+) -> list[tuple[str, str]]:
+    """The attributes in MLIR's notation; of those that follow from inputs these, None: all."""
     definition = operation.definition
+    left_out = () if inferred is None else {*definition.inferred} - {*inferred}
     return [
         (name, declared.kind.foreign(operation.attr(name)))
         for name, declared in definition.attributes.items()
-        if is_read or name not in definition.inferred
+        if name not in left_out
     ]
 
 

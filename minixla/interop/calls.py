@@ -12,6 +12,7 @@ from minixla.core.element_types import BY_STABLEHLO
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
+from minixla.core.sharding_rule import ShardingRule
 from minixla.extension import stored
 from minixla.interop.operations import Translation
 from minixla.interop.shardings import PLACEMENTS
@@ -45,6 +46,9 @@ def foreign_call(step: Step) -> Sequence[Value]:
         names = ", ".join([f"%{each.name}" for each in programs])
         call = call.replace(options={**options, "called_computations": f"{{{names}}}"})
     call = with_layouts(call, step.shapes, step.module.is_hlo)
+    stated = step.raw("sdy.sharding_rule")
+    if stated is not None:
+        call = call.replace(stated_rule=ShardingRule.parse(str(stated)))
     return step.builder.apply(call, step.operands)
 
 

@@ -1,8 +1,10 @@
 """run_pass: Shardy's passes on texts and graphs."""
 
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from inspect import signature
-from typing import Any, Literal, NoReturn, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from jax.extend.mlir import ir
 
@@ -12,8 +14,9 @@ from minixla.core.tracebacks import api_boundary
 from minixla.engine import shardy
 from minixla.interop.module import Module
 from minixla.interop.reading import opened, read_module
-from minixla.sharding.passes import PASSES, RENAMED
+from minixla.sharding.passes import PASSES
 from minixla.sharding.program import ORIGINAL_NAME, Program
+from minixla.sharding.verification import verify
 
 #: Whose passes run: ours, or those of Shardy that jaxlib holds.
 Engine = Literal["native", "shardy"]
@@ -23,16 +26,16 @@ _SUBJECT = "run_pass"
 
 @api_boundary
 def run_pass(name: str, program: Given, *, engine: Engine = "native", **options: Any) -> Given:
-    """A program after one of Shardy's passes.
+    """A program after one of Shardy's passes, or several.
 
     Args:
         name: the pass, by Shardy's name: `sdy-add-data-flow-edges`, ..., `sdy-import-pipeline`;
-            docs/sharding.md lists them. `sdy-constant-splitter` is what
-            `sdy-constant-or-scalar-splitter` was called.
+            docs/sharding.md lists them. Several stand between commas, each with its options as
+            Shardy writes them: `sdy-import-pipeline{dedup-functions-fully=true},sdy-...`.
         program: a module as MLIR's text, or a graph, which is function `main`.
         engine: `native` runs ours; `shardy` those of Shardy that jaxlib holds, in a process of
             their own.
-        options: the pass's, with `_` between words. `specification=True` has our passes do as
+        options: of a pass alone, with `_` between words. `specification=True` has our passes do as
             Shardy first specified them where that has changed since.
 
     Returns:
@@ -40,39 +43,51 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
 
     Raises:
         AttributeValueError: there is no such pass, engine or option.
-        ImportError_: the text is no program.
-        ShardingError: the program breaks a rule of the pass.
+        ImportError_: the text is no program, or Shardy's own pass refuses it.
+        ShardingError: the program breaks a rule of one of our passes.
     """
     if engine not in get_args(Engine):
         problem, advice = f"there is no engine {engine!r}", "Give native or shardy."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
+    left: Any
+    is_graph = isinstance(program, Graph)
     if engine == "shardy":
-        pipeline = shardy.with_options(name, options)
-        if isinstance(program, Graph):
-            text = str(Program.of_graph(program))
-            return read_program(shardy.shardy_pass(text, pipeline)).graph()
-        return shardy.shardy_pass(program, pipeline)
-    run = PASSES.get(RENAMED.get(name, name))
+        text: Any = str(Program.of_graph(program)) if is_graph else program
+        left = shardy.shardy_pass(text, shardy.with_options(name, options))
+        left = read_program(left).graph() if is_graph else left
+        return left
+    steps = [_native(*each, **options) for each in shardy.written_steps(name)]
+    changed = Program.of_graph(program) if is_graph else read_program(program)
+    for step in steps:
+        step(changed)
+        verify(changed)
+    left = changed.graph() if is_graph else str(changed)
+    return left
+
+
+def _native(name: str, written: dict[str, str], **options: Any) -> Callable[[Program], None]:
+    """One of our passes with its options."""
+    run = PASSES.get(name)
     if run is None:
-        _refuse_name(name)
-    known = [each for each in signature(run).parameters if each != "program"]
-    for option in options:
+        near = "".join(f"Did you mean {each}? " for each in get_close_matches(name, PASSES, 1, 0.6))
+        is_shardys = name in shardy.PASSES
+        where = 'It is one of Shardy\'s: give engine="shardy". ' if is_shardys else near
+        advice = f"{where}There are {', '.join(PASSES)}."
+        raise explain(AttributeValueError, _SUBJECT, f"there is no pass {name!r}", (), advice)
+    for key, value in written.items():
+        options[key.replace("-", "_")] = {"true": True, "false": False}.get(value, value)
+    known = {key: each.default for key, each in signature(run).parameters.items()}
+    known.pop("program")
+    for option, value in options.items():
         if option not in known:
             problem = f"{name} has no option {option!r}"
             advice = f"Its options are {', '.join(known)}." if known else "It has no options."
             raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
-    is_graph = isinstance(program, Graph)
-    changed = Program.of_graph(program) if is_graph else read_program(program)
-    run(changed, **options)
-    return changed.graph() if is_graph else str(changed)
-
-
-def _refuse_name(name: str) -> NoReturn:
-    near = "".join(f"Did you mean {each}? " for each in get_close_matches(name, PASSES, 1, 0.6))
-    is_shardys = name in shardy.PASSES
-    where = 'It is one of Shardy\'s: give engine="shardy". ' if is_shardys else near
-    advice = f"{where}There are {', '.join(PASSES)}."
-    raise explain(AttributeValueError, _SUBJECT, f"there is no pass {name!r}", (), advice)
+        if type(value) is not type(known[option]):
+            problem = f"option {option!r} of {name} cannot be {value!r}"
+            advice = f"It is {known[option]!r} if not given."
+            raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
+    return partial(run, **options)
 
 
 def read_program(source: Any) -> Program:

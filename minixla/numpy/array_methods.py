@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import minixla.numpy as mnp
-from minixla.core.errors import ForeignCallError, explain
+from minixla.core.errors import AssignmentError, ForeignCallError, explain
 from minixla.core.source import Source, find_source, running_expression, text_of
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
@@ -40,7 +40,7 @@ def _round(self: Tracer, ndigits: int | None = None) -> Any:
 
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
-    """Raises TypeError: arrays do not change."""
+    """Raises AssignmentError: arrays do not change."""
     node, parent = _running(find_source())
     update = "x = x.at[index].set(value)"
     if isinstance(node, ast.Subscript) and isinstance(parent, (ast.Assign, ast.AugAssign)):
@@ -50,7 +50,7 @@ def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
         update = f"{array} = {array}.at[{index}].set({text_of(changed)})"
     problem = "an array's elements cannot be assigned to"
     advice = f"Use the updated copy: {update}, or .add, .multiply ..."
-    raise shape_error("indexing", problem, advice, f"the array is {self!r}")
+    raise explain(AssignmentError, "indexing", problem, [f"the array is {self!r}"], advice)
 
 
 def _running(source: Source | None) -> tuple[Any, Any]:

@@ -8,22 +8,31 @@ cut, the devices' sums are added. Source: how XLA's partitioner goes about it (o
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
+
+import numpy as np
 
 from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
 from minixla.sharding.axes import Part, merged, size_of
 from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import Placed
+from minixla.sharding.per_shard import pieces_of
 from minixla.sharding.program import Program, Step, Value
+from minixla.sharding.propagation.factors import Tensor
+from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import owner_of, sharding_of
 
 Parts = tuple[Part, ...]
 Layout = tuple[Parts, ...]
+Groups = tuple[tuple[int, ...], ...]
 # Collectives that stand in programs themselves, by the builders' names.
 _OWN = {"all_reduce", "all_gather", "all_to_all", "collective_permute", "reduce_scatter"}
 _OWN |= {"collective_broadcast", "ragged_all_to_all", "cross_replica_sum"}
+_LOOPS = ("While", "Scan", "Map")
 
 
 @dataclass(frozen=True)
@@ -32,8 +41,8 @@ class Collective:
 
     Attributes:
         kind: `all-reduce`, `all-gather`, `all-to-all`, `collective-permute`, `reduce-scatter`.
-        axes: the axes of the mesh along which devices exchange; none where the program has it.
-        devices: how many take part in each group.
+        axes: the axes of the mesh along which devices exchange.
+        groups: the numbers of the devices that meet in each group, or of source and target.
         shape: what each device has after it.
         bytes: its size.
         step: the instruction for which it is, `dot_general`.
@@ -44,7 +53,7 @@ class Collective:
 
     kind: str
     axes: tuple[str, ...]
-    devices: int
+    groups: Groups
     shape: Shape
     bytes: int
     step: str
@@ -52,20 +61,29 @@ class Collective:
     in_loop: bool
     source: Source | None
 
+    @property
+    def devices(self) -> int:
+        """How many take part in each group."""
+        return len(self.groups[0])
+
 
 def collectives(program: Program) -> list[Collective]:
     """The collectives of a program after propagation, in order; functions count where they stand.
 
-    XLA may join several, or move them; it makes none where this has none.
+    A value that is brought into one layout for several users is counted once. XLA may join several,
+    or move them; it makes none where this has none.
     """
     found: list[Collective] = []
+    done: set[tuple[Value, Layout]] = set()
     for function in program.functions.values():
         for step in function.walk():
-            found += _Step(step).collectives()
+            found += _Step(step, done).collectives()
         for value, wanted in zip(function.outputs, function.output_shardings, strict=True):
-            if wanted is not None and value.can_be_sharded:
-                moved = _moves(_layout(value), wanted.parts, value.shape)
-                found += [_made(*each, None, "result of the function") for each in moved]
+            if wanted is not None:
+                made = _moved(value, wanted.mesh, wanted.parts, done)
+                found += [
+                    _made(*each, wanted.mesh, None, "result of the function") for each in made
+                ]
     return found
 
 
@@ -79,49 +97,121 @@ def _local(shape: Any, layout: Layout) -> Shape:
     return shape.with_dimensions([-(-size // size_of(parts)) for size, parts in pairs])
 
 
+def _groups(mesh: Mesh, parts: Sequence[Part]) -> Groups:
+    """The devices that meet along parts of axes, those along the last side by side."""
+    rest = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1)
+    member = np.zeros(mesh.size, int)
+    for part in parts:
+        row, minor = rest[mesh.order[part.name]], mesh.shape[part.name] // part.end
+        at = row // minor % part.size
+        row -= at * minor
+        member = member * part.size + at
+    order = np.lexsort((member, np.ravel_multi_index(tuple(rest), mesh.axis_sizes)))
+    found = mesh.numbers.reshape(-1)[order].reshape(-1, size_of(parts))
+    return tuple(map(tuple, found.tolist()))
+
+
 def _made(
-    kind: str, parts: Sequence[Part], shape: Shape, step: Step | None, why: str
+    kind: str, parts: Sequence[Part], shape: Shape, mesh: Mesh, step: Step | None, why: str
 ) -> Collective:
-    names, block, in_loop = tuple(part.name for part in parts), step and step.block, False
+    axes = tuple(dict.fromkeys([part.name for part in parts]))
+    return _collective(kind, axes, _groups(mesh, parts), shape, step, why)
+
+
+def _collective(
+    kind: str, axes: tuple[str, ...], groups: Groups, shape: Shape, step: Step | None, why: str
+) -> Collective:
+    block, in_loop = step and step.block, False
     while block is not None and block.step is not None:
-        in_loop = in_loop or block.step.op.name in ("While", "Scan", "Map")
+        in_loop = in_loop or block.step.op.name in _LOOPS
         block = block.step.block
     label = "return" if step is None else step.op.builder_name
     source = None if step is None else step.source
-    shown = tuple(dict.fromkeys(names))
-    return Collective(kind, shown, size_of(parts), shape, shape.nbytes, label, why, in_loop, source)
+    return Collective(kind, axes, groups, shape, shape.nbytes, label, why, in_loop, source)
 
 
-def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[tuple[str, list[Part], Shape]]:
+Move = tuple[str, Parts, Shape]
+
+
+def _moved(
+    value: Value, mesh: Mesh, wanted: Layout, done: set[tuple[Value, Layout]]
+) -> Iterator[Move]:
+    """The collectives that bring a value into a layout, where none did before."""
+    if value.can_be_sharded and not mesh.is_maximal and (value, wanted) not in done:
+        done.add((value, wanted))
+        yield from _moves(_layout(value), wanted, value.shape)
+
+
+def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
     """The collectives that bring an array from one layout into another: kind, axes, result."""
-    if old == new:
-        return
-    before = _pieces(old)
-    after = _pieces(new)
-    gone = [part for part, _ in before if not any(part.overlaps(each) for each, _ in after)]
-    places = dict(after)
-    stays = [(part, at) for part, at in before if part not in gone]
-    moved = [part for part, at in stays if places.get(part, at) != at]
-    kept = tuple([tuple([p for p in parts if p not in gone]) for parts in old])
-    if gone:
-        yield "all-gather", gone, _local(shape, kept)
+    new = tuple([_split_alike(parts, old) for parts in new])
+    old = tuple([_split_alike(parts, new) for parts in old])
+    pairs = [(size_of(was), size_of(now)) for was, now in zip(old, new, strict=True)]
+    if all(was % now == 0 for was, now in pairs):
+        yield from _put_together(old, new, shape)
+    elif all(now % was == 0 for was, now in pairs):
+        if any(now[: len(was)] != was for was, now in zip(old, new, strict=True)):
+            yield "collective-permute", _all(new), _local(shape, new)  # of what is cut first
+    else:
+        yield from _sent(old, new, shape)
+
+
+def _put_together(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
+    """Pieces become larger ones, after devices have changed places where they must."""
+    local = list(_local(shape, old).dimensions)
+    gone = [part for parts in old for part in parts if not any(part in each for each in new)]
+    if any(was[: len(now)] != now for was, now in zip(old, new, strict=True)):
+        yield "collective-permute", _all(old), shape.with_dimensions(local)
+    for at in reversed(range(len(old))):
+        along: list[Part] = []
+        while size_of(old[at]) // size_of(new[at]) > size_of(along):
+            along.insert(0, gone.pop())
+        if along:
+            local[at] *= size_of(along)
+            yield "all-gather", tuple(along), shape.with_dimensions(local)
+
+
+def _sent(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
+    """What no dimension has afterwards is gathered, then pieces go to other dimensions."""
+    places = {part: at for at, parts in enumerate(new) for part in parts}
+    kept = tuple([tuple([part for part in parts if part in places]) for parts in old])
+    yield from _put_together(old, kept, shape)
+    moved: Parts = ()
+    for at, parts in enumerate(kept):
+        leaving = tuple([part for part in parts if places[part] != at])
+        minor = parts[len(parts) - len(leaving) :]
+        # Pieces of the minor axis are sent, and devices change places afterwards.
+        moved += minor if size_of(minor) == size_of(leaving) else leaving
     if moved:
         yield "all-to-all", moved, _local(shape, new)
-        return
-    orders = zip(kept, new, strict=True)
-    if any([p for p in now if p in was] != list(was) for was, now in orders):
-        yield "collective-permute", [p for parts in kept for p in parts], _local(shape, new)
+    for at, parts in enumerate(kept):
+        stays = tuple([part for part in parts if places[part] == at])
+        arrived = (*stays, *[part for part in moved if places[part] == at])
+        if parts[: len(stays)] != stays or new[at][: len(arrived)] != arrived:
+            yield "collective-permute", _all(old), _local(shape, new)
+            return
 
 
-def _pieces(layout: Layout) -> list[tuple[Part, int]]:
-    return [(part, at) for at, parts in enumerate(layout) for part in parts]
+def _all(layout: Layout) -> Parts:
+    return tuple([part for parts in layout for part in parts])
+
+
+def _split_alike(parts: Parts, other: Layout) -> Parts:
+    """The same axes, taken apart where those of another layout are."""
+    found: list[Part] = []
+    for part in parts:
+        same = [each for axes in other for each in axes if each.overlaps(part)]
+        cuts = {cut for each in same for cut in each[1:] if part.start < cut < part.end}
+        ends = [part.start, *sorted(cuts), part.end]
+        found += [Part(part.name, *pair) for pair in pairwise(ends)]
+    return tuple(found)
 
 
 class _Step:
     """The collectives of one step."""
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
+    def __init__(self, step: Step, done: set[tuple[Value, Layout]]) -> None:
+        self.step, self.done = step, done
 
     def collectives(self) -> Iterator[Collective]:
         """Those of its operands, then those of its results."""
@@ -130,90 +220,150 @@ class _Step:
             yield from self._own()
         elif isinstance(op, Placed):
             if op.sharding is not None:
-                yield from self._moved(step.operands[0], op.sharding.parts, "as constrained")
+                yield from self._moved(step.operands[0], op.sharding, "as constrained")
         elif isinstance(op, ManualComputation):
             for value, sharding in zip(step.operands, op.in_shardings, strict=True):
-                yield from self._moved(value, sharding.parts, "piece of each device")
+                yield from self._moved(value, sharding, "piece of each device")
+        elif op.split_by != "xla":
+            yield from self._unsplit()
         elif step.edges:
             for edge in step.edges:
                 sharding = sharding_of(owner_of(step.at(edge.owner)))
-                for place in edge.sources if sharding is not None else ():
-                    yield from self._moved(step.at(place), sharding.parts, "carried value")
+                if sharding is not None:
+                    for place in edge.sources:
+                        yield from self._moved(step.at(place), sharding, "carried value")
         else:
             rule = op.sharding_rule(*[value.shape for value in step.operands])
-            if rule is not None:
-                yield from self._by_rule(rule)
+            shardings = [*map(sharding_of, step.operands), *map(sharding_of, step.results)]
+            meshes = [each.mesh for each in shardings if each is not None and each.mesh.axis_names]
+            if rule is not None and meshes:
+                yield from self._by_rule(rule, meshes[0])
+
+    def _unsplit(self) -> Iterator[Collective]:
+        """Those of what XLA does not split: it is given pieces, or all."""
+        found = pieces_of(self.step)
+        if found is not None:
+            yield from self._by_rule(found.rule, found.given[0].mesh, found.cuts)
+            return
+        for value in self.step.operands:
+            sharding = sharding_of(value)
+            if sharding is not None and sharding.mesh.axis_names:
+                closed = TensorSharding.closed(sharding.mesh, value.rank)
+                yield from self._moved(value, closed, "whole on each device")
 
     def _own(self) -> Iterator[Collective]:
-        step = self.step
+        """A collective of the program itself, over axes of the manual computation around it."""
+        step, mesh = self.step, self._manual_mesh()
         kind = "all-reduce" if "sum" in step.op.builder_name else step.op.builder_name
-        groups = getattr(step.op, "replica_groups", None) or ((),)
+        groups = getattr(step.op, "replica_groups", None)
+        groups = groups or getattr(step.op, "source_target_pairs", None) or ((0,),)
+        axes = () if mesh is None else _axes_of(mesh, groups)
         for value in step.results:
             if isinstance(value.shape, Shape):
-                part = Part("", 1, len(groups[0]) or 1)
-                made = _made(kind.replace("_", "-"), [part], value.shape, step, "written so")
-                yield Collective(**{**vars(made), "axes": ()})
+                shape = _local(value.shape, _layout(value))
+                kind = kind.replace("_", "-")
+                yield _collective(kind, axes, groups, shape, step, "written so")
 
-    def _moved(self, value: Value, wanted: Layout, why: str) -> Iterator[Collective]:
-        if value.can_be_sharded:
-            for kind, parts, shape in _moves(_layout(value), wanted, value.shape):
-                yield _made(kind, parts, shape, self.step, why)
+    def _manual_mesh(self) -> Mesh | None:
+        block = self.step.block
+        while block.step is not None:
+            op, block = block.step.op, block.step.block
+            if isinstance(op, ManualComputation):
+                return next(iter(op.meshes), None)
+        return None
 
-    def _by_rule(self, rule: ShardingRule) -> Iterator[Collective]:
-        # The cheaper of: adding up what the devices have, or gathering what would be added up.
-        summed = self._factors(rule, sums=True)
-        choices = [list(self._with(rule, summed))]
-        if any(summed[factor] for factor in rule.reduction):
-            choices.append(list(self._with(rule, self._factors(rule, sums=False))))
-        yield from min(choices, key=lambda made: sum(each.bytes for each in made))
+    def _moved(self, value: Value, wanted: TensorSharding, why: str) -> Iterator[Collective]:
+        for each in _moved(value, wanted.mesh, wanted.parts, self.done):
+            yield _made(*each, wanted.mesh, self.step, why)
 
-    def _factors(self, rule: ShardingRule, sums: bool) -> list[Parts]:
-        """The axes of each factor while the step computes."""
-        found: list[Parts] = [()] * len(rule.sizes)
-        seen: list[Part] = []
-        values = [*zip(self.step.results, rule.results, strict=False)]
-        values += zip(self.step.operands, rule.operands, strict=False)
-        for is_sum in (True, False) if sums else (False,):
-            for value, dimensions in values:
-                for parts, factors in zip(_layout(value), dimensions, strict=False):
-                    factor = factors[0]
-                    if found[factor] or (factor in rule.reduction) is not is_sum:
-                        continue
-                    if factor in rule.need_replication or not self._is_wanted(rule, factor, value):
-                        continue
-                    if not any(each.overlaps(part) for each in seen for part in parts):
-                        found[factor] = parts
-                        seen += parts
-        return found
-
-    def _is_wanted(self, rule: ShardingRule, factor: int, value: Value) -> bool:
-        """Whether a value says where a factor is cut: results do, of what they have."""
-        in_results = any(factor in each for result in rule.results for each in result)
-        return (isinstance(value.owner, Step) and value.owner is self.step) or not in_results
-
-    def _with(self, rule: ShardingRule, factors: Sequence[Parts]) -> Iterator[Collective]:
-        step = self.step
-
-        def layout(dimensions: Any) -> Layout:
-            return tuple(
-                [tuple(merged([p for f in each for p in factors[f]])) for each in dimensions]
-            )
-
+    def _by_rule(
+        self, rule: ShardingRule, mesh: Mesh, cuts: Sequence[Parts] | None = None
+    ) -> Iterator[Collective]:
+        step, factors = self.step, self._factors(rule) if cuts is None else cuts
         for value, dimensions in zip(step.operands, rule.operands, strict=False):
-            if value.can_be_sharded and len(dimensions) == value.rank:
-                if any(len(each) > 1 for each in dimensions):
-                    continue  # a reshape cuts as its operand does
-                yield from self._moved(value, layout(dimensions), "to lie as the result does")
-        sums = [part for factor in sorted(rule.reduction) for part in factors[factor]]
+            if len(dimensions) == value.rank:
+                wanted = _joined(dimensions, factors, rule.sizes)
+                for each in _moved(value, mesh, wanted, self.done):
+                    yield _made(*each, mesh, step, "to lie as the result does")
         halo = [part for factor in sorted(rule.permutation) for part in factors[factor]]
         for value, dimensions in zip(step.results, rule.results, strict=False):
-            if not value.can_be_sharded or any(len(each) > 1 for each in dimensions):
+            if not value.can_be_sharded:
                 continue
-            own = layout(dimensions)
+            own = _joined(dimensions, factors, rule.sizes)
             shape = _local(value.shape, own)
-            if sums:
-                yield _made("all-reduce", sums, shape, step, "sum of the devices' parts")
+            for factor in sorted(rule.reduction):
+                if factors[factor]:
+                    why = "sum of the devices' parts"
+                    yield _made("all-reduce", factors[factor], shape, mesh, step, why)
             if halo:
-                yield _made("collective-permute", halo, shape, step, "what neighbours hold")
-            for kind, parts, moved in _moves(own, _layout(value), value.shape):
-                yield _made(kind, parts, moved, step, "to the result's layout")
+                yield _made("collective-permute", halo, shape, mesh, step, "what neighbours hold")
+            for each in _moves(own, _layout(value), value.shape):
+                yield _made(*each, mesh, step, "to the result's layout")
+
+    def _factors(self, rule: ShardingRule) -> list[Parts]:
+        """The axes of each factor while the step computes.
+
+        First come sums for which all operands lie alike, then the layouts of the results, then what
+        is cut in operands alone.
+        """
+        step = self.step
+        operands = self._taken_apart(step.operands, rule.operands, rule.sizes)
+        results = self._taken_apart(step.results, rule.results, rule.sizes)
+        in_results = {factor for each in results for factor in each}
+        found: list[Parts] = [()] * len(rule.sizes)
+        seen: list[Part] = []
+
+        def take(factor: int, parts: Parts) -> None:
+            if found[factor] or factor in rule.need_replication:
+                return
+            if not any(each.overlaps(part) for each in seen for part in parts):
+                found[factor] = parts
+                seen.extend(parts)
+
+        for factor in sorted(rule.reduction):
+            given = {each[factor] for each in operands if factor in each}
+            if len(given) == 1:
+                take(factor, *given)
+        for each in results:
+            for factor, parts in each.items():
+                take(factor, parts)
+        for each in operands:
+            for factor, parts in each.items():
+                if factor not in in_results:
+                    take(factor, parts)
+        return found
+
+    def _taken_apart(
+        self, values: Sequence[Value], tensors: Sequence[Any], sizes: Sequence[int]
+    ) -> list[dict[int, Parts]]:
+        """The axes of each factor of each value."""
+        found = []
+        for value, dimensions in zip(values, tensors, strict=False):
+            if value.can_be_sharded and len(dimensions) == value.rank:
+                tensor = Tensor(dimensions, sharding_of(value), sizes)
+                found.append({factor: each.parts for factor, each in tensor.factors.items()})
+        return found
+
+
+def _joined(dimensions: Any, factors: Sequence[Parts], sizes: Sequence[int]) -> Layout:
+    """The layout of a tensor whose factors are cut along axes."""
+    layout = []
+    for each in dimensions:
+        parts: list[Part] = []
+        for factor in each:
+            parts += factors[factor]
+            if size_of(factors[factor]) != sizes[factor]:
+                break  # a piece of it is not followed by the next factor's
+        layout.append(tuple(merged(parts)))
+    return tuple(layout)
+
+
+def _axes_of(mesh: Mesh, groups: Groups) -> tuple[str, ...]:
+    """The axes of a mesh along which groups of its devices meet, or () if these are others."""
+    size = len(groups[0])
+    for count in range(1, len(mesh.axis_names) + 1):
+        for names in combinations(mesh.axis_names, count):
+            made = mesh.groups(names)
+            if len(made[0]) == size and set(map(frozenset, made)) == set(map(frozenset, groups)):
+                return names
+    return ()

@@ -21,9 +21,10 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.sharding.axes import AxisRef, Part, size_of
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Shardings, with_open
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla_ops.programs.call import Call
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import RunsPrograms, program
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -124,6 +125,13 @@ class ManualComputation(RunsPrograms):
                 shape = _resized(shape, number, shape.dimensions[number] * pieces)
         return shape
 
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.calls_host and all(self.mesh.shape[name] == 1 for name in self.manual_axes):
+            # Where a program is for one device XLA does not know the instruction.
+            return Call(self.computation).stablehlo(emit, operands, shapes, results)
+        # Side effects are in order on each device; SDY knows no tokens.
+        return self.write(emit, operands, shapes, results)
+
     def write(self, emit, operands, shapes, results):
         region = emit.region(self.computation, "sdy.return")
         axes = ", ".join([f'"{name}"' for name in self.manual_axes])
@@ -198,7 +206,7 @@ class ManualComputation(RunsPrograms):
 
     def of_derived(self, computation: Graph, given: Any, wanted: Any) -> "ManualComputation":
         """The same of a program that is made of the computation, by its shardings."""
-        return ManualComputation(computation, tuple(given), tuple(wanted), self.manual_axes)
+        return type(self)(computation, tuple(given), tuple(wanted), self.manual_axes)
 
     def entered(self, trace, known):
         def of_each(shardings: Any, shapes: Any, known: Any) -> list[TensorSharding]:
@@ -224,16 +232,28 @@ class ManualComputation(RunsPrograms):
 
         def pull(*cotangents: Any) -> Sequence[Any]:
             alike = tuple(map(self.unmentioned, given)), tuple(map(self.unmentioned, wanted))
-            graph = _summed(backward, *alike, self.mesh)
-            return self.of_derived(graph, (*held, *given), wanted)(*residuals, *cotangents)
+            graph, shared = _summed(backward, *alike, self.mesh)
+            own = [self.numbers_along(each) for each in shared]
+            places = [self._along(each, 0) for each in shared]
+            operands = (*own, *residuals, *cotangents)
+            return self.of_derived(graph, (*places, *held, *given), wanted)(*operands)
 
         return results, pullback_by(pull, results, graphs.active_outputs, graphs.active_inputs)
 
+    def numbers_along(self, axes: Sequence[str]) -> np.ndarray:
+        """The numbers of the devices along some axes: an array that these cut."""
+        return np.arange(len(self.mesh.groups(axes)[0]), dtype=np.int32)
+
     def _stacked(self, rank: int) -> TensorSharding:
         """The sharding of what differs on each device: these are a dimension more, the first."""
-        first = DimensionSharding(tuple(map(AxisRef, self.manual_axes)))
+        return self._along(self.manual_axes, rank)
+
+    def _along(self, axes: Sequence[str], rank: int) -> TensorSharding:
+        """The sharding of what has a dimension more than `rank`, the first, that axes cut."""
+        first = DimensionSharding(tuple(map(AxisRef, axes)))
         dimensions = (first, *[DimensionSharding((), False)] * rank)
-        return TensorSharding(self.mesh, dimensions, mesh_name=_name(self))
+        found, rest = TensorSharding(self.mesh, dimensions), set(self.manual_axes) - set(axes)
+        return found.replicated_along(rest, _name(self))
 
     def batch_of(self, size, operands, dimensions):
         made = batched_graph(self.computation, tuple(dimensions), size)
@@ -314,22 +334,24 @@ def _halves(
 
 
 @remembered
-def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> Graph:
+def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> tuple[Graph, list[Any]]:
     """The second half of a reverse derivative, on each device.
 
     A result that is one along some axes is that of the first device along them: the cotangents of
     the others are zero. An operand that is one along some went to all devices: its cotangent is
     the sum of theirs. `given` and `wanted` are the axes of the cotangents that it takes and gives.
+    Also gives lists of axes: along each the device's number is an operand more, the first ones.
     """
     if not any((*given, *wanted)):
-        return half
-    kept = len(half.inputs) - len(given)
+        return half, []
+    kept, shared = len(half.inputs) - len(given), list(dict.fromkeys(filter(None, given)))
 
     def function(*values: Any) -> list[Any]:
+        places, values = dict(zip(shared, values, strict=False)), values[len(shared) :]
         cotangents = []
         for value, axes in zip(values[kept:], given, strict=True):
             if axes:
-                is_first = ops.eq(member_of(mesh, axes), np.zeros((), np.int32))
+                is_first = ops.eq(ops.reshape(places[axes], ()), np.zeros((), np.int32))
                 value = ops.select(is_first, value, zeros_like(value))
             cotangents.append(value)
         found = evaluate_graph(half, [*values[:kept], *cotangents])
@@ -343,11 +365,19 @@ def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> Graph:
 
         return [total(x, axes) if axes else x for x, axes in zip(found, wanted, strict=True)]
 
-    return program(function, half.input_shapes, half.name)
+    shapes = [*[Shape("s32", (1,))] * len(shared), *half.input_shapes]
+    return program(function, shapes, half.name), shared
 
 
-def member_of(mesh: Mesh, names: Sequence[str]) -> Any:
-    """Which member along some axes this device is, s32[]; see `Mesh.groups`."""
+def member_of(mesh: Mesh, names: Sequence[str], free: Sequence[str] = ()) -> Any:
+    """Which member along some axes this device is, s32[]; see `Mesh.groups`.
+
+    `free` are the axes that are not manual where it is asked.
+    """
+    if free:  # XLA knows the number of a partition only where all are
+        graph = program(lambda: [member_of(mesh, names)], [], "axis_index")
+        everywhere = TensorSharding(mesh).replicated_along(free, MESH_NAME)
+        return ManualComputation(graph, (), (everywhere,), tuple(free))()[0]
     number = ops.convert_element_type(ops.partition_id(), "s32")
     places = mesh.places(names)
     if len(names) == 1 and mesh.device_ids is None:

@@ -10,6 +10,9 @@ import numpy as np
 from minixla.core.errors import ShardingError, explain
 from minixla.sharding.axes import AxisRef, Part
 
+#: How programs call a mesh that users made.
+MESH_NAME = "mesh"
+
 
 class Mesh:
     """Devices in a grid of named axes (SDY: MeshAttr; JAX: jax.sharding.Mesh).

@@ -165,10 +165,10 @@ class ShardingGroup(Identity):
 
     Args:
         operand: an array; those of one group have one shape.
-        group_id: the number of the group.
+        group_id: the number of the group, 0 or more.
     """
 
-    group_id: int = attribute(Integer())
+    group_id: int = attribute(Integer(0, 2**63 - 1))
 
     def stablehlo(self, emit, operands, shapes, results):
         emit.line(

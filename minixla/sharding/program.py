@@ -278,6 +278,12 @@ class Program:
         """Function `main`, or the first."""
         return self.functions.get("main") or next(iter(self.functions.values()))
 
+    def block_of(self, graph: Graph) -> Block:
+        """A graph as a block that no step runs."""
+        block = Block()
+        _Reader(self, {}, set()).fill(block, graph, None)
+        return block
+
     def walk(self) -> Iterator[Step]:
         """Every step of every function, outer before inner, in order."""
         for function in list(self.functions.values()):
@@ -301,40 +307,6 @@ class Program:
         """Has a value read in place of another, everywhere or at some uses."""
         for use in self.uses().get(old, ()) if uses is None else uses:
             use.put(new)
-
-    def inline_calls(self) -> None:
-        """Puts copies of functions in place of calls, the innermost first; `main` alone stays."""
-        main = self.main
-        self._inline(main)
-        self.functions = {name: each for name, each in self.functions.items() if each is main}
-
-    def _inline(self, block: Block) -> None:
-        values: dict[Value, Value] = {}
-        steps: list[Step] = []
-        for step in block.steps:
-            step.operands = [values.get(each, each) for each in step.operands]
-            for each in step.blocks:
-                self._inline(each)
-            if step.callee is None:
-                steps.append(step)
-                continue
-            callee = step.callee
-            self._inline(callee)
-            copies = dict(zip(callee.inputs, step.operands, strict=True))
-            steps += [each.again(block, copies) for each in callee.steps]
-            outputs = [copies.get(each, each) for each in callee.outputs]
-            values.update(zip(step.results, outputs, strict=True))
-        block.steps = steps
-        if values:
-            self._read_others(block, values)
-
-    def _read_others(self, block: Block, values: dict[Value, Value]) -> None:
-        """Has a block, and those within, read other values."""
-        block.outputs = [values.get(each, each) for each in block.outputs]
-        for step in block.steps:
-            step.operands = [values.get(each, each) for each in step.operands]
-            for each in step.blocks:
-                self._read_others(each, values)
 
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""
@@ -380,7 +352,7 @@ class _Reader:
         if id(graph) not in self.names:
             stem = name = identifier(graph.name)
             numbers = count()
-            while name in self.graphs:
+            while name in self.graphs or name in self.program.functions:
                 name = f"{stem}_{next(numbers)}"
             self.names[id(graph)], self.graphs[name] = name, graph
         return self.function(self.names[id(graph)])

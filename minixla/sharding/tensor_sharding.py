@@ -109,6 +109,11 @@ class TensorSharding:
         return len(self.dimensions)
 
     @property
+    def lists(self) -> list[tuple[AxisRef, ...]]:
+        """The axes of each dimension, those that are replicated, and those that are unreduced."""
+        return [*[each.axes for each in self.dimensions], self.replicated, self.unreduced]
+
+    @property
     def is_closed(self) -> bool:
         """Whether every dimension is."""
         return all(each.is_closed for each in self.dimensions)
@@ -212,8 +217,7 @@ class _Check:
 
     def run(self) -> None:
         sharding, mesh = self.sharding, self.mesh
-        lists = [each.axes for each in sharding.dimensions]
-        lists += [sharding.replicated, sharding.unreduced]
+        lists = sharding.lists
         if not mesh.axis_names and any(lists):
             self.refuse("a mesh without axes has none to lay out over", "Give empty dimensions.")
         if mesh.is_maximal and sharding.dimensions:

@@ -15,9 +15,10 @@ Change = Callable[[TensorSharding], TensorSharding]
 def owner_of(value: Value) -> Value:
     """The owner of the data-flow edge of which a value is a target; the value if of none."""
     step = _step_of(value)
-    for edge in () if step is None else step.edges:
-        if any(step.at(place) is value for place in edge.targets):
-            return step.at(edge.owner)
+    if step is not None:
+        for edge in step.edges:
+            if any(step.at(place) is value for place in edge.targets):
+                return step.at(edge.owner)
     return value
 
 
@@ -36,8 +37,9 @@ def sharding_of(value: Value) -> TensorSharding | None:
     if given is None:
         return None
     found = given[value.index]
-    is_piece = isinstance(op, ManualComputation) and not is_result
-    return without_axes(found, op.manual_axes) if is_piece else found
+    if isinstance(op, ManualComputation) and not is_result:
+        return without_axes(found, op.manual_axes)
+    return found
 
 
 def _of_result(value: Value, step: Step) -> TensorSharding | None:

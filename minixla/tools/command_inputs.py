@@ -14,6 +14,7 @@ import numpy as np
 import minixla as mx
 from minixla import interop
 from minixla.interop import ImportedProgram
+from minixla.interop.sharding_passes import read_program as read_sharded
 from minixla.tools.command_line import BadInput
 
 # HLO text, after comments.
@@ -28,12 +29,18 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
     source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
     if not source.strip():
         raise BadInput(f"{options.program} is empty")
-    shardings: Any = "drop" if options.drop_shardings else "keep"
+    drops = options.drop_shardings
     try:
         if _HLO.match(source):
             if options.function is not None:
                 raise BadInput("--function is for StableHLO modules; HLO has one entry")
+            if getattr(options, "passes", None):
+                raise BadInput("--pass is for StableHLO modules; HLO's shardings are XLA's")
+            shardings = "drop" if drops else "refuse"
             return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
+        if getattr(options, "passes", None):
+            source = options.text = _after_passes(options, source)
+        shardings = "drop" if drops else "keep"
         read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
     except mx.ImportError_ as error:
         # In the words of the command line.
@@ -42,6 +49,15 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
         raise BadInput(f"{options.program}: {said}") from None
     # What jax.export made takes pytrees; files give arrays one by one.
     return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
+
+
+def _after_passes(options: argparse.Namespace, source: bytes) -> str:
+    """The text of a module after the passes of shardings that options name."""
+    try:
+        text = source.decode()
+    except UnicodeDecodeError:  # bytecode, or what jax.export serialized
+        text = str(read_sharded(source))
+    return mx.sharding.run_pass(",".join(options.passes), text, engine=options.engine)
 
 
 def array_shapes(graph: mx.Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:

@@ -140,6 +140,11 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     what += "(.jax, .bin). Default: what the output's name ends in, else stablehlo"
     forms = ("stablehlo", "bytecode", "portable", "hlo", "exported")
     convert.add_argument("--to", choices=forms, help=what)
+    what = "one of Shardy's passes that the program goes through first, such as "
+    what += "sdy-import-pipeline; may be given again, for the next"
+    convert.add_argument("--pass", dest="passes", metavar="NAME", action="append", help=what)
+    what = "whose passes: ours (native, the default) or Shardy's own"
+    convert.add_argument("--engine", choices=("native", "shardy"), default="native", help=what)
     convert.add_argument("--output", metavar="FILE", help="default: standard output")
     return parser, commands.choices
 

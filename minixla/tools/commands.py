@@ -179,7 +179,9 @@ def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
     if options.json and options.output is None:
         raise BadInput("--json tells what was written; name a file with --output")
     form = options.to or _CONVERTED.get(Path(options.output or "").suffix.lower(), "stablehlo")
-    data = _in_form(program, form)
+    # Of what passes leave, names and all functions are told by the text alone.
+    is_written = options.passes and form == "stablehlo"
+    data = options.text.encode() if is_written else _in_form(program, form)
     if form == "hlo" and b"constant({...})" in data:
         raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
     _write(options, data)
@@ -241,6 +243,10 @@ def _in_form(program: ImportedProgram, form: str) -> bytes:
         # The oldest that has what programs of today need, as jax.export takes.
         oldest = stablehlo.StablehloCompatibilityRequirement.WEEK_4
         version = stablehlo.get_version_from_compatibility_requirement(oldest)
-        return stablehlo.serialize_portable_artifact_str(graph.stablehlo(), version)
+        text = graph.stablehlo()
+        if "sdy." in text:
+            advice = "take bytecode, or --drop-shardings"
+            raise BadInput(f"portable artifacts hold StableHLO alone, and no shardings; {advice}")
+        return stablehlo.serialize_portable_artifact_str(text, version)
     texts = {"dot": drawing.dot_text, "hlo": str, "stablehlo": mx.Graph.stablehlo}
     return texts[form](graph).encode()

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec
 
 import minixla as mx
 from minixla.core.errors import explain
+from minixla.core.tracing import _state
 from minixla.engine import far, run_graph
+from minixla.engine.meshes import abstract_mesh, spec_of
+from minixla.sharding.mesh import Mesh
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
+from minixla.tools.layouts import layouts
 from minixla.tools.reports import Report, Table, shown_number
+from minixla.transforms.layouts import mesh_in_force
 
 # The most instructions of a device that a report shows.
 _SHOWN = 20
@@ -84,7 +90,8 @@ def cost(
         fun: a function of pytrees of arrays, jitted or not; layouts of a jitted one count.
         args: arrays or `jax.ShapeDtypeStruct`s, and pytrees of them: their shapes count.
         platform: for what XLA compiles, which need not be here: `"tpu v5e:2x2"` (four chips;
-            `"tpu v5e:16x16"` has 256) or `"gpu h100"`. This machine by default.
+            `"tpu v5e:16x16"` has 256) or `"gpu h100"`. This machine by default. `pmap` maps over
+            the chips there, if there are as many as members.
         kwargs: the same by name.
 
     Returns:
@@ -94,9 +101,12 @@ def cost(
         AttributeValueError: `platform` is none that is known.
         TransformError: what compiles for it is not installed, or refuses the program.
     """
-    graph = mx.make_graph(fun)(*args, **kwargs)
-    if platform is None:
-        return cost_report(graph)
+    count = 1 if platform is None else far.platform_named(platform).size
+    chips = Mesh(None, ("devices",), shape=(count,)) if count > 1 else None
+    with mesh_in_force(_state.mesh or chips):
+        graph = getattr(fun, "graph", mx.make_graph(fun))(*args, **kwargs)
+    if platform is None or graph.meshes:
+        return cost_report(graph, platform=platform)
     jitted = fun if hasattr(fun, "lower") else mx.jit(fun)
     return _report(graph, *costs_on(platform, jitted, args, kwargs), platform)
 
@@ -107,7 +117,8 @@ def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = N
     if not with_xla or len(shapes) < len(graph.inputs):
         return _report(graph)
     given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
-    run = jax.jit(lambda *operands: run_graph(graph, operands))
+    placed = {} if platform is None else _placed(graph)
+    run = jax.jit(lambda *operands: run_graph(graph, operands), **placed)
     with jax.enable_x64(True):
         if platform is not None:
             return _report(graph, *costs_on(platform, run, given), platform)
@@ -115,6 +126,24 @@ def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = N
             return _report(graph, far.analysed(run.lower(*given).compile()).numbers)
         except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
             return _report(graph)
+
+
+def _placed(graph: mx.Graph) -> dict[str, Any]:
+    """Options of jit that say how the arguments and results of a program lie over its mesh."""
+    meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
+    if not meshes:
+        return {}
+    found, whole = layouts(graph), NamedSharding(abstract_mesh(meshes[0]), PartitionSpec())
+
+    def named(shardings: Any) -> tuple[Any, ...]:
+        return tuple(
+            [
+                whole if each is None else NamedSharding(abstract_mesh(each.mesh), spec_of(each))
+                for each in shardings
+            ]
+        )
+
+    return {"in_shardings": named(found.arguments), "out_shardings": [*named(found.results)]}
 
 
 def costs_on(

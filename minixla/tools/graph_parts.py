@@ -3,15 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, shape_of
 from minixla.engine.program import part_of
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.compositions import is_composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 _CALLS = ("call", "composite-call", "fusion")
@@ -132,11 +130,8 @@ def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | No
     if step.op.name == "While":
         return _of_loop(step.op.condition, step.op.body, operands)
     if step.op.name == "Conditional":
-        index, branches = np.asarray(operands[0]), step.op.branches
-        number = int(not index) if index.dtype == np.bool_ else int(index)
-        number = number if 0 <= number < len(branches) else -1
-        return iter([(branches[number], operands[1:])])
-    if isinstance(step.op, Composed) and step.op.computations:
+        return iter([(step.op.branches[step.op.chosen(operands[0])], operands[1:])])
+    if is_composed(step.op) and step.op.computations:
         return iter([(composition_of(step), operands)])
     return None
 

@@ -17,16 +17,21 @@ from minixla.core.stablehlo_text import Emitter
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
 from minixla.sharding.collectives import Collective, collectives
-from minixla.sharding.passes.export import sink_data_flow_edges
-from minixla.sharding.passes.pipeline import import_program
+from minixla.sharding.inlining import inline_calls
+from minixla.sharding.passes import PASSES
 from minixla.sharding.program import Block, Program, Value
-from minixla.sharding.propagation import user_priority_propagate
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla.tools.reports import Table
 
 _ENGINES = ("native", "shardy")
-_PASSES = ("sdy-import-pipeline", "sdy-user-priority-propagate", "sdy-sink-data-flow-edges")
+_PASSES = (
+    "sdy-import-pipeline",
+    "sdy-user-priority-propagate",
+    "sdy-sink-data-flow-edges",
+    "sdy-update-non-divisible-input-output-shardings",
+    "sdy-remove-sub-axes-in-input-output-shardings",
+)
 # Of what stands for no line of the user's.
 _UNKNOWN = "<stablehlo>"
 _FORMS = (".svg", ".png", ".dot", ".txt")
@@ -191,14 +196,13 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
     if engine not in _ENGINES:
         problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
         raise explain(AttributeValueError, "shardings", problem, (), advice)
+    program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
+    inline_calls(program)
     if engine == "native":
-        program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
-        program.inline_calls()
-        import_program(program)
-        user_priority_propagate(program)
-        sink_data_flow_edges(program)
+        for name in _PASSES:
+            PASSES[name](program)
         return Layouts(program)
-    text = _text(graph)
+    text = str(program)
     for name in _PASSES:
         text = shardy_pass(text, name)
     return Layouts(read_program(text))

@@ -18,7 +18,7 @@ from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
 from minixla.tools.opinions import Opinions
 from minixla.tools.reports import KINDS, Finding
 from minixla.tools.rounding import Measured, declared_values
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.compositions import is_composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 _MOST_TRIED = 200
@@ -123,7 +123,7 @@ def _wrong_there(search: Search, step: Instruction) -> Finding | None:
         if found is not None:
             return found
     if runs is not None:
-        if not isinstance(step.op, Composed):
+        if not is_composed(step.op):
             return None
         # Whether the reference rule gives what the program that the operation stands for gives.
         composed = reference_graph(graph_parts.composition_of(step), operands)

@@ -24,6 +24,8 @@ from minixla.core.errors import (
 )
 from minixla.core.operation import Operation
 from minixla.core.tracebacks import api_boundary
+from minixla.extension.registered import RegisteredOperation
+from minixla.sharding.probing import wrong_factors
 from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import REFERENCE
 from minixla.tools.operation_report import BAD, FAILED, Check, OperationReport
@@ -33,6 +35,7 @@ from minixla.tools.terminal import shown_progress
 from minixla.tools.ways_to_run import WAYS, by_kernels
 
 _SECOND = "second derivatives"
+_SHARDING = "sharding rule"
 
 
 @api_boundary
@@ -53,7 +56,8 @@ def check_op(
     platform, and those of other platforms that are functions of traced values; eager and jitted
     calls, calls inside JAX, inside `scan`, under `pmap` and `vmap` (of all operands, of each alone,
     at each place of the batch); the text in StableHLO, read again; first derivatives in both modes
-    in all these ways and against finite differences; second derivatives against differences.
+    in all these ways and against finite differences; second derivatives against differences; and
+    the sharding rule, if one is stated, against what the reference gives for blocks.
 
     Args:
         op: what `register_op` or `custom_op` gave, a class of operation, or a builder.
@@ -152,6 +156,8 @@ def _checked(
     report.findings += found.findings
     for evaluator, rows in _by_evaluator(found).items():
         enter(evaluator, *_verdict(evaluator, rows), _worst(rows))
+    if getattr(op, "sharding_notation", None) and not is_variant:
+        enter(_SHARDING, *_sharding_verdict(op, function, arguments))
     if order > 1 and not is_variant:
         try:
             with jax.enable_x64(True):
@@ -163,6 +169,23 @@ def _checked(
             enter(_SECOND, "not evaluated", _first_line(error))
         except MinixlaError as error:
             enter(_SECOND, FAILED, _first_line(error))
+
+
+def _sharding_verdict(
+    op: RegisteredOperation, function: Callable[..., Any], arguments: Sequence[Any]
+) -> tuple[str, str]:
+    """Whether the sharding rule that an operation states holds, and what does not."""
+    for step in mx.make_graph(function)(*arguments).instructions:
+        if isinstance(step.op, op.operation):
+            shapes = [value.shape for value in step.operands]
+            try:
+                rule = step.op.sharding_rule(*shapes)
+            except MinixlaError as error:
+                return FAILED, _first_line(error)
+            problems = wrong_factors(step.op, shapes, rule) if rule else []
+            if problems:
+                return FAILED, "; ".join(problems)
+    return "ok", ""
 
 
 def _is_fault(error: MinixlaError) -> bool:

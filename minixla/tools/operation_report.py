@@ -16,7 +16,7 @@ class Check(NamedTuple):
 
     Attributes:
         case: which case, and how it was varied.
-        check: an evaluator, or `second derivatives`, `reference`.
+        check: an evaluator, or `second derivatives`, `sharding rule`, `reference`.
         ulp: the largest error of all values, in units of the last place.
         verdict: "ok", "parts", "inaccurate", "fails" or "not evaluated".
         note: why.

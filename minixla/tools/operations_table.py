@@ -28,6 +28,7 @@ class Row(NamedTuple):
     jvp: str
     reverse: str
     batch: str
+    sharding: str
     tpu: str
     gpu: str
     built_by: str
@@ -90,10 +91,19 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
         "jvp": jvp,
         "reverse": declared or missing.get("transpose", reverse),
         "batch": batch,
+        "sharding": _sharding(operation),
         "tpu": on("tpu"),
         "gpu": on("cuda"),
         "source": f"{operation.__module__.replace('.', '/')}.py",
     }
+
+
+def _sharding(operation: type[Operation]) -> str:
+    follows = operation.sharding_rule is Composed.sharding_rule
+    has_own = operation.has_rule("sharding_rule") and not follows
+    if has_own or (operation.is_elementwise and operation.operands):
+        return "rule"
+    return "program" if follows or operation.runs_programs else "none"
 
 
 def operation_rows() -> list[Row]:
@@ -149,6 +159,9 @@ The entries and their numbers are those of XLA's operation semantics.
 - *reverse*: *vjp*: a rule of its own; *transpose*: of the linear operation; *transposed jvp*: the
   forward rule, transposed.
 - *batch*: *rule*: over the whole batch at once; *loop*: its members one by one.
+- *sharding*: *rule*: which dimensions of operands and results are split together; *program*: what
+  follows from the rules of the operations that it runs; *none*: how one lies says nothing of the
+  others.
 - *tpu*, *gpu*: for which element types XLA has no code there (docs/platforms.md). Programs that
   meet on channels (Send, Recv and theirs) are those of several processes, not of jit.
 - *zero* and *none*: the derivative is zero, or there is no such rule, for the reason in the note.

@@ -12,6 +12,7 @@ import numpy as np
 import minixla as mx
 from minixla.core.graph import Graph
 from minixla.core.tracing import evaluate_graph
+from minixla.extension.kernel_table import forced
 from minixla.extension.kernels import PythonKernel
 from minixla.extension.registered import RegisteredOperation
 from minixla.tools.evaluators import REFERENCE
@@ -98,16 +99,12 @@ def by_kernels(op: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Evaluators for each kernel that may run here: those of traced values, and compiled ones."""
     if not isinstance(op, RegisteredOperation):
         return
-    table = op.kernels
-    for number, kernel in enumerate(table.listed):
+    for number, kernel in enumerate(op.kernels.listed):
         is_traced = isinstance(kernel, PythonKernel) and kernel.platform != REFERENCE
         if is_traced or (kernel.platform == jax.default_backend() and not is_traced):
 
             def run(function: Callable[..., Any], given: list[Any], kernel: Any = kernel) -> Any:
-                table.forced = kernel
-                try:
+                with forced(kernel):
                     return mx.jit(lambda *xs: function(*xs))(*given)
-                finally:
-                    table.forced = None
 
             yield f"kernel {number} ({kernel.platform})", _way(run)

@@ -121,9 +121,7 @@ class _Search:
         return found
 
     def branch(self, op: Any, operands: Sequence[Any]) -> Any:
-        index, last = np.asarray(operands[0]), len(op.branches) - 1
-        number = 1 - int(index) if index.dtype == np.bool_ else int(index)
-        number = number if 0 <= number <= last else last
+        number = op.chosen(operands[0])
         return self.program(op.branches[number], operands[1:], f"in branch {number}")[0]
 
     def scan(self, op: Any, operands: Sequence[Any]) -> Any:

@@ -14,7 +14,14 @@ from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
-from minixla.transforms.layouts import annotated, for_jax, laid_out, with_mesh
+from minixla.transforms.layouts import (
+    annotated,
+    check_arguments,
+    check_mesh,
+    for_jax,
+    laid_out,
+    with_mesh,
+)
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
@@ -43,12 +50,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    inner = with_mesh(fun, options.get("mesh"))
-    evaluator, compiled, nested = (
-        default_trace(),
-        _Compiled(inner, options),
-        _Nested(inner, options),
-    )
+    inner, evaluator = with_mesh(fun, options.get("mesh")), default_trace()
+    compiled, nested = Compiled(inner, options), _Nested(inner, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         trace = _state.trace
@@ -63,7 +66,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
             raise
         except Exception as error:
             try:
-                raise_ours(error, "jit", lambda: nested.graph(*args, **kwargs))
+                # A lambda would make cells of the arguments, in every call.
+                raise_ours(error, "jit", functools.partial(nested.graph, *args, **kwargs))
                 nested.check_arguments(args, kwargs)
             except MinixlaError as refusal:
                 hide_frames(refusal)
@@ -80,7 +84,7 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     return wrapper
 
 
-class _Compiled:
+class Compiled:
     """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
 
     def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
@@ -89,10 +93,11 @@ class _Compiled:
         self.call: Any = jax.jit(self._staged, **for_jax(options))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Compiled, self._made_of
+        return Compiled, self._made_of
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """JAX's stage, made in a shorter way where that will do."""
+        check_mesh(self._made_of[1])
         found = None if self._made_of[1] else lowered(self._staged, args, kwargs)
         return found or self.call.lower(*args, **kwargs)
 
@@ -105,7 +110,7 @@ class _Compiled:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            own = self if name in vars(_Compiled) else self.call
+            own = self if name in vars(Compiled) else self.call
             return getattr(own, name)(*args, **kwargs)
 
         method.__name__, method.__doc__ = name, getattr(self.call, name).__doc__
@@ -130,6 +135,7 @@ class _Nested:
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given, _ = self._static.split("jit", args, kwargs)
+        check_arguments(given, self._options)
         names = given.where()
         for leaf, place in zip(given.leaves, names, strict=True):
             if isinstance(leaf, TupleValue) and _state.trace is default_trace():

@@ -5,22 +5,23 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+from jax.core import Tracer as JaxTracer
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, current_trace, default_trace, shape_of, weak_type_of
-from minixla.engine.meshes import jax_mesh
+from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
 from minixla.engine.random_keys import flatten
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.axes import size_of
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
 
-#: How programs call a mesh that users made.
-MESH_NAME = "mesh"
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
@@ -86,9 +87,9 @@ def known_mesh(subject: str, mesh: Any = None) -> Mesh:
     Raises:
         TransformError: there is none.
     """
-    found = mesh or _state.mesh or jax.sharding.get_abstract_mesh()
-    if found.axis_names:
-        return Mesh.of(found)
+    found = _state.mesh or jax.sharding.get_abstract_mesh() if mesh is None else mesh
+    if not (found := Mesh.of(found)).is_empty:
+        return found
     advice = "Give mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
     raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
 
@@ -175,7 +176,7 @@ def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any
 
 def _moved(value: Any, sharding: TensorSharding) -> Any:
     """A value that a constraint outside of programs can take: JAX's arrays may be elsewhere."""
-    is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, JaxTracer)
     if not is_elsewhere or not value.committed or _state.trace is not default_trace():
         return value
     mesh = jax_mesh(sharding.mesh)
@@ -218,21 +219,30 @@ def with_mesh(fun: Function, mesh: Any) -> Function:
 
 def for_jax(options: dict[str, Any]) -> dict[str, Any]:
     """Options of jit as `jax.jit` takes them: a mesh is in each of the shardings."""
-    mesh = options.get("mesh")
-    if mesh is None:
+    if options.get("mesh") is None:
         return options
+    mesh = Mesh.of(options["mesh"])
+    own = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
 
     def named(sharding: Any) -> Any:
         if isinstance(sharding, TensorSharding):
             sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
-        of_spec = isinstance(sharding, PartitionSpec)
-        return NamedSharding(jax_mesh(Mesh.of(mesh)), sharding) if of_spec else sharding
+        if not isinstance(sharding, PartitionSpec):
+            return sharding
+        TensorSharding.from_spec(mesh, sharding, len(sharding))  # in our words, what is none
+        return NamedSharding(own, sharding)
 
     found = {name: value for name, value in options.items() if name != "mesh"}
     for name in ("in_shardings", "out_shardings"):
         if name in found:
             found[name] = jax.tree.map(named, found[name], is_leaf=_is_leaf)
     return found
+
+
+def check_mesh(options: dict[str, Any]) -> None:
+    """Raises ShardingError where jit's mesh has more devices than there are: nothing runs then."""
+    if options.get("mesh") is not None:
+        jax_mesh(Mesh.of(options["mesh"]))
 
 
 def _entry(sharding: TensorSharding, entry: Any) -> Any:
@@ -248,22 +258,27 @@ def annotated(graph: Graph, given: Arguments, tree: Any, options: dict[str, Any]
 
     They are those of jit's options, else of the arguments themselves; `tree` is the results'.
     """
-    arguments, wanted, mesh = _sides(options)
-    _, own = flatten(given.given)
+    _, wanted, mesh = _sides(options)
     listed: list[Any] = [None] * len(graph.inputs)
-    if arguments is not None:
-        listed[: own.num_leaves] = _listed("jit", "in_shardings", own, arguments)
+    of_options = _of_arguments(given, options)
+    listed[: len(of_options)] = of_options
     for number, leaf in enumerate(given.leaves):
         found = getattr(leaf, "sharding", None)
         if listed[number] is None and isinstance(found, NamedSharding):
             listed[number] = found if found.mesh.size > 1 else None
     pairs = zip(graph.inputs, listed, strict=True)
-    placed = {value: _noted(sharding, value, mesh) for value, sharding in pairs}
+    placed = {
+        value: _noted(sharding, value.shape, mesh, f"argument {number}")
+        for number, (value, sharding) in enumerate(pairs)
+    }
     outputs = [None] * len(graph.outputs)
     if wanted is not None:
         outputs = _listed("jit", "out_shardings", tree, wanted)
     pairs = zip(outputs, graph.outputs, strict=True)
-    outputs = [_noted(sharding, value, mesh) for sharding, value in pairs]
+    outputs = [
+        _noted(sharding, value.shape, mesh, f"result {number}")
+        for number, (sharding, value) in enumerate(pairs)
+    ]
     values = {value: each for value, each in placed.items() if each is not None}
     if not values and all(each is None for each in outputs):
         return graph
@@ -271,10 +286,41 @@ def annotated(graph: Graph, given: Arguments, tree: Any, options: dict[str, Any]
     return Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
 
 
-def _noted(sharding: Any, value: Any, mesh: Any) -> TensorSharding | None:
+def check_arguments(given: Arguments, options: dict[str, Any]) -> None:
+    """Raises ShardingError where options do not fit the arguments, or the devices there are."""
+    check_mesh(options)
+    for number, sharding in enumerate(_of_arguments(given, options)):
+        shape = shape_of(given.leaves[number], "jit")
+        _noted(sharding, shape, options.get("mesh"), f"argument {number}")
+
+
+def _of_arguments(given: Arguments, options: dict[str, Any]) -> list[Any]:
+    """What options say of each argument; nothing where they say nothing of any."""
+    arguments, _, _ = _sides(options)
+    _, tree = flatten(given.given)
+    return [] if arguments is None else _listed("jit", "in_shardings", tree, arguments)
+
+
+def _noted(sharding: Any, shape: Any, mesh: Any, name: str) -> TensorSharding | None:
     if sharding is None:
         return None
     if isinstance(sharding, SingleDeviceSharding):
         (device,) = sharding.device_set
         return TensorSharding(Mesh.maximal(device.id))
-    return tensor_sharding("jit", sharding, value.shape, mesh)
+    found = tensor_sharding("jit", sharding, shape, mesh)
+    check_pieces("jit", name, shape, found)
+    return found
+
+
+def check_pieces(subject: str, name: str, shape: Any, sharding: TensorSharding) -> None:
+    """Raises ShardingError where devices would have pieces of different sizes of an array."""
+    if not isinstance(shape, Shape) or sharding.mesh.is_maximal:
+        return
+    for number, (size, parts) in enumerate(zip(shape.dimensions, sharding.parts, strict=True)):
+        if size % size_of(parts):
+            axes = " * ".join([f"{part.name}={part.size}" for part in parts])
+            problem = f"dimension {number} of {name}, of size {size}, has no "
+            problem += f"{size_of(parts)} equal pieces"
+            shown = [f"{name}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]
+            advice = "The axes' sizes must divide the dimension's: pad it, or use other axes."
+            raise explain(ShardingError, subject, problem, shown, advice)

@@ -1,9 +1,8 @@
 """Collectives over named axes: psum and its family, in functions that we or JAX map."""
 
 import copy
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -17,6 +16,8 @@ from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
+from minixla.sharding.manual_computation import member_of
+from minixla.sharding.mesh import Mesh
 from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
@@ -68,15 +69,23 @@ def _jax_axis(name: Any, size: int) -> Axis:
     return found
 
 
-class DeviceAxis(Axis):
-    """An axis whose members are the partitions of one program."""
+class MeshAxis(Axis):
+    """Axes of a mesh as one, whose members are partitions of one program.
 
-    def __init__(self, size: int) -> None:
-        def index() -> Any:
-            return ops.convert_element_type(ops.partition_id(), "s32")
+    Its collectives take their numbers from `channels`; `free` axes of the mesh are not manual.
+    """
 
-        super().__init__(None, size, index, (tuple(range(size)),))
-        self._channels = itertools.count(1)
+    def __init__(
+        self, mesh: Mesh, names: Sequence[str], channels: Iterator[int], free: Sequence[str] = ()
+    ) -> None:
+        groups, index = mesh.groups(names), partial(member_of, mesh, names, free)
+        super().__init__(None, len(groups[0]), index, groups)
+        self.mesh, self.names, self._channels, self._free = mesh, names, channels, free
+
+    def joined(self, others: Sequence["MeshAxis"]) -> "MeshAxis":
+        """This and others of its mesh as one; the last counts fastest."""
+        names = [name for axis in (self, *others) for name in axis.names]
+        return MeshAxis(self.mesh, names, self._channels, self._free)
 
     def _applied(self, operation: AxisOperation, operand: Any) -> Any:
         return operation.between_partitions(operand, next(self._channels))
@@ -94,7 +103,9 @@ def mapped_axis(name: Any, axis: Axis | None) -> Any:
         _state.axes = previous
 
 
-def _axes(subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False) -> list[Axis]:
+def _axes(
+    subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False
+) -> Sequence[Axis]:
     """The axes of a name or names; one, for `is_one` or groups, within which it then is."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     shown, found = [f"axis_name = {axis_name!r}"], []
@@ -107,6 +118,9 @@ def _axes(subject: str, axis_name: Any, groups: Lists = None, is_one: bool = Fal
             advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
             raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
         found.append(known[-1] if known else _jax_axis(name, bound[name]))
+    along = [axis for axis in found if isinstance(axis, MeshAxis)]
+    if len(along) == len(set(names)) > 1 and len({axis.mesh for axis in along}) == 1:
+        found = [along[0].joined(along[1:])]
     if (is_one or groups is not None) and len(found) != 1:
         problem = f"it works on one axis, not on {len(found)}"
         raise misfit(subject, problem, shown, "Call it once for each axis.")

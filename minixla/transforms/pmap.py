@@ -1,162 +1,84 @@
 """pmap: a function run on several devices at once, each with its members of mapped axes."""
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
-from itertools import compress
-from typing import Any
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
-from jax.tree_util import tree_leaves, tree_unflatten
+from jax.core import Tracer as JaxTracer
+from jax.sharding import PartitionSpec
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
+import minixla.numpy as mxnp
 import minixla_ops as ops
-from minixla.core.attributes import Attribute, Instance, attribute
-from minixla.core.derived import batched_graph, entered_graph, vjp_graphs
 from minixla.core.graph import Graph, remembered
-from minixla.core.linear import pullback_by
-from minixla.core.tracing import _state, current_trace, evaluate_graph
-from minixla.engine.devices import chosen_devices, own_count, own_share, run_mapped
+from minixla.core.tracing import _state, default_trace, evaluate_graph
+from minixla.engine import raise_ours, stage_for_jax
+from minixla.engine.devices import chosen_devices, own_count, own_share
 from minixla.engine.float0 import is_float0, of_values, places, with_axis
+from minixla.engine.meshes import OnMesh, is_outermost, jax_mesh, spec_of
 from minixla.engine.random_keys import shapes_of_members
-from minixla.reference_evaluator.simulation import Simulation
+from minixla.sharding.differing import differing
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.mesh import MESH_NAME, Mesh
+from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
 from minixla.transforms.axis_operations import AxisSum
-from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
+from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
-from minixla.transforms.staging import Staged, stage_once
+from minixla.transforms.staging import Staged, stage_once, static_key
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
-from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import RunsPrograms, moved_batches, over_batch, program
+from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
+_AXIS = "devices"
 Axes = tuple[int | None, ...]
 
 
-class MappedCall(RunsPrograms):
-    """A computation run on each of several devices, as partitions of one program.
+class AcrossProcesses(ManualComputation):
+    """A program on devices of several processes, each of which has the pieces of its own.
 
-    Each process runs it with the members of its own devices. In `in_axes` None gives the whole to
-    every device, in `out_axes` it takes the first one's; `donated` operands' memory is used again.
+    All must make the same calls; it runs between programs.
     """
 
     name = "Pmap"
     builder_name = "pmap"
-    hlo_name = "call"
     spans_devices = True
-    operands = ("operands...",)
-    computation: Graph = attribute(Instance(Graph))
-    devices: tuple[Any, ...] = attribute(Attribute())
-    in_axes: Axes = attribute(Attribute())
-    out_axes: Axes = attribute(Attribute())
-    donated: tuple[int, ...] = attribute(Attribute(), default=())
 
-    def shape(self, *operands):
-        shapes = self.array_shapes(self.computation.output_shapes)
-        pairs = zip(shapes, self.out_axes, strict=True)
-        size = own_count(self.devices)
-        return tuple([s if axis is None else s.with_dimension(axis, size) for s, axis in pairs])
+    def manual_sizes(self, sharding, what="it"):
+        own, cut = own_count(self.mesh.devices.flat), self.mesh.size
+        return [own if size == cut else size for size in super().manual_sizes(sharding, what)]
+
+    def numbers_along(self, axes):
+        own = [each.process_index == jax.process_index() for each in self.mesh.devices.flat]
+        return super().numbers_along(axes)[own]
 
     def run(self, *operands):
-        lift = current_trace().lift
-        values = [lift(operand, self.builder_name) for operand in operands]
-        axes = self.in_axes, self.out_axes
-        return tuple(run_mapped(self.computation, values, *axes, self.devices, self.donated))
+        if any(isinstance(operand, JaxTracer) for operand in operands):
+            raise self._alone(
+                "devices of other processes cannot take part in a program that JAX traces",
+                "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
+                "already, and mx.grad, mx.jvp and mx.vmap go around it.",
+            )
+        from jax.experimental import multihost_utils  # slow to load, and rarely needed
+
+        mesh = jax_mesh(self.mesh)
+        given, wanted = (list(map(spec_of, x)) for x in (self.in_shardings, self.out_shardings))
+        wide = multihost_utils.host_local_array_to_global_array(list(operands), mesh, given)
+        found = list(ManualComputation(**self.values)(*wide))
+        return tuple(multihost_utils.global_array_to_host_local_array(found, mesh, wanted))
 
     def reference(self, *operands):
-        own, size = own_count(self.devices), len(self.devices)
-        if own < size:
-            problem = "the reference has no members of other processes"
-            advice = "Run it in one process, or map over those of one: devices=jax.local_devices()."
-            raise misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
+        advice = "Run it in one process, or map over those of one: devices=jax.local_devices()."
+        raise self._alone("the reference has no members of other processes", advice)
 
-        def member(number: int) -> Callable[[], list[Any]]:
-            pairs = zip(operands, self.in_axes, strict=True)
-            pieces = [x if axis is None else np.take(x, number, axis) for x, axis in pairs]
-            return lambda: reference_graph(self.computation, pieces)
-
-        found = Simulation(list(map(member, range(size))), size, [()] * size, {}).run()
-        pairs = zip(zip(*found, strict=True), self.out_axes, strict=True)
-        return tuple([each[0] if axis is None else np.stack(each, axis) for each, axis in pairs])
-
-    def hlo_attributes(self, shapes):
-        axes = {name: f'"{self.values[name]}"' for name in ("in_axes", "out_axes")}
-        return {"num_partitions": len(self.devices), **axes, "to_apply": self.computation}
-
-    def stablehlo(self, emit, operands, shapes, results):
-        problem = "it cannot run inside a loop, a branch or another computation on one device"
-        raise misfit("pmap", problem, advice="Put the loop or branch inside the mapped function.")
-
-    def of_derived(self, computation: Graph, in_axes: Any, out_axes: Any) -> "MappedCall":
-        """The call of a program that is made of the computation."""
-        return MappedCall(computation, self.devices, tuple(in_axes), tuple(out_axes))
-
-    def entered(self, trace, known):
-        def of_each(axes: Axes, shapes: Any, known: Any) -> Axes:
-            triples = zip(axes, shapes, known, strict=True)
-            return tuple([axis for axis, *pair in triples for _ in trace.shapes_of(*pair)])
-
-        graph, out = entered_graph(self.computation, trace, known)
-        in_axes = of_each(self.in_axes, self.computation.input_shapes, known)
-        out_axes = of_each(self.out_axes, self.computation.output_shapes, out)
-        return self.of_derived(graph, in_axes, out_axes), known, out
-
-    def linearize(self, operands, active):
-        graphs = vjp_graphs(self.computation, tuple(active))
-        count = len(self.out_axes)
-        kept = [0] * (len(graphs.forward.outputs) - count)
-        forward = self.of_derived(graphs.forward, self.in_axes, (*self.out_axes, *kept))
-        everything = forward(*operands)
-        results, residuals = everything[:count], everything[count:]
-        given = tuple(compress(self.out_axes, graphs.active_outputs))
-        wanted = tuple(compress(self.in_axes, graphs.active_inputs))
-
-        def backward(*cotangents: Any) -> Sequence[Any]:
-            graph = _backward(graphs.backward, given, wanted, len(self.devices))
-            return self.of_derived(graph, (*kept, *given), wanted)(*residuals, *cotangents)
-
-        flags = graphs.active_outputs, graphs.active_inputs
-        return results, pullback_by(backward, results, *flags)
-
-    def batch_of(self, size, operands, dimensions):
-        # The batch on each device, last in what has one.
-        graph = self.computation
-        within = _last(graph.input_shapes, dimensions, 1)
-        found = batched_graph(graph, within, size).known
-        batched = over_batch(graph, within, size, _last(graph.output_shapes, found, 1))
-        moved = moved_batches(operands, dimensions, _last(operands, dimensions), size)
-        results = self.of_derived(batched, self.in_axes, self.out_axes)(*moved)
-        return results, _last(results, found)
-
-
-def _last(values: Sequence[Any], dimensions: Sequence[int | None], more: int = 0) -> Axes:
-    """The last dimension, or so many after it, of what has a batch."""
-    pairs = zip(values, dimensions, strict=True)
-    return tuple([None if at is None else array_shape(x).rank - 1 + more for x, at in pairs])
-
-
-@remembered
-def _backward(half: Graph, given: Axes, wanted: Axes, size: int) -> Graph:
-    """The second half of a reverse derivative, on one of so many devices.
-
-    A result without a mapped axis is that of the first device: the others' cotangents are zero.
-    An operand without one went to all devices: its cotangent is the sum of theirs. `given` and
-    `wanted` have the axis of each cotangent that the second half takes and gives.
-    """
-    if None not in (*given, *wanted):
-        return half
-    kept = len(half.inputs) - len(given)
-
-    def backward(*values: Any) -> list[Any]:
-        devices = DeviceAxis(size)
-        is_first = ops.eq(devices.index(), np.zeros((), np.int32))
-        cotangents = [
-            ops.select(is_first, value, zeros_like(value)) if axis is None else value
-            for value, axis in zip(values[kept:], given, strict=True)
-        ]
-        found = evaluate_graph(half, [*values[:kept], *cotangents])
-        pairs = zip(found, wanted, strict=True)
-        return [devices.apply(AxisSum, x) if axis is None else x for x, axis in pairs]
-
-    return program(backward, half.input_shapes, half.name)
+    def _alone(self, problem: str, advice: str) -> Exception:
+        size, own = self.mesh.size, own_count(self.mesh.devices.flat)
+        return misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
 
 
 def pmap(
@@ -174,7 +96,9 @@ def pmap(
     """A function that runs `fun` on several devices at once, compiled (JAX: pmap).
 
     Each device gets its member of the mapped axes, which are as long as there are devices in use.
-    Inside another pmap the members of the inner axis stay on the outer one's device, as in vmap.
+    Inside another pmap or a shard_map the members of the inner axis stay on the outer one's device,
+    as in vmap. It is one instruction, `sdy.manual_computation`, in every program: in loops,
+    branches, derivatives and batches. All in one program are on the same devices.
     The function is traced once for each combination of shapes and static arguments.
 
     Where JAX runs in several processes, all must make the same calls. Each gives and gets the
@@ -187,7 +111,8 @@ def pmap(
         in_axes: which axis of each array argument is mapped; see `vmap`.
         out_axes: where the mapped axis is in the results; None takes that of the first device.
         static_broadcasted_argnums: positions of arguments that are passed on as they are.
-        devices: those to use, in order; default: the first ones of the backend.
+        devices: those to use, in order; default: those of the mesh of the jit around it, if they
+            are as many, or the first ones of the backend.
         backend: the platform whose devices are used.
         axis_size: the size of the axis, over all processes; needed where no argument is mapped.
         donate_argnums: positions of arguments whose memory may be used again.
@@ -198,36 +123,177 @@ def pmap(
     if fun is None:
         options = locals()
         return functools.partial(pmap, **{n: v for n, v in options.items() if n != "fun"})
-    cache = Cache()
+    known = axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size
+    mapping, evaluator = _Mapping(fun, *known, donate_argnums), default_trace()
 
     @in_place_of(fun, "pmap")
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        static, axes = numbers_among(static_broadcasted_argnums, len(args)), in_axes
-        given = Arguments.besides("pmap", fun, args, kwargs, static)
-        if isinstance(axes, (list, tuple)):
-            axes = [axis for number, axis in enumerate(axes) if number not in static]
-        if any(isinstance(axis, DeviceAxis) for _, axis in _state.axes):
-            inner = vmap(lambda *a, **k: given.apply(a, k), axes, out_axes, axis_name, axis_size)
-            return inner(*given.given, **kwargs)
+        is_alone = _state.trace is evaluator and _state.mesh is None and is_outermost()
+        return (mapping.run if is_alone else mapping.bind)(*args, **kwargs)
+
+    return mapped
+
+
+@dataclass
+class _Mapping:
+    """A function with what `pmap` was told of it."""
+
+    fun: Callable[..., Any]
+    axis_name: Any
+    in_axes: Any
+    out_axes: Any
+    static: int | Sequence[int]
+    devices: Sequence[Any] | None
+    backend: str | None
+    axis_size: int | None
+    donated: int | Sequence[int]
+    staged: Cache = field(default_factory=Cache)
+    compiled: Cache = field(default_factory=Cache)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """The results of a program of its own."""
+        numbers = numbers_among(self.static, len(args)) if self.static != () else ()
+        fixed = {number: args[number] for number in numbers}
+        rest = tuple([x for n, x in enumerate(args) if n not in fixed]) if fixed else args
+        leaves, tree = tree_flatten((rest, kwargs))
+        shapes = tuple([getattr(leaf, "shape", None) for leaf in leaves])
+        key = tree, shapes, tuple([static_key("pmap", *pair) for pair in fixed.items()])
+        found = self.compiled.get(key)
+        if found is None:
+            layout = self.layout(args, kwargs)
+            if not _is_own(layout.mesh):
+                return self.bind(*args, **kwargs)
+            found = self.compiled[key] = self.program(layout, tree, fixed, len(args))
+        try:
+            return found(*leaves)
+        except RuntimeError as error:
+            raise_ours(error, "pmap")
+            raise
+        except (TypeError, ValueError):
+            self.layout(args, kwargs)  # if they do not fit it says why
+            raise
+
+    def program(self, layout: "_Layout", tree: Any, fixed: dict[int, Any], count: int) -> OnMesh:
+        """The function of the leaves of `count` arguments, those that are `fixed` left out."""
+
+        def of_leaves(*leaves: Any) -> Any:
+            rest, kwargs = tree_unflatten(tree, leaves)
+            others = iter(rest)
+            args = [fixed[n] if n in fixed else next(others) for n in range(count)]
+            return self.bind(*args, **kwargs)
+
+        of_leaves.__name__ = layout.given.name
+        donated, others = numbers_among(self.donated, count), set(range(count)) - set(fixed)
+        pairs = zip(sorted(others), tree.children()[0].children(), strict=True)
+        owners = [number for number, each in pairs for _ in range(each.num_leaves)]
+        again = [leaf for leaf, owner in enumerate(owners) if owner in donated]
+        specs = [PartitionSpec(*_entries(axis)) for axis in layout.axes]
+        return OnMesh(stage_for_jax(of_leaves), layout.mesh, specs, again)
+
+    def layout(self, args: Any, kwargs: Any) -> "_Layout":
+        """Where the arguments go, which must fit."""
+        given, axes = self.arguments(args, kwargs)
         leaves = tree_leaves(whole := (given.given, kwargs))
         if any(map(is_float0, leaves)):
             check_leaves("pmap", leaves, places("argument", whole, True))
-        share = None if axis_size is None else own_share(axis_size, devices)
-        shapes, flat_axes, size = mapped_shapes("pmap", given, axes, share)
-        chosen = chosen_devices(size, devices, backend)
-        pairs = zip(shapes, flat_axes, strict=True)
-        members = [x if axis is None else x.without_dimension(axis) for x, axis in pairs]
-        values, of_members = [(n, args[n]) for n in static], given.signature(members)
-        with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
-            staged = stage_once(cache, given, values, of_members, given.apply)
-        read, donated = staged.read, numbers_among(donate_argnums, len(args))
-        owners = [n for n in range(len(args)) if n not in static for _ in tree_leaves(args[n])]
-        again = tuple([len(read) + i for i, owner in enumerate(owners) if owner in donated])
-        axes = (*[None] * len(read), *flat_axes), _out_axes(staged, out_axes)
-        operation = MappedCall(staged.graph, chosen, *axes, again)
-        return with_axis(staged.results(operation(*read, *given.leaves)), size)
+        share = None if self.axis_size is None else own_share(self.axis_size, self.devices)
+        shapes, axes, size = mapped_shapes("pmap", given, axes, share)
+        return _Layout(given, shapes, tuple(axes), size, self.mesh(size))
 
-    return mapped
+    def mesh(self, size: int) -> Mesh:
+        """The devices in use; by default those of the mesh in force, if they are as many."""
+        known = None if (self.devices, self.backend) != (None, None) else _state.mesh
+        if known is not None and known.size == size:
+            return _mesh(None if known.devices is None else tuple(known.devices.flat), size)
+        return _mesh(chosen_devices(size, self.devices, self.backend))
+
+    def arguments(self, args: Any, kwargs: Any) -> tuple[Arguments, Any]:
+        """Those that are not static, and their axes."""
+        static, axes = numbers_among(self.static, len(args)), self.in_axes
+        if isinstance(axes, (list, tuple)):
+            axes = [axis for number, axis in enumerate(axes) if number not in static]
+        return Arguments.besides("pmap", self.fun, args, kwargs, static), axes
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """The results under the current trace."""
+        name = UNNAMED if self.axis_name is None else self.axis_name
+        if any(isinstance(axis, MeshAxis) for _, axis in _state.axes):
+            given, axes = self.arguments(args, kwargs)
+            options = axes, self.out_axes, self.axis_name, self.axis_size
+            return vmap(lambda *a, **k: given.apply(a, k), *options)(*given.given, **kwargs)
+        given, shapes, axes, size, mesh = self.layout(args, kwargs)
+        pairs = zip(shapes, axes, strict=True)
+        members = given.signature([x if at is None else x.without_dimension(at) for x, at in pairs])
+        static = [(n, args[n]) for n in numbers_among(self.static, len(args))]
+        with mapped_axis(name, MeshAxis(mesh, (_AXIS,), itertools.count(1))):
+            found = stage_once(self.staged, given, static, members, given.apply)
+        wanted = _out_axes(found, self.out_axes)
+        operation = _operation(found.graph, mesh, (*[None] * len(found.read), *axes), wanted)
+        return with_axis(found.results(operation(*found.read, *given.leaves)), size)
+
+
+class _Layout(NamedTuple):
+    """Where the arguments of a call go."""
+
+    given: Arguments
+    shapes: list[Any]  # of the leaves
+    axes: Axes  # the mapped axis of each leaf; None gives the whole to every device
+    size: int  # of these axes in this process
+    mesh: Mesh  # of the devices of all processes
+
+
+@lru_cache(maxsize=256)
+def _mesh(devices: tuple[Any, ...] | None, size: int | None = None) -> Mesh:
+    return Mesh(devices, (_AXIS,), None if size is None else (size,))
+
+
+def _is_own(mesh: Mesh) -> bool:
+    """Whether all devices are of this process."""
+    return mesh.devices is None or own_count(mesh.devices.flat) == mesh.size
+
+
+def _entries(axis: int | None) -> list[Any]:
+    """What a PartitionSpec holds of an array that is cut along an axis."""
+    return [] if axis is None else [*[None] * axis, _AXIS]
+
+
+@remembered
+def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> ManualComputation:
+    """A program of members on each device: pieces have the mapped axis, of size 1."""
+    differs = differing(graph, tuple([at is not None for at in in_axes]))
+
+    def on_each(*pieces: Any) -> list[Any]:
+        pairs = zip(pieces, in_axes, strict=True)
+        members = [x if at is None else mxnp.squeeze(x, at) for x, at in pairs]
+        triples = zip(evaluate_graph(graph, members), out_axes, differs, strict=True)
+        return [
+            mxnp.expand_dims(x, at) if at is not None else _of_first(x, mesh) if flag else x
+            for x, at, flag in triples
+        ]
+
+    def sides(shapes: Any, axes: Axes) -> tuple[TensorSharding, ...]:
+        return tuple([_side(mesh, *pair) for pair in zip(shapes, axes, strict=True)])
+
+    pairs = zip(graph.input_shapes, in_axes, strict=True)
+    pieces = [x if at is None else array_shape(x).with_dimension(at, 1) for x, at in pairs]
+    body = program(on_each, pieces, graph.name)
+    given, wanted = sides(pieces, in_axes), sides(body.output_shapes, out_axes)
+    kind = ManualComputation if _is_own(mesh) else AcrossProcesses
+    return kind(body, given, wanted, (_AXIS,))
+
+
+def _of_first(value: Any, mesh: Mesh) -> Any:
+    """The first device's value on each, so that it is the same wherever XLA goes on with it."""
+    axis, kind = MeshAxis(mesh, (_AXIS,), itertools.count(1)), array_shape(value).element_type
+    number = ops.convert_element_type(value, "u8") if kind.kind == "pred" else value
+    is_first = ops.eq(axis.index(), np.zeros((), np.int32))
+    alone = ops.select(is_first, number, zeros_like(number))
+    return ops.convert_element_type(axis.apply(AxisSum, alone), kind)
+
+
+def _side(mesh: Mesh, shape: Any, axis: int | None) -> TensorSharding:
+    sharding = TensorSharding.from_spec(mesh, _entries(axis), shape.rank)
+    return sharding.replicated_along([_AXIS] if axis is None else [], MESH_NAME)
 
 
 def _out_axes(staged: Staged, out_axes: Any) -> Axes:

@@ -9,32 +9,22 @@ from typing import Any
 from jax.sharding import PartitionSpec
 from jax.tree_util import tree_unflatten
 
-from minixla.core.errors import ShardingError, explain
+from minixla.core.errors import MinixlaError, ShardingError, explain
 from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
+from minixla.core.tracing import _state, default_trace, shape_of
+from minixla.engine import raise_ours
 from minixla.engine.float0 import of_values
+from minixla.engine.meshes import is_outermost
 from minixla.engine.random_keys import shapes_of_members
-from minixla.sharding.axes import size_of
-from minixla.sharding.manual_computation import ManualComputation, member_of
-from minixla.sharding.mesh import Mesh
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of
-from minixla.transforms.axis_operations import AxisOperation
-from minixla.transforms.layouts import MESH_NAME, known_mesh
-from minixla.transforms.named_axes import Axis, mapped_axis
+from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, named_after
+from minixla.transforms.evaluation import make_graph
+from minixla.transforms.jit import Compiled
+from minixla.transforms.layouts import check_pieces, known_mesh
+from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
-
-
-class MeshAxis(Axis):
-    """An axis of a mesh, whose members are partitions of one program."""
-
-    def __init__(self, mesh: Mesh, name: str, channels: Iterable[int]) -> None:
-        index = functools.partial(member_of, mesh, (name,))
-        super().__init__(None, mesh.shape[name], index, mesh.groups((name,)))
-        self._channels = iter(channels)
-
-    def _applied(self, operation: AxisOperation, operand: Any) -> Any:
-        return operation.between_partitions(operand, next(self._channels))
 
 
 def shard_map(
@@ -77,8 +67,7 @@ def shard_map(
         return functools.partial(shard_map, **options, axis_names=axis_names, check_vma=check_vma)
     function, cache, names = f, Cache(), tuple(axis_names)
 
-    @in_place_of(f, "shard_map")
-    def mapped(*args: Any) -> Any:
+    def bound(*args: Any) -> Any:
         own = known_mesh("shard_map", mesh)
         manual = _manual_axes(own, names)
         given = Arguments.besides("shard_map", function, args, {}, ())
@@ -91,14 +80,35 @@ def shard_map(
         ]
         static = [("mesh", own), ("axis_names", manual)]
         with ExitStack() as stack:
-            channels = itertools.count(1)
-            for name in manual:
-                stack.enter_context(mapped_axis(name, MeshAxis(own, name, channels)))
+            for name, axis in _axes(own, manual).items():
+                stack.enter_context(mapped_axis(name, axis))
             staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
         everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
         wanted = _out_sides(staged, out_specs, own, manual)
         operation = ManualComputation(staged.graph, (*everywhere, *sides), wanted, manual)
         return staged.results(operation(*staged.read, *given.leaves))
+
+    return in_place_of(f, "shard_map")(_run_at_once(named_after(bound, f)))
+
+
+def _run_at_once(bound: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which becomes a program of its own where nothing is traced."""
+    evaluator, compiled = default_trace(), Compiled(bound, {})
+
+    def mapped(*args: Any) -> Any:
+        if _state.trace is not evaluator or _state.mesh is not None or not is_outermost():
+            return bound(*args)
+        try:
+            return compiled.call(*args)
+        except MinixlaError:
+            raise
+        except RuntimeError as error:
+            raise_ours(error, "shard_map", lambda: make_graph(bound)(*args))
+            raise
+        except (TypeError, ValueError):
+            pass
+        # This moves arrays that are bound to other devices, and says what is wrong with others.
+        return bound(*args)
 
     return mapped
 
@@ -114,6 +124,14 @@ def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> tuple[str, ...]:
             advice = "Name axes of the mesh in axis_names, or leave it out for all."
             raise explain(ShardingError, "shard_map", problem, shown, advice)
     return tuple([name for name in mesh.axis_names if not names or name in names])
+
+
+def _axes(mesh: Mesh, manual: tuple[str, ...]) -> dict[str, MeshAxis]:
+    """The manual axes by name, for collectives."""
+    around = [each for _, each in _state.axes if isinstance(each, MeshAxis) and each.mesh == mesh]
+    held = {*manual, *[name for each in around for name in each.names]}
+    free, channels = [name for name in mesh.axis_names if name not in held], itertools.count(1)
+    return {name: MeshAxis(mesh, (name,), channels, free) for name in manual}
 
 
 def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorSharding:
@@ -133,14 +151,7 @@ def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorS
 def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
     if not isinstance(shape, Shape):
         return shape
-    for number, (size, parts) in enumerate(zip(shape.dimensions, sharding.parts, strict=True)):
-        if size % size_of(parts):
-            axes = " * ".join([f"{part.name}={part.size}" for part in parts])
-            problem = f"dimension {number} of argument {index}, of size {size}, has no "
-            problem += f"{size_of(parts)} equal pieces"
-            shown = [f"argument {index}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]
-            advice = "The axes' sizes must divide the dimension's: pad it, or use other axes."
-            raise explain(ShardingError, "shard_map", problem, shown, advice)
+    check_pieces("shard_map", f"argument {index}", shape, sharding)
     return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
 
 

@@ -58,7 +58,7 @@ def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: 
     """`stage`, or what it gave before for the same; `static`: names or positions with values."""
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis and axis.key) for name, axis in _state.axes])
-    static_keys = tuple([_static_key(given.subject, *pair) for pair in static])
+    static_keys = tuple([static_key(given.subject, *pair) for pair in static])
     tree, shapes, weak = at
     key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)
     found = cache.get(key)
@@ -70,7 +70,7 @@ def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: 
     return found
 
 
-def _static_key(subject: str, name: Any, value: Any) -> Any:
+def static_key(subject: str, name: Any, value: Any) -> Any:
     """A static argument in a key: 1, 1.0 and True are different."""
     try:
         hash(value)

@@ -72,9 +72,13 @@ class Conditional(RunsPrograms):
         return outputs
 
     def reference(self, branch_index, *operands):
-        number = int(branch_index) if branch_index.dtype != np.bool_ else 1 - int(branch_index)
-        number = number if 0 <= number < len(self.branches) else -1
-        return tuple(reference_graph(self.branches[number], operands))
+        return tuple(reference_graph(self.branches[self.chosen(branch_index)], operands))
+
+    def chosen(self, branch_index: Any) -> int:
+        """The number of the branch that runs for a predicate or an index."""
+        index, last = np.asarray(branch_index), len(self.branches) - 1
+        number = 1 - int(index) if index.dtype == np.bool_ else int(index)
+        return number if 0 <= number <= last else last
 
     def stablehlo(self, emit, operands, shapes, results):
         token = "captured" if any(each.has_side_effect for each in self.branches) else None

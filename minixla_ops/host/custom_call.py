@@ -12,8 +12,10 @@ from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
 from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
+from minixla.core.shapes import AnyShape, Shape, ShapeList, TokenShape, TupleShape
+from minixla.core.sharding_rule import ShardingRule
 from minixla.core.stablehlo_text import layouts_text, quoted
+from minixla_ops.host.target_sharding import target_rule
 from minixla_ops.programs.composite_call import dictionary_text
 from minixla_ops.vocabulary.shorthand import listed
 
@@ -82,6 +84,7 @@ class CustomCall(Operation):
     Attributes:
         operand_layouts, result_layouts: for each value its dimensions from the one that varies
             fastest in memory; default: row-major.
+        stated_rule: the sharding rule that the program states; default: that of the target.
 
     Checks:
         (C1) the target has a name.
@@ -97,6 +100,9 @@ class CustomCall(Operation):
     api_version: int = attribute(Integer(1, 4), default=4)
     operand_layouts: Layouts | None = attribute(kinds.Sequence(Integers()), default=None)
     result_layouts: Layouts | None = attribute(kinds.Sequence(Integers()), default=None)
+    stated_rule: ShardingRule | None = attribute(
+        kinds.Instance(ShardingRule), default=None, stablehlo=None, hlo=None
+    )
 
     def shape(self, *args):
         if not self.target_name:
@@ -142,8 +148,10 @@ class CustomCall(Operation):
             return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
         emit.foreign_call(self.target_name)
         untyped = quoted(str(dict(self.options).get("backend_config", "")))
+        stated = self._stated(shapes, results)
+        hints = self.hints(shapes, results) if emit.calls_host else ""
         told = {
-            "hints": self.hints(shapes, results) if emit.calls_host else "",
+            "hints": stated.hint() if stated else hints,
             "call_target_name": quoted(self.target_name),
             "has_side_effect": self.has_side_effect,
             "api_version": f"{self.api_version} : i32",
@@ -152,6 +160,17 @@ class CustomCall(Operation):
             "result_layouts": _layouts(results, self.result_layouts),
         }
         return emit.operation("stablehlo.custom_call", operands, shapes, results, **told)
+
+    def sharding_rule(self, *operands):
+        stated = self._stated(operands, self.shapes)
+        return stated or target_rule(self.target_name, operands, self.shapes)
+
+    def _stated(self, operands: ShapeList, results: ShapeList) -> ShardingRule | None:
+        """The stated rule, if it is of these ranks: a batch of calls has others."""
+        rule = self.stated_rule
+        tensors = (*rule.operands, *rule.results) if rule else ()
+        ranks = [getattr(shape, "rank", 0) for shape in (*operands, *results)]
+        return rule if [*map(len, tensors)] == ranks else None
 
     def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
         """What compilers are told besides, where the program is to run: see `Emitter.operation`."""

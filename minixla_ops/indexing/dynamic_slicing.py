@@ -159,7 +159,7 @@ class DynamicUpdateSlice(AtStartIndices):
         return operand
 
     def reference(self, operand, update, *starts):
-        result = operand.copy()
+        result = np.array(operand)  # which may be a number of NumPy's
         result[_clamped_box(operand, starts, update.shape)] = update
         return result
 

@@ -107,8 +107,11 @@ class Sort(Operation):
         return results, as_results([at] * len(operands))
 
     def sharding_rule(self, *operands):
-        kinds = {self.dimension: NEED_REPLICATION}
-        return self.sharding_factors(operands).pointwise(operands[0].dimensions, kinds).build()
+        sizes, kinds = operands[0].dimensions, {self.dimension: NEED_REPLICATION}
+        others = [size for number, size in enumerate(sizes) if number != self.dimension]
+        # Only another dimension can take over the axes along which elements are sorted.
+        blocked = [self.dimension] if all(size == 1 for size in others) else []
+        return self.sharding_factors(operands).pointwise(sizes, kinds, blocked).build()
 
 
 @builds(Sort)

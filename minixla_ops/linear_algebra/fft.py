@@ -119,13 +119,15 @@ class Fft(Operation):
     def batch(self, operands, dimensions):
         return self(move_dimension(operands[0], dimensions[0], 0)), 0
 
+    @property
+    def split_by(self):
+        return "pieces"  # XLA's partitioner gathers batches
+
     def sharding_rule(self, operand):
-        last, whole = operand.rank - 1, range(operand.rank - len(self.fft_length), operand.rank)
-        blocked = [last] if self.fft_type in ("RFFT", "IRFFT") else []
-        kinds = dict.fromkeys(whole, NEED_REPLICATION)
-        return (
-            self.sharding_factors((operand,)).pointwise(operand.dimensions, kinds, blocked).build()
-        )
+        rule, sizes, rank = self.sharding_factors((operand,)), operand.dimensions, operand.rank
+        blocked = [rank - 1] if rule.result_sizes[0] != sizes else []
+        kinds = dict.fromkeys(range(rank - len(self.fft_length), rank), NEED_REPLICATION)
+        return rule.pointwise(sizes, kinds, blocked).build()
 
 
 def _multiplicities(shape: Shape, length: int) -> Any:

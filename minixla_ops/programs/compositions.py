@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import compress
-from typing import Any
+from typing import Any, TypeGuard
 
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.element_types import element_type
@@ -11,8 +11,10 @@ from minixla.core.graph import Graph
 from minixla.core.linear import spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
+from minixla.core.sharding_rule import ShardingRule
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.programs.call import Call
+from minixla_ops.programs.program_sharding import program_rule
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import as_results
@@ -20,6 +22,11 @@ from minixla_ops.vocabulary.shorthand import as_results
 
 class Composed(Operation):
     """Base class of operations that are one instruction in a graph, a function when they run."""
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether it has a composition, with these attributes."""
+        return True
 
     def composition(self, *operands: Any) -> Any:
         """The result (or tuple of results) by other operations; `reference` follows from it."""
@@ -49,6 +56,12 @@ class Composed(Operation):
         is_single = type(self.infer(shapes)) is not tuple
         return (results[0], places[0]) if is_single else (tuple(results), places)
 
+    def sharding_rule(self, *operands):
+        # Of what runs programs of its own these have rules.
+        if self.runs_programs or not operands:
+            return None
+        return _rule(self, operands)
+
 
 def _shape_of_data(data: Any) -> AnyShape:
     """The shape of what a reference rule gets: an array, a tuple of such, or a token's None."""
@@ -57,6 +70,11 @@ def _shape_of_data(data: Any) -> AnyShape:
     if isinstance(data, tuple):
         return TupleShape(map(_shape_of_data, data))
     return Shape(element_type(data.dtype), data.shape)
+
+
+def is_composed(operation: Operation) -> TypeGuard[Composed]:
+    """Whether an operation is a program of others."""
+    return isinstance(operation, Composed) and operation.is_composed
 
 
 def composed_program(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
@@ -71,6 +89,11 @@ def _derivative(operation: Composed, shapes: Any, active: Any) -> tuple[Graph, t
     tangents = graph.outputs[len(known) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
     return without_lines(pruned), known
+
+
+@lru_cache(maxsize=1024)
+def _rule(operation: Composed, shapes: tuple[AnyShape, ...]) -> ShardingRule:
+    return program_rule(composed_program(operation, shapes))
 
 
 @lru_cache(maxsize=2048)

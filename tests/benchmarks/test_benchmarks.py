@@ -129,7 +129,7 @@ def test_command(
     command.main(["calls", "--quick", "--compare", str(path)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].split() == ["minixla", "other", "ratio", "earlier", "change"]
-    assert [line.rstrip()[-1] for line in lines if line.startswith("call of")] == ["%", "%"]
+    assert [line.rstrip()[-1] for line in lines if line.startswith("call of")] == ["%"] * 5
 
 
 def test_unknown_suite(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,48 @@ def test_data_parallel(tmp_path: Path) -> None:
     assert "within the tolerance" in done.stdout
 
 
+def losses_that_agree(output: str) -> list[tuple[float, float]]:
+    """The losses of two runs beside each other, whose differences are roundings."""
+    rows = re.findall(r"^ *\d+ +([\d.]+) +([\d.]+) +(\S+)$", output, re.MULTILINE)
+    assert len(rows) == 11
+    for first, second, difference in rows:
+        assert float(difference) < 1e-5
+        assert abs(float(first) - float(second)) < 1e-5 * float(second) + 1e-6  # as printed
+    assert "within the tolerance" in output
+    assert "NOT within" not in output
+    return [(float(first), float(second)) for first, second, _ in rows]
+
+
+def test_sharded_mlp(tmp_path: Path) -> None:
+    output = run("sharded_mlp.py", "--steps", "15", "--seed", "1", folder=tmp_path).stdout
+    losses = losses_that_agree(output)
+    assert losses[-1][0] < 0.3 * losses[0][0]
+    assert '@mesh = <["data"=2, "model"=4]>' in output
+    assert re.search(
+        r"%arg0 argument +f32\[2,256,64\] +\[\{\}, \{model\}, \{\}\] +f32\[2,64,64\]", output
+    )
+    talk = re.findall(r"^(all-\w+) +(\w+) +(\d) +(\S+) +[\d,]+ +(.*?)  ", output, re.MULTILINE)
+    in_loop, sums = "dot_general, in a loop", "all-reduce"
+    assert talk == [
+        (sums, "model", "4", "f32[64,64]", in_loop),
+        (sums, "data", "2", "f32[]", "reduce"),
+        (sums, "data", "2", "f32[10,64]", "dot_general"),
+        (sums, "data", "2", "f32[64,64]", in_loop),
+        (sums, "model", "4", "f32[64,64]", in_loop),
+        (sums, "data", "2", "f32[64,64]", in_loop),
+    ]
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="jaxlib's Gloo, by which CPU processes talk, is not in Windows"
+)
+def test_multi_process(tmp_path: Path) -> None:
+    output = run("multi_process.py", "--steps", "15", "--seed", "2", folder=tmp_path).stdout
+    assert "both processes found the same losses: True" in output
+    losses = losses_that_agree(output)
+    assert losses[-1][0] < 0.3 * losses[0][0]
+
+
 def test_char_transformer(tmp_path: Path) -> None:
     sizes = ["--layers", "2", "--size", "32", "--context", "32", "--batch", "8", "--sample", "50"]
     done = run("char_transformer.py", "--steps", "60", *sizes, folder=tmp_path)

@@ -3,12 +3,18 @@
 `PASSES` has them by their names; `mx.sharding.run_pass` runs one on a text or a graph.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from minixla.sharding.passes.calls import copy_shardings_to_calls, remove_dead_functions
+from minixla.sharding.passes.calls import (
+    copy_shardings_to_calls,
+    flatten_call_graph,
+    order_callers_first,
+    remove_dead_functions,
+    turn_calls_into_named_computations,
+)
 from minixla.sharding.passes.constants import split_constants
 from minixla.sharding.passes.data_flow_edges import add_data_flow_edges
+from minixla.sharding.passes.explicit_reshards import insert_explicit_reshards
 from minixla.sharding.passes.export import (
     close_shardings,
     merge_constants,
@@ -16,6 +22,7 @@ from minixla.sharding.passes.export import (
     sink_data_flow_edges,
     turn_constraints_into_reshards,
 )
+from minixla.sharding.passes.export_pipeline import export_program, propagate_program
 from minixla.sharding.passes.input_output_shardings import keep_dividing_axes, remove_sub_axes
 from minixla.sharding.passes.manual_axes import clean_up_manual_axes
 from minixla.sharding.passes.meshes import lift_inlined_meshes
@@ -42,6 +49,9 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-add-data-flow-edges": add_data_flow_edges,
     "sdy-apply-sharding-constraints": apply_sharding_constraints,
     "sdy-sharding-group-import": import_sharding_groups,
+    "sdy-flatten-call-graph": flatten_call_graph,
+    "sdy-import-func-calls": turn_calls_into_named_computations,
+    "sdy-pre-order-funcs": order_callers_first,
     "sdy-basic-propagate": basic_propagate,
     "sdy-aggressive-propagate": aggressive_propagate,
     "sdy-op-priority-propagate": operation_priority_propagate,
@@ -53,6 +63,7 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-update-non-divisible-input-output-shardings": keep_dividing_axes,
     "sdy-remove-sub-axes-in-input-output-shardings": remove_sub_axes,
     "sdy-close-shardings": close_shardings,
+    "sdy-insert-explicit-reshards": insert_explicit_reshards,
+    "sdy-export-pipeline": export_program,
+    "sdy-propagation-pipeline": propagate_program,
 }
-#: What passes were called before.
-RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}

@@ -1,8 +1,12 @@
 """Passes about functions and their calls."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from minixla.sharding.program import Function, Program
+from minixla.sharding.operations import NamedComputation
+from minixla.sharding.passes.data_flow_edges import add_edges
+from minixla.sharding.passes.symbols import Symbols
+from minixla.sharding.program import Function, Program, Step, Value
+from minixla.sharding.tensor_sharding import TensorSharding
 
 
 def callees_first(program: Program) -> list[Function]:
@@ -27,6 +31,92 @@ def callees(function: Function) -> Iterator[Function]:
             yield step.callee
 
 
+class FunctionCopies:
+    """Copies functions of a program, under names that are free."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.symbols = Symbols([*program.functions, *program.meshes])
+
+    def copy(self, function: Function) -> Function:
+        """A copy of a function, which calls copies of those that it calls."""
+        made = function.again(function.name)
+        for step in made.walk():
+            if step.callee is not None:
+                step.callee = self.copy(step.callee)
+        made.name = self.symbols.free(function.name)
+        self.program.functions[made.name] = made
+        return made
+
+
+def flatten_call_graph(program: Program) -> None:
+    """Gives every call a function of its own (SDY: sdy-flatten-call-graph)."""
+    copies = FunctionCopies(program)
+    called: set[Function] = set()
+    for function in callees_first(program):
+        for step in function.walk():
+            if step.callee in called:
+                step.callee = copies.copy(step.callee)
+            elif step.callee is not None:
+                called.add(step.callee)
+
+
+def order_callers_first(program: Program) -> None:
+    """Sorts functions so that each stands before those that it calls (SDY: sdy-pre-order-funcs)."""
+    program.functions = {each.name: each for each in reversed(callees_first(program))}
+
+
+def turn_calls_into_named_computations(
+    program: Program, *, add_data_flow_edges_on_named_computations: bool = True
+) -> None:
+    """Writes every function out where it is called, as a named computation.
+
+    SDY: sdy-import-func-calls. The shardings of the function's arguments are those of the
+    computation's operands, those of the call its results'. Functions that are called go.
+
+    Args:
+        program: the program, which is changed.
+        add_data_flow_edges_on_named_computations: whether all named computations get edges, as by
+            `add_data_flow_edges`.
+
+    Raises:
+        ShardingError: a value has its edge already.
+    """
+    called: set[Function] = set()
+    for function in callees_first(program):
+        for step in function.walk():
+            if step.callee is not None:
+                called.add(step.callee)
+                _write_out(step)
+    functions = program.functions.items()
+    program.functions = {name: each for name, each in functions if each not in called}
+    if add_data_flow_edges_on_named_computations:
+        for function in program.functions.values():
+            add_edges(function, NamedComputation)
+
+
+def _write_out(step: Step) -> None:
+    callee = step.callee
+    assert callee is not None
+    sides = [_all_or_none([each.sharding for each in x], x) for x in (callee.inputs, step.results)]
+    name = callee.original_name or callee.name
+    step.op = NamedComputation(step.op.computation, name, *sides)
+    step.callee, step.blocks = None, [callee.copied(step, {})]
+    for value in (*step.results, *step.blocks[0].inputs):
+        value.sharding = None
+
+
+def _all_or_none(
+    given: Sequence[TensorSharding | None], values: Sequence[Value]
+) -> tuple[TensorSharding, ...] | None:
+    """The shardings of some values, open where only others have one; None if none has."""
+    first = next(filter(None, given), None)
+    if first is None:
+        return None
+    pairs = zip(given, values, strict=True)
+    return tuple([each or first.saying_nothing(value.shape) for each, value in pairs])
+
+
 def copy_shardings_to_calls(program: Program) -> None:
     """Copies shardings of functions' results to calls that have none.
 
@@ -35,11 +125,9 @@ def copy_shardings_to_calls(program: Program) -> None:
     for step in program.walk():
         if step.callee is None or any(each.sharding for each in step.results):
             continue
-        given = step.callee.output_shardings
-        first = next(filter(None, given), None)
-        if first is not None:
-            for value, sharding in zip(step.results, given, strict=True):
-                value.sharding = sharding or first.saying_nothing(value.shape)
+        found = _all_or_none(step.callee.output_shardings, step.results)
+        for value, sharding in zip(step.results, found or (), strict=False):
+            value.sharding = sharding
 
 
 def remove_dead_functions(program: Program) -> None:

@@ -7,8 +7,7 @@ from minixla.sharding.operations import (
     ShardingConstraint,
     ShardingGroup,
 )
-from minixla.sharding.passes.calls import callees_first
-from minixla.sharding.passes.symbols import Symbols
+from minixla.sharding.passes.calls import FunctionCopies, callees_first
 from minixla.sharding.program import Block, Function, Program, Step, Value
 from minixla_ops.elementwise.conversion import BitcastConvertType
 from minixla_ops.movement.broadcasting import Broadcast, BroadcastInDim
@@ -22,13 +21,13 @@ _MARKS = ShardingConstraint, ShardingGroup, DataFlowEdge
 
 
 def split_constants(program: Program, *, specification: bool = False) -> None:
-    """Copies constants, so that each use may lie as it needs (SDY: its pass
-    sdy-constant-or-scalar-splitter).
+    """Copies constants, so that each use may lie as it needs.
 
-    Constant are constants, iotas, and what element-wise operations, slices, broadcasts and
-    reshapes, and functions and named computations of these alone, make of nothing but constants.
-    Each use by anything else gets a copy of all that the value is computed of. So does each use
-    of a scalar's broadcast. Scalars are shared: they cannot be sharded.
+    SDY: sdy-constant-or-scalar-splitter. Constant are constants, iotas, and what element-wise
+    operations, slices, broadcasts and reshapes, and functions and named computations of these
+    alone, make of nothing but constants. Each use by anything else gets a copy of all that the
+    value is computed of. So does each use of a scalar's broadcast. Scalars are shared: they cannot
+    be sharded.
 
     Args:
         program: the program, whose constants are split.
@@ -37,7 +36,7 @@ def split_constants(program: Program, *, specification: bool = False) -> None:
     """
     splitter = _Splitter(program, specification)
     for function in callees_first(program):
-        splitter.split(function)
+        splitter.split_function(function)
 
 
 class _Splitter:
@@ -60,8 +59,19 @@ class _Splitter:
             if type(step.op) is Constant:
                 step.op = SdyConstant(step.op.literal)
                 self.groups.get(step.results[0], []).reverse()
-        self.symbols = Symbols([*program.functions, *program.meshes])
+        self.copies = FunctionCopies(program)
         self.constant_functions: dict[Function, bool] = {}
+        #: The labels of named computations of which one, up to this function, is not constant.
+        self.varying: set[str] = set()
+
+    def split_function(self, function: Function) -> None:
+        """Splits the constants of a function, those that it calls having been split."""
+        for step in function.walk():
+            is_named = isinstance(step.op, NamedComputation)
+            if is_named and not self.can_be_constant(step.blocks[0]):
+                self.varying.add(step.op.label)
+        self.split(function)
+        self.constant_functions[function] = self.can_be_constant(function)
 
     def split(self, block: Block) -> None:
         """Splits the constants that the steps of a block use, and what it gives."""
@@ -77,20 +87,12 @@ class _Splitter:
         block.outputs = [self.own(each) for each in block.outputs]
         block.steps = [new for step in block.steps for new in (*self.before.pop(step, ()), step)]
         self.erase(block)
-        if isinstance(block, Function):
-            self.constant_functions[block] = self.can_be_constant(block)
 
-    def can_be_constant(self, function: Function) -> bool:
-        """Whether constant arguments make all that a function computes constant."""
-        steps = [step for step in function.steps if not isinstance(step.op, ShardingGroup)]
-        return all(map(self.preserves, steps))
-
-    def is_constant_body(self, step: Step) -> bool:
-        """Whether a named computation makes constants of constants."""
-        # Shardy's has operands and steps, and neither groups nor others of its kind in it.
-        inner = step.blocks[0].steps
-        is_nested = any(isinstance(each.op, NamedComputation) for each in inner)
-        return bool(step.operands and inner) and not is_nested and all(map(self.preserves, inner))
+    def can_be_constant(self, block: Block) -> bool:
+        """Whether constant inputs make all that a block computes constant."""
+        return all(
+            isinstance(step.op, ShardingGroup) or self.preserves(step) for step in block.steps
+        )
 
     def preserves(self, step: Step) -> bool:
         """Whether a step makes constants of constants."""
@@ -101,9 +103,10 @@ class _Splitter:
             if isinstance(op, Reshape):
                 return True
             if step.callee is not None:
-                return self.constant_functions[step.callee]
+                # Copies are made of constant functions alone.
+                return self.constant_functions.get(step.callee, True)
             if isinstance(op, NamedComputation):
-                return self.is_constant_body(step)
+                return op.label not in self.varying and self.can_be_constant(step.blocks[0])
         if isinstance(op, BitcastConvertType):
             return step.operands[0].rank == step.results[0].rank
         return op.is_elementwise and not isinstance(op, _MARKS)
@@ -149,20 +152,9 @@ class _Splitter:
         assert step is not None
         made = step.again(step.block, values)
         if made.callee is not None:
-            made.callee = self.copied_function(made.callee)
+            made.callee = self.copies.copy(made.callee)
         copies = [each.again(step.block, values) for each in self.groups.get(value, ())]
         self.before.setdefault(step, []).extend([made, *copies])
-
-    def copied_function(self, function: Function) -> Function:
-        """A copy of a constant function, and of those that it calls."""
-        made = function.again(function.name)
-        for step in made.walk():
-            if step.callee is not None:
-                step.callee = self.copied_function(step.callee)
-        made.name = self.symbols.free(function.name)
-        self.program.functions[made.name] = made
-        self.constant_functions[made] = True
-        return made
 
     def erase(self, block: Block) -> None:
         """Takes away what was copied, where only groups use it now, and these."""

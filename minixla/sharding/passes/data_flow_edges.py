@@ -1,7 +1,9 @@
 """The pass that puts edges on what control flow carries."""
 
+from minixla.core.errors import ShardingError, explain
+from minixla.core.operation import Operation
 from minixla.sharding.operations import DataFlowEdge
-from minixla.sharding.program import Block, Program, Step, Use, Value
+from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.value_shardings import sharding_of
 
 
@@ -10,29 +12,50 @@ def add_data_flow_edges(program: Program) -> None:
 
     It has the owner's sharding, and all that read the owner read it instead. What cannot be
     sharded, tokens and arrays of dynamic sizes, gets none.
+
+    Raises:
+        ShardingError: a value has its edge already.
     """
-    uses = program.uses()
-    for block in list(program.blocks()):
-        steps = _edges(block, [] if block.step is None else block.inputs, uses)
+    for function in program.functions.values():
+        add_edges(function)
+
+
+def add_edges(function: Function, kind: type[Operation] = Operation) -> None:
+    """Puts edges on the owners of a function that are of one kind of operation."""
+    uses = function.uses()
+    blocks = [function, *[block for step in function.walk() for block in step.blocks]]
+    for block in blocks:
+        steps = _edges(block, block.step, block.inputs, uses, kind)
         for step in block.steps:
-            steps.append(step)
-            steps += _edges(block, step.results, uses)
+            steps += [step, *_edges(block, step, step.results, uses, kind)]
         block.steps = steps
 
 
-def _edges(block: Block, values: list[Value], uses: dict[Value, list[Use]]) -> list[Step]:
-    """The edges of those of some values that own one, which all are of one step."""
-    if not values:
+def _edges(
+    block: Block,
+    step: Step | None,
+    values: list[Value],
+    uses: dict[Value, list[Use]],
+    kind: type[Operation],
+) -> list[Step]:
+    """The edges of those of a step's values that own one."""
+    if not values or step is None or not isinstance(step.op, kind):
         return []
-    owner = values[0].owner
-    step = owner if isinstance(owner, Step) else owner.step
-    assert step is not None
     owners = [step.at(edge.owner) for edge in step.edges]
     made = []
     for value in values:
         if value in owners and value.can_be_sharded:
             edge = block.new_step(DataFlowEdge(sharding_of(value)), [value], step.source)
             for use in uses.get(value, ()):
+                _check(use, step)
                 use.put(edge.results[0])
             made.append(edge)
     return made
+
+
+def _check(use: Use, owner: Step) -> None:
+    if use.step is not None and isinstance(use.step.op, DataFlowEdge):
+        problem = "the input of an edge cannot be an edge: the value has one already"
+        given = [f"value of {owner.op.name}"]
+        advice = "Add edges to a program once, to one that has none."
+        raise explain(ShardingError, "data_flow_edge", problem, given, advice, use.step.source)

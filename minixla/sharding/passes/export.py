@@ -97,6 +97,11 @@ def close_shardings(program: Program) -> None:
         dimensions = [replace(each, is_closed=True) for each in sharding.dimensions]
         return sharding.of(dimensions=tuple(dimensions), replicated=())
 
+    for step in program.walk():
+        # One attribute has the shardings of all results: those of which nothing is said are open.
+        said = [value.sharding for value in step.results if value.sharding is not None]
+        for value in step.results if said else ():
+            value.sharding = value.sharding or said[0].saying_nothing(value.shape)
     change_shardings(program, closed)
 
 
@@ -112,3 +117,28 @@ def _read_instead(program: Program, values: dict[Value, Value]) -> None:
         for step in block.steps:
             step.operands = [current(each) for each in step.operands]
         block.outputs = [current(each) for each in block.outputs]
+
+
+def remove_dead_steps(program: Program) -> None:
+    """Takes steps away of which nothing is read (MLIR: what canonicalization does besides)."""
+    read = {value for function in program.functions.values() for value in function.outputs}
+    for function in program.functions.values():
+        _remove_dead(function, read)
+
+
+def _remove_dead(block: Block, read: set[Value]) -> None:
+    kept = []
+    for step in reversed(block.steps):
+        if read.isdisjoint(step.results) and not _has_effects(step):
+            continue
+        kept.append(step)
+        for inner in step.blocks:
+            read.update(inner.outputs)
+            _remove_dead(inner, read)
+        read.update(step.operands)
+    block.steps = kept[::-1]
+
+
+def _has_effects(step: Step) -> bool:
+    inner = (each for block in step.blocks for each in block.steps)
+    return step.op.has_side_effect or any(map(_has_effects, inner))

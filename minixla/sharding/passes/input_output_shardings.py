@@ -4,7 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from minixla.sharding.axes import Part
-from minixla.sharding.program import Program
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.passes.function_calls import fit_calls
+from minixla.sharding.program import Program, Value
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 
 Parts = Sequence[Part]
@@ -27,7 +29,11 @@ def keep_dividing_axes(program: Program) -> None:
             size //= common
         return found
 
-    _change(program, lambda sharding, number, size: kept(sharding.parts[number], size))
+    def of_sharding(sharding: TensorSharding, number: int, size: int) -> Parts:
+        return kept(sharding.parts[number], size)
+
+    _change(program, of_sharding, everywhere=True)
+    fit_calls(program)
 
 
 def remove_sub_axes(program: Program) -> None:
@@ -47,8 +53,18 @@ def remove_sub_axes(program: Program) -> None:
     _change(program, kept)
 
 
-def _change(program: Program, kept: Callable[[TensorSharding, int, int], Parts]) -> None:
-    """Lets each dimension of arguments and results keep some of its axes."""
+def _change(
+    program: Program,
+    kept: Callable[[TensorSharding, int, int], Parts],
+    everywhere: bool = False,
+) -> None:
+    """Lets each dimension of arguments and results keep some of its axes.
+
+    Args:
+        program: it is changed.
+        kept: the axes that a dimension of a sharding keeps, given its number and size.
+        everywhere: whether those of private functions and of manual computations change too.
+    """
 
     def changed(sharding: TensorSharding | None, sizes: Sequence[int]) -> TensorSharding | None:
         if sharding is None or sharding.mesh.is_maximal:
@@ -61,11 +77,22 @@ def _change(program: Program, kept: Callable[[TensorSharding, int, int], Parts])
             dimensions.append(old if same else DimensionSharding(axes, old.is_closed))
         return sharding.of(dimensions=tuple(dimensions))
 
+    def all_changed(
+        shardings: Sequence[TensorSharding | None], values: Sequence[Value]
+    ) -> list[TensorSharding | None]:
+        pairs = zip(shardings, values, strict=True)
+        return [changed(each, getattr(value.shape, "dimensions", ())) for each, value in pairs]
+
     for function in program.functions.values():
-        for value in function.inputs:
-            if value.can_be_sharded:
-                value.sharding = changed(value.sharding, value.shape.dimensions)
-        function.output_shardings = [
-            changed(each, value.shape.dimensions) if value.can_be_sharded else each
-            for value, each in zip(function.outputs, function.output_shardings, strict=True)
-        ]
+        if not (function.is_public or everywhere):
+            continue
+        found = all_changed([value.sharding for value in function.inputs], function.inputs)
+        for value, sharding in zip(function.inputs, found, strict=True):
+            value.sharding = sharding
+        outputs = function.output_shardings
+        function.output_shardings = all_changed(outputs, function.outputs)
+        for step in function.walk():
+            if isinstance(step.op, ManualComputation) and everywhere:
+                bounds = all_changed(step.op.in_shardings, step.operands)
+                outer = all_changed(step.op.out_shardings, step.results)
+                step.op = step.op.replace(in_shardings=bounds, out_shardings=outer)

@@ -54,8 +54,7 @@ def _complete(
     if sharding.mesh.is_empty:
         sharding = sharding.of(mesh=common.mesh, mesh_name=common.mesh_name)
     mesh = sharding.mesh
-    listed = *(each.axes for each in sharding.dimensions), sharding.replicated, sharding.unreduced
-    mentioned = [mesh.part(axis) for axes in listed for axis in axes]
+    mentioned = [mesh.part(axis) for axes in sharding.lists for axis in axes]
     missing = [part for each in whole for part in _rest(each, mentioned)]
     parts = mesh.sorted_parts([*map(mesh.part, sharding.replicated), *missing])
     return sharding.of(replicated=tuple(map(mesh.axis, merged(parts))))

@@ -8,11 +8,11 @@ from minixla.sharding.value_shardings import change_shardings
 
 
 def lift_inlined_meshes(program: Program) -> None:
-    """Has every sharding refer to its mesh by name, and every mesh have one (SDY: its pass
-    sdy-lift-inlined-meshes).
+    """Has every sharding refer to its mesh by name, and every mesh have one.
 
-    The first name of a mesh remains. New ones are `maximal_mesh_` with the device's number,
-    `empty_mesh`, or the first that is free of `mesh`, `mesh_0`, `mesh_1` ...
+    SDY: sdy-lift-inlined-meshes. The first name of a mesh remains. New ones are `maximal_mesh_`
+    with the device's number, `empty_mesh`, or the first that is free of `mesh`, `mesh_0`, `mesh_1`
+    ...
     """
     names: dict[Mesh, str] = {}
     for name, mesh in program.meshes.items():
@@ -31,6 +31,6 @@ def lift_inlined_meshes(program: Program) -> None:
 
 
 def _stem(mesh: Mesh) -> str:
-    if mesh.is_maximal:
-        return f"maximal_mesh_{(mesh.device_ids or ())[0]}"
-    return "empty_mesh" if mesh.is_empty else "mesh"
+    if mesh.axis_names:
+        return "mesh"
+    return "empty_mesh" if mesh.device_ids is None else f"maximal_mesh_{mesh.device_ids[0]}"

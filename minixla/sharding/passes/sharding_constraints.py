@@ -33,6 +33,8 @@ class _Application:
     def __init__(self, program: Program, redirects_returns: bool) -> None:
         self.redirects_returns = redirects_returns
         self.uses = program.uses()
+        #: See `places_in`.
+        self.places: dict[Block, dict[Step, float]] = {}
         #: The edge of each owner that has one.
         self.edges = {
             step.operands[0]: step for step in program.walk() if isinstance(step.op, DataFlowEdge)
@@ -42,14 +44,14 @@ class _Application:
         """Applies the constraints that a step is."""
         if isinstance(step.op, ShardingConstraint):
             self.use_end_of_chain(step)
-            value = step.operands[0]
-            if not self.is_dictated(value, step.op.sharding):
+            value, sharding = step.operands[0], step.op.sharding
+            if sharding is None or not self.is_dictated(value, sharding):
                 return
             if self.is_on_edge(value):
                 step.block.steps.remove(step)
                 self.put_behind(step, value)
             else:
-                place(value, step.op.sharding)
+                place(value, sharding)
         elif isinstance(step.op, ManualComputation):
             for number, sharding in enumerate(step.op.in_shardings):
                 self.apply_operand(step, step.operands[number], sharding)
@@ -86,7 +88,14 @@ class _Application:
         """Puts a constraint directly behind its operand, all whose other uses then read it."""
         before = value.step
         block = step.block = value.owner if isinstance(value.owner, Block) else value.owner.block
-        block.steps.insert(0 if before is None else block.steps.index(before) + 1, step)
+        at = 0 if before is None else block.steps.index(before) + 1
+        places = self.places_in(block)
+        first = -1.0 if before is None else places[before]
+        last = places[block.steps[at]] if at < len(block.steps) else first + 1
+        places[step] = (first + last) / 2
+        if not first < places[step] < last:
+            del self.places[block]
+        block.steps.insert(at, step)
         others = [use for use in self.uses[value] if use.user is not step]
         self.redirect(value, step.results[0], others)
 
@@ -97,24 +106,32 @@ class _Application:
         if not is_start or self.sharding_of(value) is not None:
             return
         others = [use for use in self.uses[value] if use.user is not first]
-        last = self.end_of_chain(first)
-        if last is first or last is None or any(map(_constraint, others)):
+        if not others or any(map(_constraint, others)):
             return
-        steps = last.block.steps
-        behind = set(steps[steps.index(last) + 1 :])
-        found = [use for use in others if self.is_behind(use, last.block, behind)]
-        self.redirect(value, last.results[0], found)
+        last = self.end_of_chain(first)
+        if last is not None and last is not first:
+            found = [use for use in others if self.is_behind(use, last)]
+            self.redirect(value, last.results[0], found)
 
-    def is_behind(self, use: Use, block: Block, behind: set[Step]) -> bool:
-        """Whether a use stands in a block behind the end of a chain."""
-        if use.step is not None:
-            return use.step in behind
-        return use.user is block and (self.redirects_returns or not isinstance(block, Function))
+    def is_behind(self, use: Use, last: Step) -> bool:
+        """Whether a use stands in the block of a chain behind its end."""
+        if use.block is not last.block:
+            return False
+        if use.step is None:
+            return self.redirects_returns or not isinstance(use.user, Function)
+        places = self.places_in(last.block)
+        return places[use.step] > places[last]
+
+    def places_in(self, block: Block) -> dict[Step, float]:
+        """A number for each step of a block, in their order."""
+        if block not in self.places:
+            self.places[block] = {step: float(place) for place, step in enumerate(block.steps)}
+        return self.places[block]
 
     def end_of_chain(self, step: Step) -> Step | None:
         """The last of the constraints that follow each other alone; None if they are no chain."""
         while True:
-            uses = self.uses.get(step.results[0], ())
+            uses = self.uses.get(step.results[0], [])
             if not any(map(_constraint, uses)):
                 return step
             user = uses[0].step

@@ -26,7 +26,7 @@ def _propagate(
     conservative: bool = False,
 ) -> None:
     separate(program)
-    network = Network(program)
+    network = Network(program, conservative)
     share(network)
     driver = Driver(network, _STRATEGIES[strategy], conservative)
     run(driver)

@@ -14,8 +14,8 @@ Directions = Callable[[Kind], Sequence[int]]
 Strategy = Callable[[Projection, Sequence[int]], None]
 #: Shardings of a node's tensors after a visit; None where they stay as they are.
 After = Sequence[TensorSharding | None] | None
-#: Directions, and what visits do by the identities of the shardings before.
-Plan = tuple[Sequence[int], dict[tuple[int, ...], After]]
+#: A strategy, directions, and what visits do by the identities of the shardings before.
+Plan = tuple[Strategy, Sequence[int], dict[tuple[int, ...], After]]
 
 
 class Driver:
@@ -61,10 +61,14 @@ class Driver:
 
         What functions give comes before and after them. The order is that of MLIR's greedy pattern
         driver, on which the outcome depends where shardings compete: in the program's order, but
-        those near a change first.
+        those near a change first. With several strategies all is done by each in turn.
         """
+        for number in range(len(self.strategies)):
+            kinds = self.network.kinds.values()
+            self._run([self._plan(number, kind, directions(kind)) for kind in kinds])
+
+    def _run(self, plan: Sequence[Plan]) -> None:
         network, settled = self.network, self._settled
-        plan = [self._plan(kind, directions(kind)) for kind in network.kinds.values()]
         for node in network.results:
             self._visit(node, plan[node.kind.number])
         waiting = network.nodes[::-1]
@@ -83,10 +87,10 @@ class Driver:
         for node in network.results:
             self._visit(node, plan[node.kind.number])
 
-    def _plan(self, kind: Kind, directions: Sequence[int]) -> Plan:
-        key = kind.number, directions
+    def _plan(self, number: int, kind: Kind, directions: Sequence[int]) -> Plan:
+        key = number, kind.number, directions
         if key not in self._plans:
-            self._plans[key] = directions, {}
+            self._plans[key] = self.strategies[number], directions, {}
         return self._plans[key]
 
     def _visit(self, node: Node, planned: Plan) -> Sequence[int]:
@@ -95,14 +99,20 @@ class Driver:
         before = [shardings[tensor] for tensor in node.tensors]
         if node.views:
             before = self._seen(node, before)
-        directions, visits = planned
+        strategy, directions, visits = planned
         key = tuple(map(id, before))
         if key not in visits:
-            visits[key] = self._step(node.kind, before, directions)
+            visits[key] = self._step(strategy, node.kind, before, directions)
         after = visits[key]
         if after is None:
             self._settled[node.number] = planned
             return ()
+        return self._put_all(node, before, after)
+
+    def _put_all(
+        self, node: Node, before: Sequence[Any], after: Sequence[TensorSharding | None]
+    ) -> Sequence[int]:
+        """Gives a node's tensors, and the others of their groups, their new shardings."""
         changed = []
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             tensor = node.tensors[number]
@@ -112,7 +122,7 @@ class Driver:
             if view is not None and new is not None:
                 new = self.known(view.leave(new))
             for member in self.network.members.get(tensor, (tensor,)):
-                if shardings[member] is not new:
+                if self.network.shardings[member] is not new:
                     self.put(member, new)
                     changed.append(member)
         return changed
@@ -122,7 +132,11 @@ class Driver:
         return [self.known(view.enter(each)) if view and each else each for each, view in pairs]
 
     def _step(
-        self, kind: Kind, before: Sequence[TensorSharding | None], directions: Sequence[int]
+        self,
+        strategy: Strategy,
+        kind: Kind,
+        before: Sequence[TensorSharding | None],
+        directions: Sequence[int],
     ) -> After:
         first = common_mesh(before)
         if first is None:
@@ -138,10 +152,9 @@ class Driver:
             rule.sizes,
             kind.is_elementwise,
             first.mesh,
-            self.only_whole,
+            self.only_whole and kind.can_be_conservative,
         )
-        for strategy in self.strategies:
-            strategy(step, directions)
+        strategy(step, directions)
         after = [self.known(each.sharding_of(first.mesh, first.mesh_name)) for each in tensors]
         return None if all(map(lambda old, new: old is new, before, after)) else after
 

@@ -15,10 +15,12 @@ from minixla.sharding.operations import (
     DataFlowEdge,
     NamedComputation,
     Placed,
+    PropagationBarrier,
     SdyOperation,
     ShardingGroup,
 )
 from minixla.sharding.program import Block, Function, Program, Step, Value
+from minixla.sharding.propagation.conservative import conservative
 from minixla.sharding.propagation.manual import ManualAxes, View, put_bound
 from minixla.sharding.tensor_sharding import TensorSharding
 
@@ -44,6 +46,11 @@ class Kind(NamedTuple):
     op: Any
     is_elementwise: bool
     reads_once: bool
+
+    @property
+    def can_be_conservative(self) -> bool:
+        """Whether careful propagation treats them carefully: not barriers, edges and results."""
+        return self.op is not None and not isinstance(self.op, PropagationBarrier)
 
 
 class Node:
@@ -78,7 +85,8 @@ class Network:
         kinds: the kinds of nodes.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, is_conservative: bool = False) -> None:
+        self._is_conservative = is_conservative
         self.shardings: list[TensorSharding | None] = [None]
         self.nodes: list[Node] = []
         self.results: list[Node] = []
@@ -108,7 +116,8 @@ class Network:
             else:
                 self._add_node(step)
         for function in program.functions.values():
-            self._add_results(function)
+            if function.is_public:
+                self._add_results(function)
         for values in groups.values():
             self._add_group(values)
         self._watch()
@@ -227,7 +236,10 @@ class Network:
             return self._identity(step.results[0])
         key = step.op, *[value.shape for value in step.operands]
         if key not in self._rules:
-            self._rules[key] = step.op.sharding_rule(*key[1:])
+            rule = step.op.sharding_rule(*key[1:])
+            if rule is not None and self._is_conservative:
+                rule = conservative(rule, step.op)
+            self._rules[key] = rule
         return self._rules[key]
 
     def _identity(self, value: Value, operands: int = 1) -> ShardingRule:

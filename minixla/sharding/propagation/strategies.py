@@ -76,7 +76,7 @@ class Projection:
             if own is None:
                 continue
             may_grow = may_grow and (direction == BOTH or number < count)
-            common = _common(found, own.parts)
+            common = shared_prefix(found, own.parts)
             if common == found and may_grow:
                 found = own.parts
             elif common != own.parts:
@@ -84,7 +84,7 @@ class Projection:
         return found
 
 
-def _common(first: Parts, second: Parts) -> Parts:
+def shared_prefix(first: Parts, second: Parts) -> Parts:
     """The longest list of axes with which both begin."""
     for number, (one, other) in enumerate(zip(first, second, strict=False)):
         if one == other:
@@ -96,7 +96,7 @@ def _common(first: Parts, second: Parts) -> Parts:
     return min(first, second, key=len)
 
 
-def _without(part: Part, others: Iterable[Part]) -> Part | None:
+def without(part: Part, others: Iterable[Part]) -> Part | None:
     """The beginning of an axis that overlaps none of the others."""
     for other in others:
         if not part.can_coexist(other):
@@ -113,7 +113,7 @@ def _fits_in(factor: Factor, fixed: Parts, whole: int) -> Limit:
     """What a factor of a tensor may take for itself, whatever others have."""
 
     def limit(part: Part, size: int) -> Part | None:
-        kept = _without(part, fixed)
+        kept = without(part, fixed)
         if kept is None:
             return None
         if any(own.contains(kept) for own in factor.parts):
@@ -139,13 +139,13 @@ def _free_of_others(tensor: Tensor, factor: int) -> Limit:
         if other != factor
         for part in (*each.parts, *each.overflow)
     ]
-    return lambda part, _: _without(part, others)
+    return lambda part, _: without(part, others)
 
 
 def _update(tensor: Tensor, factor: int, parts: Parts) -> bool:
     """Gives a factor axes where they go beyond those that it has."""
     own = tensor.factors.get(factor)
-    if own is None or parts == own.parts or _common(own.parts, parts) != own.parts:
+    if own is None or parts == own.parts or shared_prefix(own.parts, parts) != own.parts:
         return False
     own.parts = parts
     return True
@@ -204,14 +204,14 @@ def aggressive(step: Projection, directions: Sequence[int]) -> list[bool]:
         tensor = step.tensors[number]
         if step.is_elementwise and number == 0:
             wanted = [
-                _common(parts, step.results[0].factors[factor].parts)
+                shared_prefix(parts, step.results[0].factors[factor].parts)
                 for factor, parts in enumerate(wanted)
             ]
         grown: dict[int, Parts] = {}
         for factor, own in tensor.factors.items():
             limit = _fits_in(own, tensor.fixed, step.sizes[factor])
             parts = step.truncated(wanted[factor], limit)
-            if parts != own.parts and _common(own.parts, parts) == own.parts:
+            if parts != own.parts and shared_prefix(own.parts, parts) == own.parts:
                 grown[factor] = parts
         for factor in order:
             if factor in grown:
@@ -227,7 +227,8 @@ def _order(step: Projection, wanted: Sequence[Parts]) -> list[int]:
         sources = [
             (-tensor.size, number)
             for number, tensor in enumerate(step.tensors)
-            if factor in tensor.factors and _common(tensor.factors[factor].parts, parts) == parts
+            if factor in tensor.factors
+            and shared_prefix(tensor.factors[factor].parts, parts) == parts
         ]
         if parts and sources:
             size, number = min(sources)

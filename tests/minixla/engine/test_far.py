@@ -26,6 +26,10 @@ def test_names(name):
     assert platform_named(str(NAMES[name])) == NAMES[name]
 
 
+def test_how_many_devices_there_are():
+    assert [platform_named(name).size for name in ("tpu", "tpu v5e:16x16", "gpu")] == [4, 256, 1]
+
+
 @pytest.mark.parametrize("name", ["", "cpu", "gpu a100", "tpu v5e:axb", "tpu v5e:2x", "gpu h100:2"])
 def test_names_that_are_no_platforms(name):
     with pytest.raises(AttributeValueError, match="is no platform") as caught:

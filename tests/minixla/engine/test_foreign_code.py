@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,10 @@ import pytest
 
 import minixla as mx
 import minixla_ops as ops
+from minixla.core.attributes import Text, attribute
+from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla.engine.foreign_code import prepare_target
 
 X = np.ones(3, np.float32)
 FRESH = """
@@ -93,3 +97,18 @@ def test_targets_that_end_the_process_are_refused(target):
     """XLA's passes take such calls apart without looking whether they made them."""
     with pytest.raises(mx.TransformError, match="that XLA's compiler gives to calls of its own"):
         mx.jit(lambda x: ops.custom_call(target, [x], Shape("f32", (3,))))(X)
+
+
+class Called(Operation):
+    """Stands for an operation that is lowered to a call of compiled code."""
+
+    name_of_state: str = attribute(Text())
+
+
+def test_operations_that_were_lowered_to_compiled_code_are_not_kept_alive():
+    operation = Called("a state of one's own")
+    prepare_target("tests.called", None, operation)
+    seen = weakref.ref(operation)
+    del operation
+    Called._given.clear()  # what callers gave is found again, up to a number
+    assert seen() is None

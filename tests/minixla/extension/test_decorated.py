@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -172,12 +173,79 @@ def test_a_kind_that_there_is_not():
         mx.custom_op("decorated_test.wrong", unknown, kind="numpy")  # pyright: ignore[reportArgumentType]
 
 
+def assigning(x):
+    found = np.sort(x)
+    found[0] = 1
+    return found
+
+
+def filling(x):
+    found = np.zeros(5, np.float32)
+    found[0] = x[1]
+    return found
+
+
+# Functions of NumPy's arrays, by what it is that traced values have not.
+OF_NUMPY = {
+    "values": lambda x: x if x[0] > 0 else -x,
+    "numbers": lambda x: np.array([math.sin(each) for each in x]),
+    "assignment": assigning,
+    "assignment to an array of its own": filling,
+    "a method": lambda x: x.byteswap().byteswap(),
+    "a property": lambda x: x * x.flags.c_contiguous,
+    "a function": lambda x: np.partition(x, 1),
+    "a ufunc": lambda x: np.float32(np.frompyfunc(float, 1, 1)(x)),
+    "a result": lambda x: np.zeros(x.shape, np.float32),
+}
+
+
+def decorated(function):
+    def fun(x: mx.Array) -> mx.Array:
+        return function(x)
+
+    return mx.custom_op("decorated_test.any", fun, replace=True)
+
+
+@pytest.mark.parametrize("name", OF_NUMPY)
+def test_what_traced_values_have_not_makes_a_function_the_reference(name):
+    op = decorated(OF_NUMPY[name])
+    np.testing.assert_array_equal(mx.reference(op.wrapper)(X), np.float32(OF_NUMPY[name](X.copy())))
+    assert [each.platform for each in op.kernels.listed] == ["reference"]
+
+
+def raising(x):
+    raise RuntimeError("it is broken")
+
+
+# Errors of functions, which say nothing of what kind of function it is.
+BROKEN = {
+    "an error of its own": (raising, RuntimeError, "it is broken"),
+    "a name": (lambda x: x + nothing, NameError, "nothing"),  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+    "an attribute": (lambda x: x.nothing, AttributeError, "nothing"),
+    "an attribute of something else": (lambda x: "".flags, AttributeError, "flags"),  # pyright: ignore[reportAttributeAccessIssue]
+    "shapes": (lambda x: x @ np.ones((4, 4)), mx.ShapeError, "test_decorated.py"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_other_errors_of_a_function_are_raised_as_they_are(name):
+    function, kind, says = BROKEN[name]
+    op = decorated(function)
+    with pytest.raises(kind, match=says) as caught:
+        op(X)
+    assert type(caught.value) is kind
+    assert 'kind="reference"' in caught.value.__notes__[0]
+    assert function.__code__ in [each.frame.code.raw for each in caught.traceback]
+    assert op.kernels.listed == []
+
+
 def test_what_can_neither_be_traced_nor_called_with_ones():
     @mx.custom_op("decorated_test.failing")
     def failing(x: mx.Array) -> mx.Array:
-        raise RuntimeError("it is broken")
+        raise RuntimeError(f"it is broken for {float(x[0])}")
 
     with pytest.raises(mx.TransformError, match="called with ones it raises an error") as caught:
         failing(X)
-    assert "RuntimeError: it is broken" in str(caught.value)
+    assert "RuntimeError: it is broken for 1.0" in str(caught.value)
     assert "shape_fn=mx.unchanged_shape" in str(caught.value)
+    assert "a Python float was asked for" in caught.value.__notes__[0]

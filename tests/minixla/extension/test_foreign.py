@@ -10,16 +10,21 @@ import pytest
 import minixla as mx
 
 
+def define(name, symbol, library, inputs=("x: float",), outputs=("y: float",), attrs=(), **kernel):
+    """An operation with a compiled kernel, whose first output is like its first input."""
+    op = mx.register_op(
+        name, attrs=attrs, inputs=inputs, outputs=outputs, shape_fn=mx.unchanged_shape
+    )
+    op.kernel("cpu", ffi=symbol, library=library, **kernel)
+    return op
+
+
 @pytest.fixture(scope="module")
 def zero_out(library):
-    op = mx.register_op(
-        "ForeignZeroOut",
-        attrs=["T: {float, int32}"],
-        inputs=["to_zero: T"],
-        outputs=["zeroed: T"],
-        shape_fn=mx.unchanged_shape,
+    attrs, types = ["T: {float, int32}"], {"T": ["float", "int32"]}
+    op = define(
+        "ForeignZeroOut", "zero_out", library, ["to_zero: T"], ["zeroed: T"], attrs, **types
     )
-    op.kernel("cpu", ffi="zero_out", library=library, T=["float", "int32"])
     op.kernel("reference")(reference)
 
     @op.gradient
@@ -74,15 +79,8 @@ def test_c64_zero_out_is_batched_member_by_member(zero_out):
 
 @pytest.fixture(scope="module")
 def keep(library):
-    op = mx.register_op(
-        "ForeignKeep",
-        attrs=["preserve_index: int"],
-        inputs=["to_zero: int32"],
-        outputs=["zeroed: int32"],
-        shape_fn=mx.unchanged_shape,
-    )
-    op.kernel("cpu", ffi="keep", library=library)
-    return op.wrapper
+    sides = ["to_zero: int32"], ["zeroed: int32"]
+    return define("ForeignKeep", "keep", library, *sides, attrs=["preserve_index: int"]).wrapper
 
 
 def test_c24_preserve_index(keep):
@@ -201,14 +199,7 @@ def test_c42_one_kernel_runs_in_many_threads(zero_out):
 
 
 def test_a_missing_target_names_operation_attributes_and_line():
-    op = mx.register_op(
-        "ForeignMissing",
-        attrs=["n: int = 3"],
-        inputs=["x: float"],
-        outputs=["y: float"],
-        shape_fn=mx.unchanged_shape,
-    )
-    op.kernel("cpu", ffi="nobody_registered_this")
+    op = define("ForeignMissing", "nobody_registered_this", None, attrs=["n: int = 3"])
     with pytest.raises(mx.TransformError, match="foreign_missing: XLA has no code") as caught:
         op(np.ones(3, np.float32))
     assert "n = 3" in str(caught.value) and "test_foreign.py" in str(caught.value)
@@ -227,8 +218,27 @@ def test_a_missing_library_or_symbol(library, tmp_path):
 def test_two_operations_may_use_one_symbol(library):
     x = np.float32([2, 3])
     for name in ("ForeignTwin", "ForeignOtherTwin"):
-        op = mx.register_op(
-            name, inputs=["x: float"], outputs=["y: float"], shape_fn=mx.unchanged_shape
-        )
-        op.kernel("cpu", ffi="cube", library=library)
-        np.testing.assert_array_equal(op(x), x**3)
+        np.testing.assert_array_equal(define(name, "cube", library)(x), x**3)
+
+
+def test_c25_compiled_code_is_told_what_it_asks_for_of_attributes_that_follow_from_inputs(library):
+    op = mx.register_op(
+        "ForeignDifference",
+        attrs=["N: int >= 0", "M: int >= 0", "T: {float, int32}"],
+        inputs=["first: N * T", "others: M * T"],
+        outputs=["y: T"],
+        shape_fn=lambda ctx, first, others: [*first, *others][0],
+    )
+    for wrong, options in {
+        "nothing is no attribute that follows from inputs": {"inferred": ["N", "nothing"]},
+        "only compiled code must be told": {"ffi": None, "inferred": ["N"]},
+    }.items():
+        with pytest.raises(mx.AttributeValueError, match=wrong) as caught:
+            op.kernel("cpu", **{"ffi": "difference", "library": library, **options})
+        assert "these attributes follow from inputs: N, M, T" in str(caught.value)
+    op.kernel("cpu", ffi="difference", library=library, T="float", inferred=["N", "T"])
+    x, float32 = np.float32([1, 2]), 11  # XLA's number of it
+    np.testing.assert_array_equal(op([x, 3 * x], [x]), 3 * x * float32)
+    np.testing.assert_array_equal(mx.jit(op)([x], [x, 3 * x]), -3 * x * float32)
+    again = mx.import_stablehlo(mx.make_graph(op.wrapper)([x], [x, 3 * x]).stablehlo())
+    np.testing.assert_array_equal(again(x, x, 3 * x), -3 * x * float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import jax
@@ -12,6 +13,8 @@ from jax.experimental import pallas
 
 import minixla as mx
 from minixla.core.tracing import evaluate_graph
+from minixla.extension.kernel_table import forced
+from minixla.tools.costs import graph_cost
 
 _NUMBERS = count()
 X = np.linspace(-1.5, 2, 4, dtype=np.float32)
@@ -48,18 +51,21 @@ def of_jax(library):
     return op
 
 
-def of_platform_with_gradient(library):
+def of_platform(library):
     op = define()
     op.kernel("reference", cube)
     op.kernel("cpu", cube)
+    return op
+
+
+def of_platform_with_gradient(library):
+    op = of_platform(library)
     op.gradient(gradient)
     return op
 
 
 def of_platform_with_jvp(library):
-    op = define()
-    op.kernel("reference", cube)
-    op.kernel("cpu", cube)
+    op = of_platform(library)
     op.jvp(pushed)
     return op
 
@@ -268,6 +274,20 @@ class TestChoice:
         op.kernel("cpu", self.giving(2))
         assert (op(X, 2)[0], op(X, 1)[0]) == (1, 2)
 
+    def test_a_kernel_is_forced_upon_one_thread(self):
+        op, other = define(), define()
+        for each in (op, other):
+            each.kernel("cpu", self.giving(1), priority=1)
+            each.kernel("cpu", self.giving(2))
+
+        def both():
+            return mx.jit(lambda x: (op(x)[0], other(x)[0]))(X)
+
+        with forced(op.kernels.listed[1]), ThreadPoolExecutor(1) as pool:
+            assert both() == (2, 1)
+            assert pool.submit(both).result() == (1, 1)
+        assert both() == (1, 1)
+
     def test_c41_and_c47_a_kernel_is_found_when_the_program_is_made(self):
         op = define()
         op.kernel("cuda", cube)
@@ -288,6 +308,17 @@ class TestChoice:
         np.testing.assert_allclose(op(X), X**3, rtol=1e-6)
         with pytest.raises(mx.TransformError, match="no kernel for the platform cpu"):
             op(np.int32([1]))
+
+
+@pytest.mark.parametrize("attributes", [{}, {"T": "float"}], ids=["all", "some"])
+def test_a_composition_is_looked_into_and_leaves_the_class_as_it_was(attributes):
+    op = define()
+    bases = op.operation.__mro__
+    op.kernel("any", cube, **attributes)
+    assert op.operation.__mro__ == bases
+    graph = mx.make_graph(op.wrapper)(X)
+    assert graph_cost(graph).flops == 2 * X.size
+    assert mx.cross_check(op.wrapper, X).ok
 
 
 def test_c44_a_kernel_for_a_platform_that_is_not_here():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.core import operation_named, registry
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.extension.partial_shapes import PartialShape
 
@@ -37,6 +38,15 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(ScaledS32, Scaled,
     ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::S32>>().Ret<ffi::Buffer<ffi::S32>>()
         .Attr<int64_t>("factor").Attr<std::string_view>("mode"));
 
+ffi::Error Counted(ffi::RemainingArgs, ffi::ResultBuffer<ffi::F32> y, int64_t n) {
+  std::fill_n(y->typed_data(), y->element_count(), n);
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(CountedF32, Counted,
+    ffi::Ffi::Bind().RemainingArgs().Ret<ffi::Buffer<ffi::F32>>().Attr<int64_t>("N"));
+
+MINIXLA_OP("LdCounted").Attr("N: int").Input("x: N * float").Output("y: float")
+    .ShapeFn(minixla::UnchangedShape).Kernel("cpu", "CountedF32", {}, 0, {"N"});
 MINIXLA_OP("LdDoubled").Input("x: float").Output("y: float")
     .Doc("Twice \\"x\\".\\n\\nx: any array").ShapeFn(minixla::UnchangedShape)
     .Kernel("cpu", "DoubledF32");
@@ -74,7 +84,8 @@ def test_c54_a_library_is_a_module_with_a_function_for_each_operation(library, p
     assert library is mx.load_op_library(str(path))
     assert library.__file__ == str(path)
     names = [name for name in dir(library) if name.startswith("ld_")]
-    assert names == ["ld_doubled", "ld_merged", "ld_repeated", "ld_scaled", "ld_three"]
+    own = ["counted", "doubled", "merged", "repeated", "scaled", "three"]
+    assert names == [f"ld_{each}" for each in own]
     assert 'Twice "x".' in library.ld_doubled.__doc__
     assert library.LdScaled.definition.attributes["factor"].default == 3
 
@@ -90,6 +101,11 @@ def test_c12_attributes_arrive_in_one_type(library):
     np.testing.assert_array_equal(library.ld_scaled(x), 3 * x)
     for factor in (np.int8(5), 5, np.int64(5)):
         np.testing.assert_array_equal(library.ld_scaled(x, factor=factor, mode="odd"), 5 * x)
+
+
+def test_c25_libraries_say_which_inferred_attributes_their_kernels_get(library):
+    x = np.zeros(2, np.float32)
+    np.testing.assert_array_equal(library.ld_counted([x, x, x]), [3, 3])
 
 
 def test_c62_checks_of_kernels_name_the_operation(library):
@@ -166,17 +182,83 @@ def test_c54_another_version_is_refused(tmp_path):
         mx.load_op_library(mx.build_op_library([source]))
 
 
-def test_c54_an_operation_that_is_declared_otherwise_is_refused(tmp_path, library):
-    other = 'MINIXLA_OP("LdDoubled").Input("x: double").Output("y: double")'
-    path = built(tmp_path, "other.cc", f"{other}.ShapeFn(minixla::UnchangedShape);")
-    with pytest.raises(AttributeValueError, match="registered already"):
-        mx.load_op_library(path)
+# Stands for many libraries: a copy of it describes what the environment says when it is loaded, as
+# `name type symbol` with `none` where there is no shape function. Its code is a product.
+VARYING = """
+#include <cstdlib>
+static const bool kDescribed = [] {
+  std::istringstream words(std::getenv("LD_DESCRIBED"));
+  for (std::string name, type, symbol; words >> name >> type >> symbol;) {
+    auto& made = minixla::Library::Add(name).Input("x: " + type).Output("y: " + type);
+    if (symbol != "none") made.ShapeFn(minixla::UnchangedShape).Kernel("cpu", symbol);
+  }
+  return true;
+}();
+static const float kFactor = std::atof(std::getenv("LD_FACTOR"));
+xla::ffi::Error Run(xla::ffi::Buffer<xla::ffi::F32> x, xla::ffi::ResultBuffer<xla::ffi::F32> y) {
+  for (size_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = kFactor * x.typed_data()[i];
+  return xla::ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(LdRun, Run, xla::ffi::Ffi::Bind()
+    .Arg<xla::ffi::Buffer<xla::ffi::F32>>().Ret<xla::ffi::Buffer<xla::ffi::F32>>());
+"""
 
 
-def test_c54_an_operation_without_shapes_is_refused(tmp_path):
-    path = built(tmp_path, "bare.cc", 'MINIXLA_OP("LdBare").Input("x: float").Output("y: float");')
-    with pytest.raises(AttributeValueError, match="has no shape function"):
+@pytest.fixture
+def describing(tmp_path, monkeypatch):
+    """A function of a file's name, what the library there describes, and the factor of its code."""
+    content = built(tmp_path, "varying.cc", VARYING).read_bytes()
+
+    def made(name: str, text: str, factor: int = 1) -> Path:
+        monkeypatch.setenv("LD_DESCRIBED", text)
+        monkeypatch.setenv("LD_FACTOR", str(factor))
+        (path := tmp_path / name).unlink(missing_ok=True)
+        path.write_bytes(content + bytes([factor]))
+        return path
+
+    return made
+
+
+REFUSED = {
+    "LdDoubled double LdRun": (
+        r"registered already, and declared otherwise(.|\n)*U5: x: an array has another type"
+    ),
+    "LdOfPython float LdRun": "LdOfPython is registered already",
+    "LdTwice float LdRun LdTwice float LdRun": "describes LdTwice twice",
+    "LdBare float none": "has no shape function",
+    "LdNone float Nothing": "no symbol 'Nothing'",
+    "LdWrong flot LdRun": "flot",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_c54_a_library_is_refused_as_a_whole(describing, library, text):
+    mx.register_op("LdOfPython", inputs=["x: float"], outputs=["y: float"], replace=True)
+    with pytest.raises(AttributeValueError, match=REFUSED[text]):
+        mx.load_op_library(describing("refused.so", f"LdBefore float LdRun {text}"))
+    assert registry.registered("custom.LdBefore") is None
+
+
+def test_c54_a_library_that_was_built_again_replaces_its_operations(describing):
+    x, text = np.float32([1, 2]), "LdRebuilt float LdRun"
+    old = mx.load_op_library(path := describing("ours.so", text, 2))
+    stored = mx.make_graph(old.ld_rebuilt)(x).stablehlo()
+    before = mx.jit(old.ld_rebuilt)
+    np.testing.assert_array_equal(before(x), 2 * x)
+
+    describing("ours.so", text, 3)
+    refused = "has changed since this process loaded it(.|\n)*build it to another path"
+    with pytest.raises(AttributeValueError, match=refused):
         mx.load_op_library(path)
+    with pytest.raises(AttributeValueError, match=refused):
+        old.LdRebuilt.kernel("cpu", ffi="LdRun", library=path, priority=1)
+
+    new = mx.load_op_library(describing("again.so", text, 3))
+    np.testing.assert_array_equal(mx.jit(new.ld_rebuilt)(x), 3 * x)
+    np.testing.assert_array_equal(mx.import_stablehlo(stored)(x), 3 * x)
+    np.testing.assert_array_equal(before(x), 2 * x)
+    np.testing.assert_array_equal(old.ld_rebuilt(x), 2 * x)
+    assert operation_named("custom.LdRebuilt") is new.LdRebuilt.operation
 
 
 def test_libraries_do_not_see_each_other(tmp_path, path):

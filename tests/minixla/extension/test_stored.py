@@ -29,16 +29,6 @@ ATTRS = {
     "lt": ("list(type)", ("float", "s8")),
     "lh": ("list(shape)", ((1,), ())),
 }
-C = """
-#include "xla/ffi/api/ffi.h"
-namespace ffi = xla::ffi;
-ffi::Error Run(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y, int64_t n) {
-  for (int64_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = x.typed_data()[i] * n;
-  return ffi::Error::Success();
-}
-XLA_FFI_DEFINE_HANDLER_SYMBOL(Scaled, Run, ffi::Ffi::Bind()
-    .Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>().Attr<int64_t>("n"));
-"""
 
 
 def scaled(version: int = 0, **options: Any) -> Any:
@@ -56,16 +46,16 @@ def scaled(version: int = 0, **options: Any) -> Any:
     return op
 
 
-def by_ours(op: Any) -> None:
+def by_ours(op: Any, library: Any) -> None:
     op.kernel("cpu", lambda context, x: x * np.asarray(context.attr("n"), x.dtype))
 
 
-def by_composition(op: Any) -> None:
+def by_composition(op: Any, library: Any) -> None:
     op.kernel("any", lambda context, x: x * np.asarray(context.attr("n"), x.dtype))
 
 
-def by_cpp(op: Any) -> None:
-    op.kernel("cpu", ffi="Scaled", library=mx.build_op_library([C]), T="float")
+def by_cpp(op: Any, library: Any) -> None:
+    op.kernel("cpu", ffi="scaled", library=library, T="float")
 
 
 def names(function: Any) -> list[str]:
@@ -74,9 +64,9 @@ def names(function: Any) -> list[str]:
 
 @pytest.mark.parametrize("add", [by_ours, by_composition, by_cpp])
 @pytest.mark.parametrize("way", ["text", "export"])
-def test_a_stored_program_has_the_operation_again(add, way):
+def test_a_stored_program_has_the_operation_again(add, way, library):
     op = scaled(version=2)
-    add(op)
+    add(op, library)
 
     def function(x: Any) -> Any:
         return op(x, n=3)
@@ -124,7 +114,7 @@ def test_lists_of_arrays_are_kept():
 
 def test_a_program_of_a_newer_version_is_refused():
     op = scaled(version=2)
-    by_composition(op)
+    by_composition(op, None)
     text = mx.make_graph(lambda x: op(x, n=3))(X).stablehlo()
     assert "version = 2" in text
     with pytest.raises(ImportError_, match=r"is of version 3, registered is 2(.|\n)*or a newer"):
@@ -144,7 +134,7 @@ def test_a_program_of_a_newer_version_is_refused():
 )
 def test_attributes_that_do_not_fit_are_refused(before, after, says):
     op = scaled()
-    by_composition(op)
+    by_composition(op, None)
     text = mx.make_graph(lambda x: op(x, n=3))(X).stablehlo()
     assert before in text
     with pytest.raises(mx.MinixlaError, match=says):
@@ -153,7 +143,7 @@ def test_attributes_that_do_not_fit_are_refused(before, after, says):
 
 def test_what_is_not_registered_still_shows():
     op = scaled()
-    by_composition(op)
+    by_composition(op, None)
     text = mx.make_graph(lambda x: op(x, n=3))(X).stablehlo().replace(op.name, "their.Unknown")
     (step,) = mx.import_stablehlo(text).graph.instructions
     assert step.op.name == "CompositeCall"

@@ -1,4 +1,4 @@
-"""Annotations of devices in imported programs: refused with their place, or given up."""
+"""Annotations of devices in imported programs: kept, refused with their place, or given up."""
 
 from __future__ import annotations
 
@@ -70,8 +70,15 @@ ANNOTATED = {
 def test_annotations_are_refused_or_dropped(name, form):
     text, problem = ANNOTATED[name]
     message = rf"{problem}.*would be lost(.*\n)*.*shardings=\"drop\""
-    with pytest.raises(mx.ImportError_, match=message):
-        mx.import_stablehlo(form(text))
+    is_kept = "sdy." in problem and "xla.sdy" not in problem
+    for shardings in ["refuse"] if is_kept else ["refuse", "keep"]:
+        with pytest.raises(mx.ImportError_, match=message):
+            mx.import_stablehlo(form(text), shardings=shardings)
+    if is_kept:
+        imported = mx.import_stablehlo(form(text))
+        np.testing.assert_array_equal(imported(X), -X)
+        text = imported.graph.stablehlo()
+        assert "sdy.sharding =" in text or "sdy.sharding_constraint" in text
     np.testing.assert_array_equal(mx.import_stablehlo(form(text), shardings="drop")(X), -X)
 
 
@@ -95,7 +102,10 @@ def test_programs_of_jax(devices):
     exported = jax.export.export(jax.jit(function, in_shardings=NamedSharding(mesh, P("x"))))(X)
     if devices > 1:
         with pytest.raises(mx.ImportError_, match=r"sdy\.sharding of argument 0 of @main"):
-            mx.import_stablehlo(exported)
+            mx.import_stablehlo(exported, shardings="refuse")
+        kept = mx.import_stablehlo(exported)
+        np.testing.assert_allclose(kept(X), 2 * np.sin(X), rtol=1e-6)
+        assert '[{}, {"x"}]' in kept.graph.stablehlo()
     imported = mx.import_stablehlo(exported, shardings="refuse" if devices == 1 else "drop")
     np.testing.assert_allclose(imported(X), 2 * np.sin(X), rtol=1e-6)
 
@@ -111,6 +121,6 @@ def test_programs_of_one_device_of_several_are_refused_either_way():
             mx.import_stablehlo(text, shardings=shardings)
 
 
-def test_there_are_two_ways_to_treat_shardings():
-    with pytest.raises(mx.AttributeValueError, match=r'stablehlo: .*\n.*keep.*\n(.*\n)*.*"drop"'):
-        mx.import_stablehlo(program(NEGATE), shardings="keep")  # type: ignore[arg-type]
+def test_there_are_three_ways_to_treat_shardings():
+    with pytest.raises(mx.AttributeValueError, match=r'stablehlo: .*\n.*lose.*\n(.*\n)*.*"drop"'):
+        mx.import_stablehlo(program(NEGATE), shardings="lose")  # type: ignore[arg-type]

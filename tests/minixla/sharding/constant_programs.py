@@ -215,6 +215,74 @@ func.func @main(%x: t4x3) -> (t4x3, t4x3) {{
   %m = stablehlo.multiply %c, %f : t4x3
   return %s, %m : t4x3, t4x3
 }}""",
+    "named computations of one name, of which one is not constant": """
+(%x: t8x4) -> (t8x4, t8x4) {
+  %c = stablehlo.iota dim = 0 : t8x4
+  %a = sdy.named_computation<"f">(%c) (%u: t8x4) {
+    %n = stablehlo.negate %u : t8x4
+    sdy.return %n : t8x4
+  } : (t8x4) -> t8x4
+  %b = sdy.named_computation<"f">(%x) (%u: t8x4) {
+    %n = stablehlo.reverse %u, dims = [0] : t8x4
+    sdy.return %n : t8x4
+  } : (t8x4) -> t8x4
+  %d = sdy.named_computation<"g">(%c) (%u: t8x4) {
+    %n = stablehlo.negate %u : t8x4
+    sdy.return %n : t8x4
+  } : (t8x4) -> t8x4
+  %s = stablehlo.add %a, %b : t8x4
+  %t = stablehlo.add %s, %a : t8x4
+  %v = stablehlo.add %t, %d : t8x4
+  %w = stablehlo.add %v, %d : t8x4
+  return %w, %t : t8x4, t8x4
+}""",
+    "calls in a named computation of a constant": """
+func.func @main(%x: t8x4) -> t8x4 {
+  %c = stablehlo.iota dim = 0 : t8x4
+  %a = sdy.named_computation<"n">(%c) (%u: t8x4) {
+    %n = func.call @f(%u) : (t8x4) -> t8x4
+    sdy.return %n : t8x4
+  } : (t8x4) -> t8x4
+  %s = stablehlo.add %x, %a : t8x4
+  %t = stablehlo.add %s, %a : t8x4
+  return %t : t8x4
+}
+func.func private @f(%x: t8x4) -> t8x4 {
+  %n = func.call @g(%x) : (t8x4) -> t8x4
+  return %n : t8x4
+}
+func.func private @g(%x: t8x4) -> t8x4 {
+  return %x : t8x4
+}""",
+    "functions that call functions of constants": """
+func.func @main(%x: t8x4) -> (t8x4, t8x4) {
+  %c = stablehlo.iota dim = 0 : t8x4
+  %a = func.call @f(%c) : (t8x4) -> t8x4
+  return %a, %a : t8x4, t8x4
+}
+func.func private @f(%x: t8x4) -> t8x4 {
+  %n = func.call @g(%x) : (t8x4) -> t8x4
+  %m = func.call @g(%n) : (t8x4) -> t8x4
+  return %m : t8x4
+}
+func.func private @g(%x: t8x4) -> t8x4 {
+  return %x : t8x4
+}""",
+    "groups in branches, of a constant and a broadcast outside": """
+(%s: tensor<f32>, %i: tensor<i32>) -> (t8x4, t8x4) {
+  %c = stablehlo.iota dim = 0 : t8x4
+  %b = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> t8x4
+  %y = "stablehlo.case"(%i) ({
+    sdy.sharding_group %b group_id=1 : t8x4
+    stablehlo.return %b : t8x4
+  }, {
+    sdy.sharding_group %c group_id=2 : t8x4
+    stablehlo.return %c : t8x4
+  }) : (tensor<i32>) -> t8x4
+  sdy.sharding_group %b group_id=3 : t8x4
+  %t = stablehlo.add %c, %b : t8x4
+  return %y, %t : t8x4, t8x4
+}""",
     "a constant with attributes of others": """
 () -> (t2, t2) {
   %c = stablehlo.constant {mhlo.frontend_attributes = {a = "b"}} dense<1.> : t2

@@ -114,7 +114,8 @@ _CLOSE = """(%x: t8x4 at [{p, ?}, {?}], replicated={q}) -> (t8x4 at [{?}, {q, ?}
 }"""
 _RESHARDS = """sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @main(%a: t8x32 at [{x}, {y}], %b: t32x16 at [{y}, {x}]) -> (t8x16 at [{x}, {}]) {
-  %d = stablehlo.dot %a, %b on [{x}, {}] : (t8x32, t32x16) -> t8x16
+  %d = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] on [{x}, {}] \
+: (t8x32, t32x16) -> t8x16
   return %d : t8x16
 }"""
 

@@ -105,10 +105,12 @@ class RandomProgram:
     Args:
         seed: which.
         steps: about how many operations its function has.
+        has_named: whether it may have named computations.
     """
 
-    def __init__(self, seed: int, steps: int = 12, families: list[str] | None = None) -> None:
+    def __init__(self, seed: int, steps: int = 12, has_named: bool = True) -> None:
         self.draw = random.Random(seed)
+        self.has_named = has_named
         self.counter = 0
         axes = self.draw.choice(_MESHES)
         self.mesh = Mesh(None, list(axes), list(axes.values()))
@@ -350,9 +352,13 @@ def _gather(body: Body) -> None:
     count = body.draw.choice((2, 4, 8))
     at = _indices(body, count)
     shape = (count, sizes[1])
-    text = f"""\"stablehlo.gather\"({x}, {at}) <{{dimension_numbers = #stablehlo.gather<offset_dims \
-= [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = \
-array<i64: 1, {sizes[1]}>}}>"""
+    numbers = (
+        "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
+    )
+    text = (
+        f'"stablehlo.gather"({x}, {at}) <{{dimension_numbers = #stablehlo.gather<{numbers}>, '
+        f"slice_sizes = array<i64: 1, {sizes[1]}>}}>"
+    )
     tail = f"({type_of(sizes)}, {type_of((count, 1), 'i32')}) -> {type_of(shape)}"
     body.add(text, (x, at), shape, tail)
 
@@ -396,8 +402,11 @@ def _convolution(body: Body) -> None:
     kernel = (3, 3, sizes[3], draw.choice((2, 4, 8)))
     x, w = body.of_sizes(sizes), body.of_sizes(kernel)
     shape = (*sizes[:3], kernel[3])
-    text = f"""stablehlo.convolution({x}, {w}) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], \
-window = {{pad = [[1, 1], [1, 1]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}"""
+    text = (
+        f"stablehlo.convolution({x}, {w}) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+        "window = {pad = [[1, 1], [1, 1]]} "
+        "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
+    )
     tail = f"({type_of(sizes)}, {type_of(kernel)}) -> {type_of(shape)}"
     body.add(text, (x, w), shape, tail, annotated=False)
 
@@ -535,7 +544,7 @@ out_shardings=[{bounds[1]}] manual_axes={{{axes}}} ({inside}: {type_of(pieces[0]
 
 
 def _named(body: Body) -> None:
-    if body.depth:
+    if body.depth or not body.program.has_named:
         return
     x, sizes = body.operand()
     inside, name = body.program.name(), body.program.name()

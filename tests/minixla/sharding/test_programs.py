@@ -57,7 +57,7 @@ PROGRAMS = _rows(_BY_PASS) | {
 #: What is said of programs that are refused.
 REFUSALS = {
     "a priority of a dimension with manual axes": "empty and closed",
-    "edges that are there": "expected input of sdy.data_flow_edge to not be defined by an SdyD",
+    "edges that are there": "data_flow_edge",
     "neither operands nor results, and operations": "body is not empty",
     "a body and the body around it": "cannot cross ManualComputationOp boundaries",
     "two bodies": "cannot cross ManualComputationOp boundaries",
@@ -96,20 +96,11 @@ DIFFERENCES = {
     "a constant with attributes of others": "operations of ours keep no attributes but their own",
     "numbers below 0": "numbers of groups of ours are 0 or more",
 }
-_UNNAMED = "copies of functions do not say what they are copies of"
-_MOVED = "conservative rules block dimensions that are sliced, padded or joined"
 #: What is wrong with a pass of ours, by the ends of the names of rows.
-WRONG = {
-    "an edge whose constraint is in a region": "the constraint does not leave its region",
-    "functions, each with constants": _UNNAMED,
-    "a call of a function of constants": _UNNAMED,
-    "a call that only computes of its operand, a constant": _UNNAMED,
-    "a group whose members differ": "members get no constraints",
-    "functions apart": "results of private functions are sharded",
-    f"{_CONSERVATIVE}, a concatenation": _MOVED,
-    f"{_CONSERVATIVE}, a slice": _MOVED,
-    f"{_CONSERVATIVE}, a slice that keeps a dimension": _MOVED,
-    f"{_CONSERVATIVE}, a padding": _MOVED,
+WRONG: dict[str, str] = {
+    "sdy-propagation-pipeline, calls": "of equal functions another one remains, in another place",
+    "sdy-propagation-pipeline{dedup-functions-fully=true}, all there is": "it has no such option",
+    "{enable-full-version=true}, a product": "it has no such option",
 }
 
 

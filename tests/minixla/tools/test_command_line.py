@@ -188,6 +188,39 @@ def test_convert_to_named_forms(folder, capsys):
     np.testing.assert_allclose(exported.call(X, W)[0], expected()[0], rtol=1e-5)
 
 
+_SHARDED = """func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %b = stablehlo.optimization_barrier %x : tensor<8xf32>
+  %c = sdy.sharding_constraint %b <mesh<["p"=2]>, [{"p"}]> : tensor<8xf32>
+  return %c : tensor<8xf32>
+}
+func.func private @unused(%x: tensor<8xf32>) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}"""
+
+
+@pytest.mark.parametrize("engine", ["native", "shardy"])
+def test_convert_runs_passes_of_shardings(folder, capsys, engine):
+    Path("sharded.mlir").write_text(_SHARDED)
+    words = ["convert", "sharded.mlir", "--engine", engine, "--pass", "sdy-lift-inlined-meshes"]
+    status, text, _ = run(capsys, *words)
+    assert status == 0
+    assert 'sdy.mesh @mesh = <["p"=2]>' in text and "<@mesh, [" in text and "@unused" in text
+    more = [*words, "--pass", "sdy-add-data-flow-edges,symbol-dce"]
+    status, _, err = run(capsys, *more, "--output", "passed.mlirbc")
+    assert status == 2 and "no shardings; take bytecode" in err
+    assert run(capsys, *more, "--to", "bytecode", "--output", "passed")[0] == 0
+    status, text, _ = run(capsys, "convert", "passed", "--pass", "sdy-manual-axes-cleanup")
+    assert status == 0 and text.count("sdy.data_flow_edge") == 1 and "@unused" not in text
+    status, _, err = run(capsys, *words, "--pass", "sdy-none")
+    assert status == 2 and "there is no pass 'sdy-none'" in err
+
+
+def test_passes_of_shardings_are_not_for_hlo(folder, capsys):
+    Path("p.hlo").write_text("HloModule m\n")
+    status, _, err = run(capsys, "convert", "p.hlo", "--pass", "symbol-dce")
+    assert status == 2 and "--pass is for StableHLO modules" in err
+
+
 def test_hlo_text_does_not_leave_constants_out(folder, capsys):
     table = "func.func @main() -> tensor<20xi32> {{\n%0 = {} : tensor<20xi32>\nreturn %0 {}\n}}"
     values = ", ".join(map(str, range(20)))
@@ -295,7 +328,7 @@ BAD = {
     "no such file": (["run", "nothing.mlir"], "nothing.mlir: No such file"),
     "a folder": (["run", "."], "Is a directory"),
     "no program": (["run", "x.npy"], "x.npy: the bytes are neither text"),
-    "shardings": (["run", "sharded.mlir"], "Give --drop-shardings to import"),
+    "shardings of XLA": (["run", "placed.mlir"], "Give --drop-shardings to import"),
     "shardings of HLO": (["run", "sharded.hlo"], "Give --drop-shardings to import"),
     "no such function": (["run", "p.mlir", "--function", "f"], "has no function 'f'"),
     "no array": (["run", "p.mlir", "p.mlir"], "p.mlir is no .npy or .npz file"),
@@ -338,6 +371,7 @@ BAD = {
     "an interpreter's gap": (["run", "gap.mlir", "--backend", "interpreter"], "cholesky"),
 }
 TEXTS = {
+    "placed.mlir": 'func.func @f(%x: tensor<2xf32> {mhlo.sharding = "{replicated}"}) { return }',
     "cut.mlir": PROGRAM[:300],
     "cut.hlo": "HloModule m\n",
     "two.mlir": "func.func @a() { return }\nfunc.func @b() { return }",

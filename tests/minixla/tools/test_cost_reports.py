@@ -5,9 +5,10 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import minixla as mx
-from minixla.core.errors import AttributeValueError
+from minixla.core.errors import AttributeValueError, ShardingError
 from minixla.engine import far
 from minixla.tools.cost_reports import device_rows
 
@@ -73,6 +74,52 @@ def test_the_report_of_a_platform(monkeypatch):
         assert "model.py:7" in text
         assert "temporary" in text
     assert asked == [("tpu v5e:2x2", "model")] * 2
+
+
+EIGHT = mx.sharding.Mesh(None, ("x", "y"), shape=(4, 2))
+#: Functions of f32[8,16] for eight chips, twice as many as there are devices here; how the argument
+#: and the result lie.
+SHARDED = {
+    "shard_map": (
+        mx.shard_map(lambda x: mx.psum(x, "y"), mesh=EIGHT, in_specs=P("x", "y"), out_specs=P("x")),
+        (P("x", "y"), P("x")),
+    ),
+    "pmap": (mx.pmap(lambda x: mx.psum(x, "i"), "i"), (P("devices"), P("devices"))),
+    "pmap in a loop": (
+        lambda x: mx.fori_loop(0, 3, lambda _, v: mx.pmap(lambda x: x * x)(v), x),
+        (P("devices"), P("devices")),
+    ),
+    "constraint": (
+        mx.jit(lambda x: mx.sharding.constrain(x + 1, P(None, "devices"))),
+        (P(None, "devices"), P(None, "devices")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARDED)
+def test_programs_with_meshes_are_for_all_chips(name, monkeypatch):
+    sent = []
+
+    def compiled(platform, exported):
+        sent.append(jax.export.deserialize(bytearray(exported)))
+        return far.Compiled({}, TEXT)
+
+    monkeypatch.setattr(far, "compile_far", compiled)
+    function, sides = SHARDED[name]
+    report = mx.cost(function, jax.ShapeDtypeStruct((8, 16), np.float32), platform="tpu v5e:2x4")
+    assert report.platform == "tpu v5e:2x4"
+    (exported,) = sent
+    assert exported.nr_devices == 8
+    found = exported._in_named_shardings + exported._out_named_shardings
+    for each, spec in zip(found, sides, strict=True):
+        assert each.is_equivalent_to(jax.sharding.NamedSharding(each.mesh, spec), 2)
+
+
+def test_programs_for_more_devices_do_not_run_here():
+    function = mx.jit(SHARDED["shard_map"][0])
+    with pytest.raises(ShardingError, match="a mesh of 8 devices, of which there are") as caught:
+        function(np.ones((8, 16), np.float32))
+    assert "test_cost_reports.py" in str(caught.value)
 
 
 def test_the_report_of_this_machine():

@@ -183,14 +183,21 @@ def test_known_errors_of_the_interpreter_are_no_failures(reason):
 def test_what_cannot_be_checked():
     with pytest.raises(mx.TransformError, match="side effects"):
         mx.cross_check(lambda x: x + ops.infeed(mx.Shape("f32", (3,))), random(3))
-    with pytest.raises(mx.TransformError, match="pmap runs on several devices"):
-        mx.cross_check(mx.pmap(lambda x: x * 2), random(1, 3))
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    placed = mx.jit(lambda x: x * 2, in_shardings=place)
+    with pytest.raises(mx.TransformError, match="device_placement runs on several devices"):
+        mx.cross_check(lambda x: placed(x), random(1, 3))
     with pytest.raises(mx.TransformError, match="instead of a function"):
         mx.cross_check(3, random(3))
     with pytest.raises(mx.TransformError, match="other results"):
         mx.cross_check(mnp.sin, random(3), against=lambda x: (x, x))
     report = mx.cross_check(lambda x: (mx.debug_print("x {x}", x=x), x * 2)[1], random(3))
     assert report.ok
+
+
+def test_a_function_mapped_over_devices():
+    mapped = mx.pmap(lambda x: mx.psum(mnp.sin(x), "i") * x, "i")
+    assert mx.cross_check(mapped, np.linspace(-1, 1, 6, dtype="f4").reshape(2, 3)).ok
 
 
 def test_the_report_is_shown_in_every_form():

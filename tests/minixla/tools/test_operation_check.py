@@ -17,26 +17,6 @@ from minixla.core.errors import AttributeValueError
 NAMES = itertools.count()
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 CASES = [((X,), {"n": 3}), ((X[0],), {"n": 2})]
-C = """
-#include "xla/ffi/api/ffi.h"
-namespace ffi = xla::ffi;
-template <int kind>
-ffi::Error Run(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y, int64_t n) {
-  if (kind == 2) return ffi::Error::Internal("it is broken");
-  const int64_t size = x.element_count();
-  for (int64_t i = 0; i < size; ++i)
-    y->typed_data()[i] = x.typed_data()[i] * (kind == 3 ? 2 : n) + (kind == 1 && i == size - 1);
-  return ffi::Error::Success();
-}
-#define RUN(name, kind) XLA_FFI_DEFINE_HANDLER_SYMBOL(name, Run<kind>, ffi::Ffi::Bind() \\
-    .Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>().Attr<int64_t>("n"))
-RUN(Right, 0); RUN(Wrong, 1); RUN(Broken, 2); RUN(Fixed, 3);
-"""
-
-
-@pytest.fixture(scope="module")
-def library():
-    return mx.build_op_library([C])
 
 
 def scaled_by_pallas(x: Any, factor: float, offset: float = 0.0) -> Any:
@@ -59,8 +39,8 @@ def add_kernel(op: Any, kind: str, fault: str, library: Any) -> None:
 
     offset = 1.0 if fault == "kernel" else 0.0
     if kind == "ffi":
-        symbol = {"kernel": "Wrong", "broken": "Broken", "decoding": "Fixed"}.get(fault, "Right")
-        op.kernel("cpu", ffi=symbol, library=library)
+        symbols = {"kernel": "scaled_off", "broken": "broken", "decoding": "scaled_by_two"}
+        op.kernel("cpu", ffi=symbols.get(fault, "scaled"), library=library)
     elif kind == "ours":
         op.kernel("cpu", lambda context, x: x * np.float32(factor(context)) + np.float32(offset))
     elif kind == "elsewhere":  # never run here but by check_op

@@ -81,6 +81,9 @@ def test_reasons_are_told():
     assert rows["Parameter"].reference == "none: the caller gives its value"
     assert rows["Reshape (explicit)"].builder == "ops.reshape_explicit"
     assert rows["And"].builder == "ops.and_"
+    names = "Sort", "Add", "While", "TopK", "RaggedDot", "Iota", "Tuple"
+    shown = ["rule", "rule", "program", "rule", "program", "none", "none"]
+    assert [rows[name].sharding for name in names] == shown
 
 
 def test_the_command_prints_text_json_and_the_page(capsys):

@@ -320,6 +320,11 @@ def test_each_device_prints_its_part(printed):
     expected = [str(part) for part in x.reshape(4, 2)]
     assert sorted(printed(jax.jit(mapped), x)) == expected
     assert sorted(printed(mx.pmap(show_and_double), x.reshape(4, 2))) == expected
+    ours = mx.shard_map(mx.jit(show_and_double), mesh=mesh(), in_specs=spec, out_specs=spec)
+    for function in (ours, mx.jit(ours)):
+        assert sorted(printed(function, x)) == expected
+    loop = mx.jit(lambda x: mx.fori_loop(0, 2, lambda _, v: ours(v) / 2, x))
+    assert sorted(printed(loop, x)) == sorted(2 * expected)
 
 
 # Order.

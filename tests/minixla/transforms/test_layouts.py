@@ -11,7 +11,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, SingleDevi
 from jax.sharding import PartitionSpec as P
 
 import minixla as mx
-from minixla.core.errors import TransformError
+from minixla.core.errors import ShardingError, TransformError
 from minixla.core.tracing import evaluate_graph
 from tests.harness import by_jax
 
@@ -321,3 +321,37 @@ def test_a_wrong_constraint_is_refused(name, transform):
         transform(function)(Y)
     assert problem in str(caught.value)
     assert "test_layouts.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("side", ["in_shardings", "out_shardings"])
+@pytest.mark.parametrize(
+    ("spec", "phrase"),
+    [
+        (P("j"), 'axis "j" is unknown. The mesh has i.'),
+        (P("i", "i"), 'axis "i" is used twice'),
+        (P(None, ("i", "j")), 'axis "j" is unknown'),
+    ],
+)
+def test_specs_that_do_not_fit_the_mesh(side, spec, phrase):
+    with pytest.raises(ShardingError) as caught:
+        mx.jit(lambda x: x, mesh=MESH, **{side: spec})
+    message = " ".join(str(caught.value).split())
+    for part in phrase.split(". "):
+        assert part in message
+    assert "test_layouts.py" in message
+
+
+def test_arguments_and_results_without_equal_pieces():
+    """A call and the layouts before it refuse the same."""
+    x = np.ones((6, 2), np.float32)
+    for sides in ({"in_shardings": P("i")}, {"out_shardings": P("i")}):
+        jitted = mx.jit(lambda x: x * 2, mesh=MESH, **sides)
+        name = "argument 0" if "in_shardings" in sides else "result 0"
+        for call in (jitted, jitted.shardings)[name == "result 0" :]:
+            with pytest.raises(ShardingError) as caught:
+                call(x)
+            message = str(caught.value)
+            assert f"dimension 0 of {name}, of size 6, has no 4 equal pieces" in message
+            assert f"{name}: f32[6,2]" in message
+            assert "pad it, or use other axes" in message
+            assert "test_layouts.py" in message

@@ -11,6 +11,7 @@ import cloudpickle
 import jax
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import minixla as mx
 import minixla_ops as ops
@@ -40,6 +41,7 @@ def backward_rule():
     return function
 
 
+ONE = mx.sharding.Mesh(None, ("x",), shape=(1,))
 POLICY = mx.checkpoint_policies.dots_saveable
 #: Functions of X.
 FUNCTIONS = {
@@ -59,6 +61,7 @@ FUNCTIONS = {
     "custom_jvp": lambda: mx.jit(mx.grad(forward_rule())),
     "custom_vjp": lambda: mx.jit(mx.grad(backward_rule())),
     "pmap": lambda: mx.pmap(loss),
+    "shard_map": lambda: mx.shard_map(loss, mesh=ONE, in_specs=P(), out_specs=P()),
     "loops and branches": lambda: mx.jit(
         lambda x: mx.fori_loop(0, 3, lambda _, y: mx.cond(y[0, 0] < 0, ops.sin, ops.cos, y), x)
     ),

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
 import minixla as mx
 from tests.harness import QUICKLY, by_jax, compiled_together
@@ -311,12 +313,20 @@ def test_decorator():
 def test_program_as_text():
     text = str(mx.make_graph(mx.pmap(lambda x: mx.psum(x, "i"), "i"))(Y))
     assert "all-reduce(" in text
-    assert 'num_partitions=4, in_axes="(0,)", out_axes="(0,)"' in text
+    assert "in_shardings=\"<@mesh, [{'devices'}, {}, {}]>\"" in text
+    assert 'manual_axes="devices"' in text
     assert "test_pmap.py" in text
 
 
-def _in_a_loop(y):
-    return mx.jit(lambda y: mx.fori_loop(0, 2, lambda _, v: mx.pmap(lambda x: x + 1)(v), y))(y)
+def two_lists_of_devices():
+    few = mx.pmap(lambda x: x, devices=jax.devices()[:2])
+    return mx.jit(lambda y: few(mx.pmap(lambda x: x)(y)[:2]))(Y)
+
+
+def inside_jax():
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    inner = mx.pmap(lambda x: x)
+    return jax.shard_map(inner, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(Y)
 
 
 ERRORS = {
@@ -369,16 +379,13 @@ ERRORS = {
         lambda: mx.pmap(lambda x: mx.ops.tuple([x, x]))(Y),
         ["pmap: a result is not an array", "(f32[8,3], f32[8,3])"],
     ),
-    "inside a loop": (
-        lambda: _in_a_loop(Y),
-        [
-            "pmap: it cannot run inside a loop, a branch or another computation on one device",
-            "Put the loop or branch inside the mapped function.",
-        ],
+    "two lists of devices in a program": (
+        two_lists_of_devices,
+        ["meshes of one program have different devices", "devices: cpu:0, cpu:1\n"],
     ),
-    "inside a branch": (
-        lambda: mx.cond(True, mx.pmap(lambda x: x), lambda x: x, Y),
-        ["pmap: it cannot run inside a loop, a branch"],
+    "inside JAX's": (
+        inside_jax,
+        ["a function that JAX maps over the mesh {'x': 4} uses another mesh", "map by vmap"],
     ),
     "unbound": (
         lambda: mx.pmap(lambda x: mx.psum(x, "i"))(Y),
@@ -391,7 +398,7 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(name):
     call, phrases = ERRORS[name]
-    with pytest.raises(mx.TransformError) as caught:
+    with pytest.raises((mx.TransformError, mx.ShardingError)) as caught:
         call()
     for phrase in (*phrases, "test_pmap.py"):
         assert phrase in str(caught.value)
@@ -404,7 +411,41 @@ def test_a_failed_call_leaves_no_axis_behind():
         mx.psum(Y, "i")
 
 
-def test_loops_around_pmap_in_numpy():
-    """The reference runs a mapped function anywhere."""
-    found = mx.reference(_in_a_loop)(Y)
-    assert_same(found, Y + 2)
+def test_one_device():
+    device = jax.devices()[2]
+    ours = mx.pmap(lambda x: mx.psum(x, "i") + mx.axis_index("i"), "i", devices=[device])
+    for found in (ours(Y[:1]), mx.jit(ours)(Y[:1]), mx.reference(ours)(Y[:1])):
+        assert_same(found, Y[:1])
+    assert mx.jit(ours)(Y[:1]).devices() == {device}
+
+
+# Of a member; whether its result differs between members.
+ALONE = {
+    "own": (lambda x: x.sum(), True),
+    "own numbers": (lambda x: mx.axis_index("i") + 7, True),
+    "own truth value": (lambda x: x.sum() > 0, True),
+    "sent": (lambda x: mx.ppermute(x, "i", PERMUTATION), True),
+    "part of a sum": (lambda x: mx.psum_scatter(x[:4], "i"), True),
+    "sum": (lambda x: mx.psum(x, "i") * 2, False),
+    "gathered": (lambda x: mx.all_gather(x, "i"), False),
+    "sum by a jitted function": (lambda x: mx.jit(lambda x: mx.pmean(x, "i"))(x), False),
+    "constant": (lambda x: mx.numpy.sin(np.float32(2)), False),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_an_unmapped_result_is_the_first_devices_for_all_that_follows(name):
+    """Programs go on with it on each device: were it each one's own, they would mix them."""
+    member, differs = ALONE[name]
+    ours = mx.pmap(member, "i", out_axes=None)
+
+    def program(y):
+        return ours(y), ours(y)[..., None] * y.sum((1, 2))
+
+    expected = mx.reference(program)(Y)
+    first = mx.reference(mx.pmap(member, "i"))(Y)[0]
+    assert_same(expected[0], first)
+    for found in (mx.jit(program)(Y), program(Y)):
+        jax.tree.map(assert_same, found, expected)
+    alone, stacked = (str(mx.make_graph(f)(Y)) for f in (ours, mx.pmap(member, "i")))
+    assert (alone.count("all-reduce(") > stacked.count("all-reduce(")) == differs

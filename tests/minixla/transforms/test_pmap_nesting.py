@@ -51,11 +51,37 @@ NESTED = {
     "vmap(grad)": lambda f, m: lambda y: m.vmap(m.grad(lambda y: f(y).sum()))(np.stack([Y, 2 * Y])),
     "grad(checkpoint)": lambda f, m: m.grad(lambda y: (m.checkpoint(f)(y) ** 2).sum()),
     "f(f)": lambda f, m: lambda y: f(y + f(y)[:, None, None]),
+    "fori_loop": lambda f, m: (
+        lambda y: _loops(m).fori_loop(0, 3, lambda _, v: v * 0.5 + f(v)[:, None, None] / 9, y)
+    ),
+    "grad(fori_loop)": lambda f, m: m.grad(
+        lambda y: _loops(m).fori_loop(0, 3, lambda _, v: v * f(v)[:, None, None] / 9, y).sum()
+    ),
+    "scan": lambda f, m: (
+        lambda y: _loops(m).scan(lambda c, s: (c + s, f(c * s)), y, np.float32([1, 2]))[1]
+    ),
+    "grad(scan)": lambda f, m: m.grad(
+        lambda y: (_loops(m).scan(lambda c, s: (c * s, f(c * s)), y, y[:3, 0, 0])[1] ** 2).sum()
+    ),
+    "while_loop": lambda f, m: (
+        lambda y: _loops(m).while_loop(
+            lambda v: v[0] < 2, lambda v: (v[0] + 1, v[1] + f(v[1])[:, None, None] / 9), (0, y)
+        )[1]
+    ),
+    "cond": lambda f, m: lambda y: _loops(m).cond(y.sum() > 0, f, lambda y: y[:, 0, 0], y),
+    "grad(cond)": lambda f, m: m.grad(
+        lambda y: (_loops(m).cond(y[0, 0, 0] < 9, f, lambda y: y[:, 0, 0], y) ** 2).sum()
+    ),
+    "vmap(scan)": lambda f, m: (
+        lambda y: m.vmap(
+            lambda s: _loops(m).scan(lambda c, _: (c * s, f(c)), y, None, length=2)[1]
+        )(y[:2, 0, 0])
+    ),
 }
 
 
 #: Those that are compiled as a whole: part by part takes seconds.
-LARGE = ("jvp(grad)", "grad(grad)", "vmap(grad)")
+LARGE = ("jvp(grad)", "grad(grad)", "vmap(grad)", *list(NESTED)[list(NESTED).index("fori_loop") :])
 
 
 @functools.cache

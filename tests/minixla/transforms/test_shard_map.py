@@ -1,334 +1,523 @@
-"""Our functions with collectives inside jax.shard_map, jax.pmap and jax.vmap, against JAX's."""
+"""shard_map on meshes of four CPU devices, against JAX's: values, derivatives, batches, loops."""
 
 from __future__ import annotations
 
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import minixla as mx
-from minixla import ops
-from tests.harness import compiled_together
-from tests.minixla.transforms.collective_programs import (
-    INSIDE,
-    Y,
-    assert_same,
-    both,
-)
-from tests.minixla.transforms.collective_programs import (
-    PROGRAMS as NAMED,
-)
+import minixla.numpy as mnp
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.mesh import Mesh
+from tests.harness import calls_of, compiled_rows
+from tests.minixla.transforms.collective_programs import assert_same
 
-X = Y.reshape(32, 3)[:16]
-ALL = ((0, 1, 2, 3),)
-#: The devices along each axis of the two-dimensional mesh: 0 1 / 2 3.
-ROWS, COLUMNS = ((0, 1), (2, 3)), ((0, 2), (1, 3))
-EVERYWHERE = {"replica_groups": ALL, "channel_id": 1, "use_global_device_ids": True}
-PARTS = P("x")
+MESH = Mesh(jax.devices()[:4], ("x", "y"), shape=(2, 2))
+JAX_MESH = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+#: The devices in another order: the first of JAX's is not the first of the grid.
+ORDER = (2, 0, 3, 1)
+Z = np.random.default_rng(0).normal(size=(8, 12)).astype(np.float32)
+W = np.random.default_rng(1).normal(size=(12, 4)).astype(np.float32)
+BOTH, FIRST = P("x", "y"), P("x")
+
+# name: a function of the collectives' module, NumPy and pieces; arguments, in_specs, out_specs.
+PROGRAMS = {
+    "no collective": (lambda m, n, x: n.sin(x) * x, (Z,), (BOTH,), BOTH),
+    "psum, one axis": (lambda m, n, x: m.psum(n.sin(x), "y"), (Z,), (BOTH,), FIRST),
+    "psum, both axes": (lambda m, n, x: m.psum(n.sin(x), ("x", "y")), (Z,), (BOTH,), P()),
+    "psum of a scalar": (lambda m, n, x: m.psum((x**2).sum(), ("y", "x")), (Z,), (BOTH,), P()),
+    "pmean": (lambda m, n, x: m.pmean(x * x, ("x", "y")) * x, (Z,), (BOTH,), BOTH),
+    "ppermute": (lambda m, n, x: m.ppermute(n.cos(x), "x", [(0, 1)]), (Z,), (BOTH,), BOTH),
+    "ppermute, both axes": (
+        lambda m, n, x: m.ppermute(n.cos(x), ("x", "y"), [(0, 3), (3, 1), (1, 0)]),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "all_gather": (
+        lambda m, n, x: m.all_gather(n.sin(x), "y", axis=1, tiled=True) * 2,
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "all_gather, both axes": (
+        lambda m, n, x: m.all_gather(n.sin(x), ("x", "y"))[1:, :, :2].sum(0),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "psum_scatter": (
+        lambda m, n, x: m.psum_scatter(x * x, "x", scatter_dimension=1, tiled=True),
+        (Z,),
+        (BOTH,),
+        P("x", "y"),
+    ),
+    "psum_scatter, both axes": (
+        lambda m, n, x: m.psum_scatter(x * x, ("y", "x"), tiled=True),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "all_to_all": (
+        lambda m, n, x: m.all_to_all(n.sin(x), "y", 0, 1, tiled=True),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "all_to_all, both axes": (
+        lambda m, n, x: m.all_to_all(n.sin(x), ("x", "y"), 0, 1, tiled=True),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "axis_index": (
+        lambda m, n, x: x * (m.axis_index("x") + 10 * m.axis_index("y")),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "axis_index, both axes": (
+        lambda m, n, x: x * m.axis_index(("y", "x")),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "one dimension over both axes": (
+        lambda m, n, x: n.sin(x) * m.axis_index(("y", "x")),
+        (Z,),
+        (P(("y", "x")),),
+        P(("y", "x")),
+    ),
+    "another dimension": (lambda m, n, x: n.sin(x).T, (Z,), (P(None, "x"),), P("x")),
+    "what all devices get": (
+        lambda m, n, x, w: m.psum(n.tanh(x @ w), "x") @ w.T,
+        (Z, W),
+        (FIRST, P()),
+        P(),
+    ),
+    "a product cut along its sum": (
+        lambda m, n, x, w: m.psum(x @ w, "y"),
+        (Z, W),
+        (BOTH, P("y")),
+        FIRST,
+    ),
+    "scalars": (lambda m, n, x, s: (x * s, s * s), (Z, np.float32(3)), (BOTH, P()), (BOTH, P())),
+    "no elements": (
+        lambda m, n, x: m.psum(n.sin(x), "y"),
+        (np.zeros((4, 0), np.float32),),
+        (BOTH,),
+        FIRST,
+    ),
+    "trees": (
+        lambda m, n, t, x: {"a": t["a"] * x, "b": (m.psum(t["b"], "x"), x + 1)},
+        ({"a": Z, "b": Z[:4] * 2}, Z),
+        (BOTH, BOTH),
+        {"a": BOTH, "b": (P(None, "y"), BOTH)},
+    ),
+    "some axes alone": (
+        lambda m, n, x: m.psum(n.sin(x), "x") @ n.cos(x).T,
+        (Z,),
+        (FIRST,),
+        P(None, "x"),
+        {"axis_names": {"x"}},
+    ),
+    "some axes alone, and none of the result's": (
+        lambda m, n, x: m.psum(n.sin(x) * m.axis_index("y"), "y") ** 2,
+        (Z,),
+        (P("y"),),
+        P(),
+        {"axis_names": {"y"}},
+    ),
+    "all_gather along some axes alone": (
+        lambda m, n, x: m.all_gather(n.sin(x), "x", axis=1, tiled=True),
+        (Z,),
+        (FIRST,),
+        FIRST,
+        {"axis_names": {"x"}},
+    ),
+    "a loop inside": (
+        lambda m, n, x: m.fori_loop(0, 3, lambda _, v: v * 0.5 + m.psum(n.sin(v), "y"), x),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "a branch inside": (
+        lambda m, n, x: m.cond(x.shape[0] > 3, lambda v: m.psum(v * v, "x"), lambda v: v, x),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+    "jit inside": (
+        lambda m, n, x: _jit(m)(lambda v: m.pmean(n.sin(v), "x") * v)(x),
+        (Z,),
+        (BOTH,),
+        BOTH,
+    ),
+}
+#: Loops of JAX's that hold collectives of varying values have no type there.
+UNCHECKED = ("a loop inside", "a branch inside")
 
 
-def mesh(*sizes):
-    names = "xy"[: len(sizes)]
-    return jax.make_mesh(sizes, tuple(names), axis_types=(AxisType.Auto,) * len(sizes))
+def _jit(m):
+    return mx.jit if m is mx else jax.jit
 
 
-def sharded(fun, sizes=(4,), spec=PARTS, out=None):
-    """A function of whole arrays, whose parts `fun` takes and gives."""
-    return jax.shard_map(
-        fun,
-        mesh=mesh(*sizes),
-        in_specs=spec,
-        out_specs=spec if out is None else out,
-        check_vma=False,
+def both(name):
+    """The program of whole arrays in ours and in JAX."""
+    fun, _, given, wanted, *options = PROGRAMS[name]
+    specs = {"in_specs": given, "out_specs": wanted, **(options[0] if options else {})}
+    theirs = functools.partial(fun, lax, jnp)
+    check = {"check_vma": name not in UNCHECKED}
+    return (
+        mx.shard_map(functools.partial(fun, mx, mnp), mesh=MESH, **specs),
+        jax.shard_map(theirs, mesh=JAX_MESH, **specs, **check),
     )
 
 
-#: Of the collectives by name, those whose gradient is compared inside the mapped function.
-DIFFERENTIATED = ["psum", "pmean", "all_gather", "psum_scatter, tiled", "all_to_all, tiled"]
+def weighted(tree):
+    """A number that depends on every element."""
+    leaves = jax.tree.leaves(tree)
+    return sum((x * np.cos(np.arange(x.size).reshape(x.shape)).astype("f")).sum() for x in leaves)
 
-# Ours, and the same in JAX, of a part f32[4,3].
-PROGRAMS = {
-    "all_reduce": (
-        lambda x: ops.all_reduce(x * x, ops.add, **EVERYWHERE),
-        lambda x: lax.psum(x * x, "x"),
+
+def everything(m, fun):
+    """A function: value, derivatives to second order, and those of a batch."""
+
+    def found(*arguments):
+        def loss(*arguments):
+            return weighted(fun(*arguments))
+
+        gradient = m.grad(loss, tuple(range(len(arguments))))
+        second = m.jvp(gradient, arguments, arguments)
+        batch = jax.tree.map(lambda x: x[..., None] * np.float32([1, 2]), arguments)
+        axes = {"in_axes": -1, "out_axes": -1}
+        batched = m.vmap(fun, **axes)(*batch), m.vmap(gradient, **axes)(*batch)
+        return fun(*arguments), second, batched
+
+    return found
+
+
+@functools.cache
+def compiled(m):
+    """By name what a framework's programs give, all in one program."""
+    rows = {name: (everything(m, both(name)[m is jax]), row[1]) for name, row in PROGRAMS.items()}
+    return compiled_rows(rows, jax.jit if m is jax else mx.jit)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_derivatives_and_batches(name):
+    ours, arguments = both(name)[0], PROGRAMS[name][1]
+    expected = compiled(jax)(name)
+    close = functools.partial(np.testing.assert_allclose, rtol=2e-4, atol=2e-4)
+    jax.tree.map(close, compiled(mx)(name), expected)
+    jax.tree.map(close, mx.reference(everything(mx, ours))(*arguments), expected)
+
+
+MASK, COUNTS = Z > 0, np.arange(96, dtype=np.int32).reshape(8, 12) - 40
+#: Of the collectives' module: collectives of numbers and truth values that have no derivative.
+DISCRETE = {
+    "psum": lambda m, x: m.psum(x, "y"),
+    "psum, both axes": lambda m, x: m.psum(x, ("x", "y")),
+    "pmax": lambda m, x: m.pmax(x, "x"),
+    "pmin, both axes": lambda m, x: m.pmin(x, ("y", "x")),
+    "ppermute": lambda m, x: m.ppermute(x, "y", [(1, 0)]),
+    "all_gather": lambda m, x: m.all_gather(x, "x"),
+    "all_to_all": lambda m, x: m.all_to_all(x, "y", 1, 0, tiled=True),
+    "axis_index": lambda m, x: m.axis_index("y") + m.axis_index(("y", "x")),
+    "axis_size": lambda m, x: np.int32(m.axis_size(("x", "y"))) + (x > 0),
+}
+
+
+@pytest.mark.parametrize("x", [COUNTS, MASK], ids=["s32", "pred"])
+def test_integers_and_truth_values(x):
+    names = [name for name in DISCRETE if x is COUNTS or name[:4] not in ("pmax", "pmin")]
+
+    def found(m):
+        module = mx if m is mx else lax
+        return lambda x: {name: mnp_or(m).atleast_1d(DISCRETE[name](module, x)) for name in names}
+
+    specs = {"in_specs": BOTH, "out_specs": P(("x", "y"))}
+    expected = jax.jit(jax.shard_map(found(jax), mesh=JAX_MESH, **specs))(x)
+    ours = mx.shard_map(found(mx), mesh=MESH, **specs)
+    for result in (ours(x), mx.reference(ours)(x)):
+        jax.tree.map(np.testing.assert_array_equal, result, expected)
+        assert jax.tree.map(lambda y: y.dtype, result) == jax.tree.map(lambda y: y.dtype, expected)
+
+
+def mnp_or(m):
+    return mnp if m is mx else jnp
+
+
+SUM = both("psum, one axis")
+# Of the control flow's module and a shard_map from f32[8,12] to f32[8,6], which `widened` widens.
+AROUND = {
+    "fori_loop": lambda m, f, x: m.fori_loop(0, 3, lambda _, v: v * 0.5 + wide(m, f(v)), x),
+    "scan": lambda m, f, x: m.scan(lambda c, s: (wide(m, f(c)) * s, f(c)), x, x[:3, :1]),
+    "while_loop": lambda m, f, x: m.while_loop(
+        lambda v: v[0] < 2, lambda v: (v[0] + 1, wide(m, f(v[1]))), (0, x)
+    )[1],
+    "cond": lambda m, f, x: m.cond(x.sum() > 0, lambda v: wide(m, f(v)), lambda v: v * v, x),
+}
+
+
+def wide(m, x):
+    return mnp_or(m if m is mx else jax).concatenate([x, x * x], 1)
+
+
+def around(m, name):
+    """Value and, but for JAX's while_loop, the gradient of a loop or branch around a shard_map."""
+    module, mapped = (mx, SUM[0]) if m is mx else (lax, SUM[1])
+
+    def found(x):
+        def loss(x):
+            return weighted(AROUND[name](module, mapped, x))
+
+        value = AROUND[name](module, mapped, x)
+        return (value,) if name == "while_loop" else (value, m.grad(loss)(x))
+
+    return found
+
+
+@functools.cache
+def compiled_around(m):
+    rows = {name: (around(m, name), [Z]) for name in AROUND}
+    return compiled_rows(rows, jax.jit if m is jax else mx.jit)
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_inside_loops_and_branches(name):
+    expected = compiled_around(jax)(name)
+    close = functools.partial(np.testing.assert_allclose, rtol=2e-4, atol=2e-4)
+    jax.tree.map(close, compiled_around(mx)(name), expected)
+    jax.tree.map(close, mx.reference(around(mx, name))(Z), expected)
+
+
+def test_one_inside_another_along_other_axes():
+    def inner(x, y):
+        return mx.psum(mnp.sin(x * y), "y")
+
+    def outer(x):
+        specs = {"in_specs": (P(None, "y"), P()), "out_specs": P()}
+        mapped = mx.shard_map(inner, mesh=MESH, axis_names={"y"}, **specs)
+        return mx.psum(mapped(x, x[:, :6] + mx.axis_index("x")), "x")
+
+    specs = {"in_specs": FIRST, "out_specs": P(), "axis_names": {"x"}}
+    ours = mx.shard_map(outer, mesh=MESH, **specs)
+
+    def theirs(x):  # JAX has no reverse derivative of one inside another
+        rows = x.reshape(2, 4, 12)
+        factors = rows[:, :, :6] + jnp.arange(2).reshape(2, 1, 1)
+        return jnp.sin(rows.reshape(2, 4, 2, 6) * factors[:, :, None]).sum((0, 2))
+
+    def derivatives(m, f):
+        return lambda x: (f(x), m.grad(lambda x: weighted(f(x)))(x))
+
+    expected = jax.jit(derivatives(jax, theirs))(Z)
+    for found in (mx.jit(derivatives(mx, ours))(Z), mx.reference(derivatives(mx, ours))(Z)):
+        jax.tree.map(
+            lambda *x: np.testing.assert_allclose(*x, rtol=1e-4, atol=1e-4), found, expected
+        )
+
+
+@pytest.mark.parametrize("has_devices", [True, False])
+def test_devices_in_another_order(has_devices):
+    """The piece of each place of the grid, and its number, are those of the device there."""
+    devices = np.array(jax.devices())[list(ORDER)].reshape(2, 2)
+    ours = Mesh(devices, ("x", "y"))
+    if not has_devices:
+        ours = Mesh(None, ("x", "y"), shape=(2, 2), device_ids=ORDER)
+    theirs = jax.sharding.Mesh(devices, ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+    def program(m):
+        return lambda x: (m.ppermute(x, "y", [(0, 1)]) + m.axis_index("x"), m.psum(x, "y"))
+
+    specs = {"in_specs": BOTH, "out_specs": (BOTH, FIRST)}
+    expected = jax.shard_map(program(lax), mesh=theirs, **specs)(Z)
+    mapped = mx.shard_map(program(mx), mesh=ours, **specs)
+    for found in (mapped(Z), mx.jit(mapped)(Z), mx.reference(mapped)(Z)):
+        jax.tree.map(assert_same, found, expected)
+
+    def places(array):
+        return {shard.device.id: shard.index for shard in array.addressable_shards}
+
+    assert places(mapped(Z)[0]) == places(expected[0])
+
+
+def test_values_from_outside():
+    """Traced values that the function reads go to all devices; each has its derivative."""
+
+    def loss(m, transform, mesh):
+        module = mx if m is mx else lax
+
+        def program(w, x):
+            mapped = transform(
+                lambda x: module.psum((x @ w) ** 2, "x"), mesh=mesh, in_specs=FIRST, out_specs=P()
+            )
+            return mapped(x).sum()
+
+        return lambda w, x: (m.grad(program, (0, 1))(w, x), m.vmap(program, (0, None))(w[None], x))
+
+    expected = jax.jit(loss(jax, jax.shard_map, JAX_MESH))(W, Z)
+    ours = loss(mx, mx.shard_map, MESH)
+    for found in (ours(W, Z), mx.jit(ours)(W, Z), mx.reference(ours)(W, Z)):
+        jax.tree.map(lambda *x: np.testing.assert_allclose(*x, rtol=2e-5), found, expected)
+
+
+def test_a_call_outside_of_programs_is_one_cached_program():
+    traced = []
+
+    @mx.shard_map(mesh=MESH, in_specs=BOTH, out_specs=FIRST)
+    def mapped(x):
+        """The sum along a row."""
+        traced.append(x.shape)
+        return mx.psum(x, "y")
+
+    assert mapped.__name__ == "mapped"
+    assert mapped.__doc__ == "The sum along a row."
+    first = mapped(Z)
+    assert_same(first, Z[:, :6] + Z[:, 6:])
+    assert first.sharding.spec == P("x")
+    assert_same(mapped(2 * Z), 2 * first)
+    mx.grad(lambda x: mapped(x).sum())(Z)
+    assert traced == [(4, 6)]
+    few, again = calls_of(lambda: mapped(Z)), calls_of(lambda: mx.jit(mapped)(Z))
+    assert few < again
+
+
+def test_arrays_on_other_devices_are_moved():
+    fun = SUM[0]
+    expected = np.sin(Z[:, :6]) + np.sin(Z[:, 6:])
+    wrong = jax.make_mesh((2,), ("z",), devices=jax.devices()[2:], axis_types=(AxisType.Auto,))
+    places = [jax.devices()[2], jax.sharding.NamedSharding(wrong, P(None, "z"))]
+    for place in places:
+        placed = jax.device_put(Z, place)
+        assert_same(fun(placed), expected)
+        gradient = mx.grad(lambda x: fun(x).sum())(placed)
+        assert_same(gradient, np.cos(Z))
+
+
+def test_inside_a_program_of_jax():
+    ours, theirs = SUM
+    found = jax.jit(jax.value_and_grad(lambda x: ours(x).sum()))(Z)
+    jax.tree.map(assert_same, found, jax.jit(jax.value_and_grad(lambda x: theirs(x).sum()))(Z))
+
+
+def test_a_mesh_of_one_device():
+    device = jax.devices()[3]
+    mapped = mx.shard_map(
+        lambda x: mx.psum(x, "x") + mx.axis_index("x"),
+        mesh=Mesh([device], ("x",)),
+        in_specs=FIRST,
+        out_specs=FIRST,
+    )
+    for found in (mapped(Z), mx.jit(mapped)(Z), mx.reference(mapped)(Z)):
+        assert_same(found, Z)
+    assert mx.jit(mapped)(Z).devices() == {device}
+
+
+def test_the_mesh_in_force():
+    mapped = mx.shard_map(lambda x: mx.psum(x, "x"), in_specs=FIRST, out_specs=P())
+    with jax.set_mesh(JAX_MESH):
+        assert_same(mapped(Z), Z[:4] + Z[4:])
+        assert_same(mx.jit(mapped)(Z), Z[:4] + Z[4:])
+    with pytest.raises(mx.TransformError, match="shard_map: there is no mesh of devices"):
+        mapped(Z)
+
+
+def mapped_over(in_specs=BOTH, out_specs=BOTH, f=lambda x: x, mesh=MESH, **options):
+    return mx.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
+
+
+def two_lists_of_devices():
+    pair = Mesh(jax.devices()[:2], ("x",))
+    other = mx.shard_map(lambda x: x, mesh=pair, in_specs=FIRST, out_specs=FIRST)
+    return mx.jit(lambda x: other(SUM[0](x)))(Z)
+
+
+def inside_jax():
+    mesh = jax.make_mesh((4,), ("z",), axis_types=(AxisType.Auto,))
+    return jax.shard_map(SUM[0], mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(Z)
+
+
+ERRORS = {
+    "an axis that the mesh has not": (
+        lambda: mapped_over(P("z"))(Z),
+        ['sharding: axis "z" is unknown', "The mesh has x, y."],
     ),
-    "all_gather": (
-        lambda x: ops.all_gather(ops.sin(x), 1, 4, **EVERYWHERE),
-        lambda x: lax.all_gather(lax.sin(x), "x", axis=1, tiled=True),
+    "an axis twice": (lambda: mapped_over(P("x", "x"))(Z), ['axis "x" is used twice']),
+    "too many entries": (
+        lambda: mapped_over(P("x", "y", None))(Z),
+        ["a spec of 3 entries for an array of 2 dimensions"],
     ),
-    "reduce_scatter": (
-        lambda x: ops.reduce_scatter(ops.sin(x), ops.add, 0, 4, **EVERYWHERE),
-        lambda x: lax.psum_scatter(lax.sin(x), "x", scatter_dimension=0, tiled=True),
+    "no equal pieces": (
+        lambda: mapped_over()(Z[:7]),
+        [
+            "shard_map: dimension 0 of argument 0, of size 7, has no 2 equal pieces",
+            "argument 0: f32[7,12]",
+            "axes: x=2",
+        ],
     ),
-    "all_to_all": (
-        lambda x: ops.all_to_all(ops.sin(x), 0, 1, 4, ALL, channel_id=1),
-        lambda x: lax.all_to_all(lax.sin(x), "x", 0, 1, tiled=True),
+    "a rank that the result has not": (
+        lambda: mapped_over(f=lambda x: x.sum())(Z),
+        ["a spec of 2 entries for an array of 0 dimensions"],
     ),
-    "collective_permute": (
-        lambda x: ops.collective_permute(x * x, [(0, 1), (1, 3)], channel_id=1),
-        lambda x: lax.ppermute(x * x, "x", [(0, 1), (1, 3)]),
+    "an axis that is not manual": (
+        lambda: mapped_over(axis_names={"x"})(Z),
+        ["shard_map: a spec names axis 'y', which is not among axis_names", "axis_names: x"],
     ),
-    "partition_id": (
-        lambda x: x * ops.convert_element_type(ops.partition_id(), "f32"),
-        lambda x: x * lax.axis_index("x"),
+    "axis_names": (
+        lambda: mapped_over(axis_names={"z"})(Z),
+        ["shard_map: the mesh has no axis 'z'", '["x"=2, "y"=2]'],
     ),
-    "several channels": (
-        lambda x: ops.all_gather(
-            ops.all_reduce(x * x, ops.add, ALL, 7, use_global_device_ids=True),
-            0,
-            4,
-            ALL,
-            3,
-            use_global_device_ids=True,
-        ),
-        lambda x: lax.all_gather(lax.psum(x * x, "x"), "x", tiled=True),
+    "specs that do not fit": (
+        lambda: mapped_over((BOTH, BOTH))(Z),
+        ["shard_map: in_specs does not fit the structure that it describes"],
+    ),
+    "specs of results that do not fit": (
+        lambda: mapped_over(out_specs=(BOTH, BOTH))(Z),
+        ["shard_map: out_specs does not fit the structure that it describes"],
+    ),
+    "an unbound axis": (
+        lambda: mapped_over(f=lambda x: mx.psum(x, "z"))(Z),
+        ["psum: the axis name 'z' is not bound", "bound here: 'x', 'y'"],
+    ),
+    "no mesh": (lambda: mapped_over(mesh=3)(Z), ["Mesh: it is no mesh", "given: 3"]),
+    "no array": (
+        lambda: mapped_over()("text"),
+        ["shard_map: argument value of type str is not an array"],
+    ),
+    "no function": (lambda: mapped_over(f=Z), ["shard_map: it was given ndarray"]),
+    "two lists of devices": (
+        two_lists_of_devices,
+        ["meshes of one program have different devices", "devices: cpu:0, cpu:1\n"],
+    ),
+    "inside JAX's, another mesh": (
+        inside_jax,
+        ["a function that JAX maps over the mesh {'z': 4} uses another mesh"],
     ),
 }
 
 
-def value_and_gradient(fun):
-    """Both for the whole of a function of a part."""
-    mapped = sharded(fun)
-
-    def program(x):
-        value = mapped(x)
-        weights = np.cos(np.arange(value.size, dtype=np.float32)).reshape(value.shape)
-        return value, jax.grad(lambda x: (mapped(x) * weights).sum())(x)
-
-    return program
-
-
-@functools.cache
-def values_and_gradients():
-    """Ours and JAX's by name, each all in one program."""
-    ours = {name: value_and_gradient(mx.jit(pair[0])) for name, pair in PROGRAMS.items()}
-    theirs = {name: value_and_gradient(pair[1]) for name, pair in PROGRAMS.items()}
-    return compiled_together(ours, X, jit=jax.jit), compiled_together(theirs, X, jit=jax.jit)
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_values_and_gradients(name):
-    ours, theirs = values_and_gradients()
-    jax.tree.map(assert_same, ours(name), theirs(name))
-
-
-@pytest.mark.parametrize("groups", [ROWS, COLUMNS], ids=["rows", "columns"])
-def test_groups_of_a_mesh_of_two_dimensions(groups):
-    """Global ids are the places in the mesh, counted row by row."""
-    axis = "y" if groups == ROWS else "x"
-
-    def ours(x):
-        return ops.all_reduce(x, ops.max, groups, 1, use_global_device_ids=True)
-
-    place = {"sizes": (2, 2), "spec": P("x", "y")}
-    x = np.repeat(X, 2, axis=1)
-    expected = jax.jit(sharded(lambda x: lax.pmax(x, axis), **place))(x)
-    assert_same(jax.jit(sharded(mx.jit(ours), **place))(x), expected)
-
-
-def test_without_jit():
-    """Operations alone, each a program on every device."""
-    total = sharded(lambda x: ops.all_reduce(x, ops.add, **EVERYWHERE), out=P())(X)
-    assert_same(total, X.reshape(4, 4, 3).sum(0))
-
-
-def test_our_gradient_of_each_part():
-    """mx.grad inside shard_map: what is sent to other devices comes back."""
-
-    def loss(x, m):
-        if m is mx:
-            total = ops.all_reduce(x, ops.add, **EVERYWHERE)
-        else:
-            total = lax.psum(x, "x")
-        return (x * total * total).sum()
-
-    ours = sharded(mx.jit(mx.grad(functools.partial(loss, m=mx))))
-    expected = sharded(jax.grad(functools.partial(loss, m=jax)))
-    assert_same(jax.jit(ours)(X), jax.jit(expected)(X))
-
-
-def test_jit_with_shardings():
-    """Without collectives, XLA divides the work as the arguments say."""
-    w = np.cos(np.arange(12, dtype=np.float32)).reshape(3, 4)
-    four = mesh(4)
-    fun = mx.jit(lambda x, w: mx.numpy.tanh(x @ w), out_shardings=NamedSharding(four, P("x")))
-    found = fun(jax.device_put(X, NamedSharding(four, P("x"))), w)
-    assert_same(found, np.tanh(X @ w))
-    assert {shard.data.shape for shard in found.addressable_shards} == {(4, 4)}
-    assert len(found.sharding.device_set) == 4
-
-
-def test_inside_jax_pmap():
-    def ours(x):
-        return ops.all_reduce(mx.numpy.sin(x), ops.add, **EVERYWHERE)
-
-    assert_same(jax.pmap(mx.jit(ours))(Y), np.stack([np.sin(Y).sum(0)] * 4))
-
-
-def over_members(fun, check=True, out=None):
-    """A function of one member of Y as one of all of Y, each on its device, the axis named "i"."""
-    return jax.shard_map(
-        lambda y: fun(y[0])[None] if out is None else fun(y[0]),
-        mesh=jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,)),
-        in_specs=P("i"),
-        out_specs=P("i") if out is None else out,
-        check_vma=check,
-    )
-
-
-def value_and_pulled(mapped):
-    """The value for Y and the gradient of its weighted sum, taken around the mapped function."""
-
-    def program(y):
-        value, pull = jax.vjp(mapped, y)
-        weights = np.cos(np.arange(value.size, dtype=np.float32)).reshape(value.shape)
-        return value, pull(weights)[0]
-
-    return program
-
-
-@functools.cache
-def programs_by_name(check):
-    """Ours and what is expected by name; JAX does not differentiate all of them, or wrongly."""
-    ours = {name: value_and_pulled(over_members(mx.jit(both(name)[0]), check)) for name in NAMED}
-    expected = {
-        name: value_and_pulled(jax.vmap(both(name)[1], axis_name="i"))
-        if name in INSIDE
-        else value_and_pulled(mx.vmap(both(name)[0], axis_name="i"))
-        for name in NAMED
-    }
-    return compiled_together(ours, Y, jit=jax.jit), compiled_together(expected, Y, jit=jax.jit)
-
-
-@pytest.mark.parametrize("check", [True, False])
-@pytest.mark.parametrize("name", NAMED)
-def test_collectives_by_name_over_an_axis_that_jax_has_bound(name, check):
-    ours, expected = programs_by_name(check)
-    jax.tree.map(assert_same, ours(name), expected(name))
-
-
-def squares(m, name):
-    return lambda x: (NAMED[name](lax if m is jax else m, x) ** 2).sum()
-
-
-@functools.cache
-def inner_gradients():
-    """The gradient of each member's own result, of which the others' members are a part."""
-    ours = {name: over_members(mx.grad(squares(mx, name)), False) for name in DIFFERENTIATED}
-    jitted = {
-        f"{name}, jitted": over_members(mx.jit(mx.grad(squares(mx, name))), False)
-        for name in DIFFERENTIATED
-    }
-    theirs = {name: over_members(jax.grad(squares(jax, name)), False) for name in DIFFERENTIATED}
-    own = compiled_together({**ours, **jitted}, Y, jit=jax.jit)
-    return own, compiled_together(theirs, Y, jit=jax.jit)
-
-
-@pytest.mark.parametrize("name", DIFFERENTIATED)
-def test_our_gradient_of_collectives_by_name(name):
-    ours, expected = inner_gradients()
-    assert_same(ours(name), expected(name))
-    assert_same(ours(f"{name}, jitted"), expected(name))
-
-
-def test_what_a_collective_makes_equal_everywhere_may_leave_as_one_value():
-    """JAX's check of out_specs sees that a sum is the same on all devices."""
-    total = over_members(mx.jit(lambda x: mx.psum(mx.numpy.sin(x), "i")), out=P())
-    assert_same(total(Y), np.sin(Y).sum(0))
-
-
-def test_our_reverse_derivative_of_a_sum_that_jax_counts_once_is_refused():
-    for gradient in (mx.grad(squares(mx, "psum")), mx.jit(mx.grad(squares(mx, "psum")))):
-        with pytest.raises(mx.DerivativeError, match="psum: its reverse derivative") as caught:
-            over_members(gradient)(Y)
-        assert "jax.grad" in str(caught.value)
-        assert "check_vma=False" in str(caught.value)
-        assert "test_shard_map.py" in str(caught.value) or "collective_programs" in str(
-            caught.value
-        )
-
-
-def test_collectives_by_name_in_loops_and_branches():
-    """There they are XLA's own, between the devices along one axis of the mesh."""
-
-    def program(m, name):
-        scan = mx.scan if m is mx else lax.scan
-
-        def step(carry, _):
-            moved = m.ppermute(carry, name, [(0, 1), (1, 0)]) * m.axis_index(name)
-            return moved + m.pmean(carry, name), m.pmax(carry, name)
-
-        return lambda x: scan(step, x, None, length=3)
-
-    place = {"sizes": (2, 2), "spec": P("x", "y"), "out": (P("x", "y"), P(None, "x", "y"))}
-    x = np.repeat(X, 2, axis=1)
-    for name in "xy":
-        ours = sharded(mx.jit(program(mx, name)), **place)
-        theirs = sharded(program(lax, name), **place)
-        jax.tree.map(assert_same, jax.jit(ours)(x), jax.jit(theirs)(x))
-
-    def chosen(m):
-        cond = mx.cond if m is mx else lax.cond
-        return lambda x: cond(True, lambda x: m.psum(x, "i"), lambda x: x, x)
-
-    ours, theirs = over_members(mx.jit(chosen(mx)), False), over_members(chosen(lax), False)
-    assert_same(jax.jit(ours)(Y), jax.jit(theirs)(Y))
-
-
-def test_reverse_derivative_of_a_loop_with_a_sum_over_devices():
-    def loss(m, x):
-        scan = mx.scan if m is mx else lax.scan
-        return (scan(lambda c, _: (c * m.psum(c, "i"), None), x, None, length=2)[0]).sum()
-
-    ours = over_members(mx.jit(mx.grad(functools.partial(loss, mx))), False)
-    expected = over_members(jax.grad(functools.partial(loss, lax)), False)
-    found, wanted = jax.jit(ours)(Y / 8), jax.jit(expected)(Y / 8)
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("mapping", [jax.pmap, jax.vmap])
-def test_axes_of_pmap_and_vmap_of_jax(mapping):
-    def ours(x):
-        total = mx.psum(x * x, "i") + mx.fori_loop(0, 2, lambda _, c: mx.pmean(c, "i") + c, x)
-        return total * mx.axis_index("i")
-
-    def theirs(x):
-        total = lax.psum(x * x, "i") + lax.fori_loop(0, 2, lambda _, c: lax.pmean(c, "i") + c, x)
-        return total * lax.axis_index("i")
-
-    expected = mapping(theirs, axis_name="i")(Y)
-    assert_same(mapping(mx.jit(ours), axis_name="i")(Y), expected)
-
-
-def test_a_nested_function_is_staged_again_for_an_axis_of_another_size():
-    inner = mx.jit(lambda x: x * mx.axis_size("i"))
-    outer = mx.jit(lambda x: inner(x) + 0)
-    for size in (4, 2):
-        assert_same(jax.vmap(outer, axis_name="i")(Y[:size]), Y[:size] * size)
-
-
-def test_groups_and_several_axes():
-    groups = [[0, 2], [1, 3]]
-    ours = over_members(mx.jit(lambda x: mx.psum(x, "i", axis_index_groups=groups)), False)
-    expected = over_members(lambda x: lax.psum(x, "i", axis_index_groups=groups), False)
-    assert_same(jax.jit(ours)(Y), jax.jit(expected)(Y))
-    place = {"sizes": (2, 2), "spec": P("x", "y")}
-    x = np.repeat(X, 2, axis=1)
-
-    def program(m):
-        return lambda x: m.psum(x, ("x", "y")) + m.axis_index(("y", "x"))
-
-    ours, expected = sharded(mx.jit(program(mx)), **place), sharded(program(lax), **place)
-    assert_same(jax.jit(ours)(x), jax.jit(expected)(x))
-
-
-def test_an_axis_that_nobody_binds():
-    with pytest.raises(mx.TransformError, match="psum: the axis name 'y' is not bound") as caught:
-        sharded(lambda x: mx.psum(x, "y"))(X)
-    assert "bound here: 'x'" in str(caught.value)
-    assert "jax.shard_map" in str(caught.value)
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    call, phrases = ERRORS[name]
+    with pytest.raises((mx.TransformError, mx.ShardingError, mx.ShapeError)) as caught:
+        call()
+    for phrase in (*phrases, "test_shard_map.py"):
+        assert phrase in str(caught.value)
+
+
+def test_it_is_one_instruction_of_programs():
+    graph = mx.make_graph(SUM[0])(Z)
+    (step,) = graph.instructions
+    assert isinstance(step.op, ManualComputation)
+    text = graph.stablehlo()
+    assert 'sdy.mesh @mesh = <["x"=2, "y"=2]>' in text
+    assert 'manual_axes = #sdy<manual_axes{"x", "y"}>' in text

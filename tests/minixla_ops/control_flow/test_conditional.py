@@ -69,6 +69,17 @@ def test_fact_true_branch_and_false_branch():
         np.testing.assert_allclose(result, expected, rtol=1e-15)
 
 
+@pytest.mark.parametrize("function", [by_predicate, by_index])
+def test_the_operation_says_which_branch_runs(function):
+    given = INDICES if function is by_index else [True, False]
+    kind, compiled = (np.int32 if function is by_index else np.bool_), mx.jit(function)
+    for index in map(kind, given):
+        (step,) = mx.make_graph(function)(index, X, Y).instructions
+        ran = reference_graph(step.op.branches[step.op.chosen(index)], [X, Y])
+        for one, other in zip(ran, jax.tree.leaves(compiled(index, X, Y)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14)
+
+
 @pytest.mark.parametrize("index", INDICES)
 def test_fact_index_out_of_range_runs_the_last_branch(index):
     results = check_operation(by_index, [np.int32(index), X, Y], ulp=1)

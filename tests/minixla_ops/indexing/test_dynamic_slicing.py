@@ -163,6 +163,21 @@ def test_fact_dynamic_update_slice():
     assert b.tolist() == [[0, 1, 2], [3, 12, 13], [6, 14, 15], [9, 16, 17]]
 
 
+def test_a_scalar_that_another_rule_gave_is_updated():
+    x = np.float32([1, 2])
+
+    def function(x):
+        return ops.dynamic_update_slice(ops.reduce([x], [np.float32(0)], ops.add, [0]), x[0], [])
+
+    assert mx.reference(function)(x) == 1
+
+    def step(carry, element):
+        return carry, ops.dynamic_update_slice(element, carry, [])
+
+    found = mx.reference(lambda x: mx.scan(step, x[1], x)[1])(x)
+    np.testing.assert_array_equal(found, [2, 2])
+
+
 def test_python_ints_take_the_type_of_the_other_indices():
     graph = graph_of(
         lambda x, s: ops.dynamic_slice(x, [1, s], (1, 1)), [counted(2, 3), np.uint8(1)]

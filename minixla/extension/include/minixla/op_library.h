@@ -232,15 +232,18 @@ class Description {
   Description& ShapeFn(ShapeFunction function) { shape_ = std::move(function); return *this; }
 
   // Code for a platform (cpu, cuda): the name of an XLA_FFI_DEFINE_HANDLER_SYMBOL of the library,
-  // and the attributes for which it is, such as {{"T", "float"}}.
+  // the attributes for which it is, such as {{"T", "float"}}, and which attributes that follow from
+  // inputs it gets besides the others, such as {"N"}.
   Description& Kernel(const std::string& platform, const std::string& symbol,
                       std::vector<std::pair<std::string, std::string>> where = {},
-                      int priority = 0) {
+                      int priority = 0, const std::vector<std::string>& inferred = {}) {
     std::string text = Joined("{\"platform\": ", Quoted(platform), ", \"symbol\": ",
                               Quoted(symbol), ", \"priority\": ", priority, ", \"where\": {");
     for (size_t i = 0; i < where.size(); ++i)
       text += Joined(i ? ", " : "", Quoted(where[i].first), ": ", Quoted(where[i].second));
-    kernels_.push_back(text + "}}");
+    std::vector<std::string> names;
+    for (const auto& each : inferred) names.push_back(Quoted(each));
+    kernels_.push_back(Joined(text, "}, \"inferred\": ", List(names), "}"));
     return *this;
   }
 

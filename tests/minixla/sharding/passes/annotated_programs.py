@@ -246,7 +246,8 @@ class _Block:
         placed += made * (self.random.random() < 0.3)
         block = self.inner([(first, _ARRAY), (second, _ARRAY)])
         last = block.of()
-        head = f'{result} = sdy.named_computation<"n">({self.of()}, {self.of()}){placed}'
+        label = self.random.choice("nmk")
+        head = f'{result} = sdy.named_computation<"{label}">({self.of()}, {self.of()}){placed}'
         self.lines += [
             f"{head} ({first}: {_ARRAY}, {second}: {_ARRAY}) {{",
             *block.lines,

@@ -1,4 +1,4 @@
-// Kernels of the tests: ZeroOut and its variants, and operations with lists and several outputs.
+// The compiled kernels that tests share.
 
 #include <cstring>
 #include <string>
@@ -106,3 +106,70 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(attributes, Attributes,
                                   .Attr<ffi::Span<const float>>("floats")
                                   .Attr<ffi::Dictionary>("strings")
                                   .Ret<ffi::Buffer<ffi::F32>>());
+
+// The sum of the first `n` arrays less that of the others, times XLA's number of their type.
+static ffi::Error Difference(ffi::RemainingArgs args, ffi::ResultBuffer<ffi::F32> y, int64_t n,
+                             int32_t type) {
+  std::memset(y->untyped_data(), 0, y->size_bytes());
+  for (size_t a = 0; a < args.size(); ++a) {
+    auto x = args.get<ffi::Buffer<ffi::F32>>(a);
+    const float factor = a < static_cast<size_t>(n) ? type : -type;
+    for (size_t i = 0; i < y->element_count(); ++i) y->typed_data()[i] += factor * x->typed_data()[i];
+  }
+  return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(difference, Difference,
+                              ffi::Ffi::Bind()
+                                  .RemainingArgs()
+                                  .Ret<ffi::Buffer<ffi::F32>>()
+                                  .Attr<int64_t>("N")
+                                  .Attr<int32_t>("T"));
+
+// x times n; and what is wrong in one way each.
+enum class Scaling { kRight, kOff, kByTwo, kBroken };
+
+template <Scaling kind>
+static ffi::Error Scaled(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y, int64_t n) {
+  if (kind == Scaling::kBroken) return ffi::Error::Internal("it is broken");
+  const size_t size = x.element_count();
+  for (size_t i = 0; i < size; ++i) {
+    const float off = kind == Scaling::kOff && i == size - 1;
+    y->typed_data()[i] = x.typed_data()[i] * (kind == Scaling::kByTwo ? 2 : n) + off;
+  }
+  return ffi::Error::Success();
+}
+
+#define SCALED(name, kind)                                                     \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, Scaled<Scaling::kind>,                   \
+                                ffi::Ffi::Bind()                               \
+                                    .Arg<ffi::Buffer<ffi::F32>>()              \
+                                    .Ret<ffi::Buffer<ffi::F32>>()              \
+                                    .Attr<int64_t>("n"))
+SCALED(scaled, kRight);
+SCALED(scaled_off, kOff);
+SCALED(scaled_by_two, kByTwo);
+SCALED(broken, kBroken);
+
+// Element 0 of x, read before or after y is cleared; the other result says whether both are in the
+// same memory.
+template <bool clears_first>
+static ffi::Error First(ffi::Buffer<ffi::F32> x, ffi::Buffer<ffi::F32>,
+                        ffi::ResultBuffer<ffi::F32> same, ffi::ResultBuffer<ffi::F32> y) {
+  const float first = x.element_count() && !clears_first ? x.typed_data()[0] : 0;
+  for (size_t i = 0; i < same->element_count(); ++i)
+    same->typed_data()[i] = x.untyped_data() == y->untyped_data();
+  std::memset(y->untyped_data(), 0, y->size_bytes());
+  if (x.element_count()) y->typed_data()[0] = clears_first ? x.typed_data()[0] : first;
+  return ffi::Error::Success();
+}
+
+#define FIRST(name, clears_first)                                              \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, First<clears_first>,                     \
+                                ffi::Ffi::Bind()                               \
+                                    .Arg<ffi::Buffer<ffi::F32>>()              \
+                                    .Arg<ffi::Buffer<ffi::F32>>()              \
+                                    .Ret<ffi::Buffer<ffi::F32>>()              \
+                                    .Ret<ffi::Buffer<ffi::F32>>())
+FIRST(careful, false);
+FIRST(careless, true);

@@ -1,0 +1,47 @@
+"""What each device runs on its pieces, in programs that JAX lowers for several devices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jax._src.sharding_impls import ShardingContext
+from jax.extend.mlir import ir
+
+from minixla.core.graph import Graph
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.text import parse_sharding
+
+
+def split(context: Any, operands: Sequence[Any], kinds: Sequence[Any], graph: Graph) -> Graph:
+    """A program that JAX lowers, in which each device runs on its pieces what XLA does not split.
+
+    Its operands are values of the module that `context` is about, of JAX's abstract values `kinds`.
+    """
+    axes = context.axis_context
+    if not graph.has_pieces or not isinstance(axes, ShardingContext) or axes.num_devices == 1:
+        return graph
+    from minixla.sharding.per_shard import on_pieces  # loads propagation
+
+    return on_pieces(graph.pruned(), list(map(_sharding_of, operands, kinds)))
+
+
+def _sharding_of(value: Any, kind: Any) -> TensorSharding | None:
+    """How a value lies as far as JAX knows: by its type, or by what is said where it is made."""
+    typed = kind.sharding
+    if any(typed.spec):
+        return TensorSharding.from_spec(Mesh.of(typed.mesh), typed.spec, kind.ndim)
+    if isinstance(value, ir.BlockArgument):
+        attributes: Any = value.owner.owner.attributes
+        listed = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
+        own: Any = listed[value.arg_number] if listed else {}
+        return _read(str(own["sdy.sharding"])) if "sdy.sharding" in own else None
+    if value.owner.name != "sdy.sharding_constraint":
+        return None
+    found = _read(str(value.owner.attributes["sharding"]))
+    is_open = found is not None and found.is_replicated and not found.is_closed
+    return _sharding_of(value.owner.operands[0], kind) if is_open else found
+
+
+def _read(text: str) -> TensorSharding | None:
+    # Programs from elsewhere may call meshes by name.
+    return parse_sharding(text) if "mesh<" in text else None

@@ -1,0 +1,254 @@
+"""Operations that XLA does not split over devices, run by each device on its own pieces.
+
+XLA gathers the operands of compiled code that it knows nothing of, and each device computes all of
+it. Where such an operation has a sharding rule, its instruction becomes a manual computation along
+the factors that its operands and results are cut along; how these lie native propagation says.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import count, takewhile
+from typing import Any, NamedTuple
+
+import minixla_ops as ops
+from minixla.core.errors import MinixlaError
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.sharding_rule import PASS_THROUGH, REDUCTION, ShardingRule
+from minixla.sharding.axes import Part, merged, size_of
+from minixla.sharding.inlining import inline
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.operations import NamedComputation
+from minixla.sharding.passes.pipeline import import_program
+from minixla.sharding.program import Block, Program, Step, Value
+from minixla.sharding.propagation import user_priority_propagate
+from minixla.sharding.propagation.driver import common_mesh
+from minixla.sharding.propagation.factors import Tensor
+from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla.sharding.value_shardings import sharding_of
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.runs_programs import program as program_of
+from minixla_ops.vocabulary.shorthand import as_tuple
+
+#: The axes along which each factor of a rule is cut.
+Cuts = list[tuple[Part, ...]]
+
+
+def on_pieces(graph: Graph, shardings: Sequence[TensorSharding | None] = ()) -> Graph:
+    """A program in which each device runs on its pieces what XLA does not split.
+
+    Args:
+        graph: the program.
+        shardings: how its operands lie, as far as that is known.
+
+    Returns:
+        The program with manual computations in place of operations whose arrays are cut along
+        factors of their sharding rules; the same one where there are none.
+    """
+    if not graph.has_pieces or not (any(shardings) or graph.meshes or graph.annotations):
+        return graph
+    # By the one, in which all is written out that can be, passes find how values lie. The other is
+    # as it was but for what holds operations that run on pieces: both have these in one order.
+    known, program = Program.of_graph(graph), Program.of_graph(graph)
+    for value, sharding in zip(known.main.inputs, shardings, strict=False):
+        value.sharding = value.sharding or sharding
+    inline(known.main, lambda step: _written_out(known, step, only_holders=False))
+    inline(program.main, lambda step: _written_out(program, step, only_holders=True))
+    steps = list(_split(known))
+    import_program(known)
+    user_priority_propagate(known)
+    pairs = zip(_split(program), map(manual_computation, steps), strict=True)
+    found = [(step, made) for step, made in pairs if made is not None]
+    for step, made in found:
+        step.op = made
+    return program.graph() if found else graph
+
+
+def _split(program: Program) -> Iterator[Step]:
+    return (step for step in program.main.walk() if step.op.split_by == "pieces")
+
+
+def _written_out(program: Program, step: Step, only_holders: bool) -> Block | None:
+    """What a step runs in place: a call, or what XLA has as other operations.
+
+    That is those which hold operations that run on pieces, and if wanted all others of which no
+    rule says how they are split.
+    """
+    op, shapes = step.op, tuple([value.shape for value in step.operands])
+    is_holder = any(each.has_pieces for each in op.computations)
+    if isinstance(op, Call) and not isinstance(op, NamedComputation):
+        body = step.callee or step.blocks[0]
+        return body if is_holder or not only_holders else None
+    if not isinstance(op, Composed) or op.split_by != "xla":
+        return None
+    if not is_holder and (only_holders or op.sharding_rule(*shapes) is not None):
+        return None
+    made = composed_program(op, shapes)
+    return program.block_of(made) if is_holder or not made.has_pieces else None
+
+
+class Pieces(NamedTuple):
+    """How a step is split.
+
+    Attributes:
+        rule: its sharding rule.
+        cuts: the axes along which each factor is cut.
+        given, wanted: the shardings of its operands and results.
+        shapes: those of the operands' pieces.
+    """
+
+    rule: ShardingRule
+    cuts: Cuts
+    given: tuple[TensorSharding, ...]
+    wanted: tuple[TensorSharding, ...]
+    shapes: list[Shape]
+
+
+def pieces_of(step: Step) -> Pieces | None:
+    """How a step is split, as its values lie after propagation.
+
+    None where nothing is cut, or the operation takes no pieces.
+    """
+    op, values = step.op, (*step.operands, *step.results)
+    if not all(value.can_be_sharded for value in values) or _is_manual(step.block):
+        return None
+    shapes: Any = [value.shape for value in step.operands]
+    rule, known = op.sharding_rule(*shapes), common_mesh(map(sharding_of, values))
+    if op.split_by != "pieces" or rule is None or known is None:
+        return None
+    if not all(value.shape.size for value in values):  # type: ignore[union-attr]  # arrays
+        return None  # XLA has no manual computations of empty arrays
+    mesh, cuts = known.mesh, _cuts(step, rule, known.mesh)
+    if not any(cuts):
+        return None
+    given, wanted = (
+        tuple([_sharding(mesh, dimensions, cuts) for dimensions in side])
+        for side in (rule.operands, rule.results)
+    )
+    pieces = [_piece(*pair) for pair in zip(shapes, given, strict=True)]
+    expected = [_piece(each.shape, at) for each, at in zip(step.results, wanted, strict=True)]
+    try:
+        if list(as_tuple(op.infer(tuple(pieces)))) != expected:
+            return None  # an attribute says what size a result has
+    except MinixlaError:
+        return None
+    return Pieces(rule, cuts, given, wanted, pieces)
+
+
+def manual_computation(step: Step) -> ManualComputation | None:
+    """What runs on each device in place of a step; None where it is not split."""
+    found = pieces_of(step)
+    if found is None:
+        return None
+    rule, mesh = found.rule, found.given[0].mesh
+    summed = [part.name for factor in sorted(rule.reduction) for part in found.cuts[factor]]
+    graph = _local(step.op, found.shapes, mesh.groups(summed) if summed else ())
+    for instruction in graph.instructions:
+        instruction.source = step.source
+    return ManualComputation(graph, found.given, found.wanted, mesh.axis_names)
+
+
+def _is_manual(block: Block) -> bool:
+    """Whether a block is of a manual computation, or within one."""
+    while block.step is not None:
+        if isinstance(block.step.op, ManualComputation):
+            return True
+        block = block.step.block
+    return False
+
+
+def _cuts(step: Step, rule: ShardingRule, mesh: Mesh) -> Cuts:
+    """Along which axes each factor is cut: those of the results first, then of the operands."""
+    cuts: Cuts = [()] * len(rule.sizes)
+    used: list[Part] = []
+    values = [*zip(step.results, rule.results, strict=True)]
+    values += zip(step.operands, rule.operands, strict=True)
+    allowed = _allowed(step, rule)
+    for value, dimensions in values:
+        for factor, own in Tensor(dimensions, sharding_of(value), rule.sizes).factors.items():
+            if factor in allowed and not cuts[factor]:
+                cuts[factor] = _even(own.parts, rule.sizes[factor], used, mesh)
+                used += cuts[factor]
+    sized = [pair for value, each in values for pair in _sized(value, each)]
+    while wrong := [each for pair in sized for each in _misplaced(*pair, rule, cuts)]:
+        for factor in wrong:
+            cuts[factor] = ()
+    return cuts
+
+
+def _allowed(step: Step, rule: ShardingRule) -> set[int]:
+    """The factors along which pieces of the results follow from pieces of the operands.
+
+    A factor that passes through is in every result: one without it would be of the whole. What is
+    summed over is in none.
+    """
+    results = [{factor for each in tensor for factor in each} for tensor in rule.results]
+    operands = {factor for tensor in rule.operands for each in tensor for factor in each}
+    can_add = all(_is_number(value.shape) for value in step.results)
+    found = set()
+    for factor in operands - rule.blocked:
+        kind, of = rule.kind(factor), [factor in each for each in results]
+        if (kind == PASS_THROUGH and all(of)) or (kind == REDUCTION and can_add and not any(of)):
+            found.add(factor)
+    return found
+
+
+def _is_number(shape: Any) -> bool:
+    return shape.element_type.kind != "pred"
+
+
+def _even(parts: Sequence[Part], size: int, used: Sequence[Part], mesh: Mesh) -> tuple[Part, ...]:
+    """The first of some axes that are whole, free, and cut a size into equal pieces."""
+    found: list[Part] = []
+    for part in parts:
+        is_free = not any(part.overlaps(each) for each in used)
+        if part != mesh.whole_axes[part.name] or not is_free or size % part.size:
+            break
+        found.append(part)
+        size //= part.size
+    return tuple(found)
+
+
+def _sized(value: Value, dimensions: Sequence[Sequence[int]]) -> Iterator[tuple[Any, int]]:
+    """The factors of each dimension with its size."""
+    return zip(dimensions, value.shape.dimensions, strict=True)  # type: ignore[union-attr]  # an array
+
+
+def _misplaced(factors: Sequence[int], size: int, rule: ShardingRule, cuts: Cuts) -> list[int]:
+    """The factors of a dimension that cannot be cut: one major to them is not cut to the end."""
+    is_whole = [size_of(cuts[factor]) == rule.sizes[factor] for factor in factors]
+    first = 1 + sum(takewhile(bool, is_whole))
+    if math.prod([rule.sizes[factor] for factor in factors]) != size:
+        first = 0  # not what its factors say
+    return [factor for factor in factors[first:] if cuts[factor]]
+
+
+def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> TensorSharding:
+    """The sharding of one array, along whose other axes all devices have the same."""
+    parts = [
+        merged([part for factor in factors for part in cuts[factor]]) for factors in dimensions
+    ]
+    used = {part.name for each in parts for part in each}
+    found = TensorSharding(mesh, (DimensionSharding(),) * len(parts)).with_parts(parts)
+    return found.replicated_along([name for name in mesh.axis_names if name not in used], None)
+
+
+def _piece(shape: Any, sharding: TensorSharding) -> Shape:
+    return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+
+
+def _local(op: Operation, pieces: Sequence[Shape], groups: Any) -> Graph:
+    """What each device runs; `groups` are those whose results are added up."""
+    channels = count(1)
+
+    def total(value: Any) -> Any:
+        return ops.all_reduce(value, ops.add, groups, next(channels), use_global_device_ids=True)
+
+    def function(*operands: Any) -> Sequence[Any]:
+        results = as_tuple(op(*operands))
+        return list(map(total, results)) if groups else results
+
+    return program_of(function, pieces, op.builder_name)

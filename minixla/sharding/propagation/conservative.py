@@ -1,0 +1,38 @@
+"""Sharding rules of careful propagation, which passes nothing along where elements would move."""
+
+from dataclasses import replace
+from itertools import count
+
+from minixla.core.sharding_rule import ShardingRule, Tensor
+from minixla_ops.movement.reshaping import Rev
+from minixla_ops.movement.slicing import ConcatInDim
+from minixla_ops.products.convolution import ConvGeneralDilated
+
+
+def conservative(rule: ShardingRule, op: object) -> ShardingRule:
+    """The rule of an operation, but without what would need communication between neighbours.
+
+    Dimensions along which arrays are joined, or windows of a convolution go, have nothing in common
+    then; along those that are sliced, padded or reduced in windows nothing is propagated.
+    """
+    if isinstance(op, Rev):
+        return rule
+    if not isinstance(op, (ConcatInDim, ConvGeneralDilated)):
+        return replace(rule, blocked=rule.blocked | rule.permutation)
+    moved = rule.permutation | rule.need_replication
+    kept = [factor for factor in range(len(rule.sizes)) if factor not in moved]
+    numbers = {old: new for new, old in enumerate(kept)}
+    fresh = count(len(kept))
+
+    def own(tensor: Tensor) -> Tensor:
+        # Factors that went are of size 1, and each tensor's own.
+        return tuple([tuple(map(renumbered, factors)) for factors in tensor])
+
+    def renumbered(factor: int) -> int:
+        return numbers[factor] if factor in numbers else next(fresh)
+
+    operands, results = (tuple(map(own, each)) for each in (rule.operands, rule.results))
+    sizes = [rule.sizes[factor] for factor in kept]
+    sizes += [1] * (next(fresh) - len(sizes))
+    reduction = frozenset(numbers[factor] for factor in rule.reduction if factor in numbers)
+    return ShardingRule(operands, results, tuple(sizes), reduction)
