@@ -189,7 +189,9 @@ def install_on(kind: type[Tracer]) -> None:
         "__deepcopy__": lambda self, memo: self,
         "astype": lambda self, dtype, copy=False, device=None: mnp.astype(self, dtype),
         "block_until_ready": lambda self: self,
-        "compress": lambda self, condition, axis=None: mnp.compress(condition, self, axis),
+        "compress": lambda self, condition, *args, **options: mnp.compress(
+            condition, self, *args, **options
+        ),
         "flatten": mnp.ravel,
         "reshape": _with_sizes(mnp.reshape),
         "transpose": _with_sizes(mnp.transpose),

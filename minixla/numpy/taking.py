@@ -208,10 +208,18 @@ def compress(
 
     Raises:
         ConcretizationError: the condition is traced and `size` is not given.
+        AttributeValueError: the condition is true where the axis has no element.
     """
     refuse_out("compress", out)
+    operands.shape_of_rank(condition, (1,), "compress", "Give a vector of booleans.")
     a, sizes, place = operands.along(a, axis, "compress")
-    (indices,) = nonzero(condition, size=size, fill_value=sizes[place])
+    inside, beyond = (
+        lifted(condition)[part] for part in (slice(sizes[place]), slice(sizes[place], None))
+    )
+    if size is None and beyond.size and concrete(beyond, "compress", "Give size.").any():
+        advice = f"The axis has {sizes[place]} elements."
+        raise operands.value_error("compress", "the condition is true beyond the axis", advice)
+    (indices,) = nonzero(inside, size=size, fill_value=sizes[place])
     return take(a, indices, place, mode="fill", fill_value=fill_value)
 
 

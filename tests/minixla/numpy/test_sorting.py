@@ -144,10 +144,14 @@ def test_methods_of_traced_arrays() -> None:
     found = mx.reference(lambda x: (x.sort(), x.argsort(axis=0), x.argpartition(5)))(X)
     expected = np.sort(X), np.argsort(X, 0).astype(S32), np.argsort(X).astype(S32)
     assert_close(found, expected)
+    cut = mx.jit(lambda x: x.compress(x[:, 0] > 0, 0, size=1))(X)
+    np.testing.assert_array_equal(cut, X[np.flatnonzero(X[:, 0] > 0)[:1]])
     assert_close(mx.reference(lambda x: np.sort(x, axis=0))(X), np.sort(X, 0))
 
 
 ERRORS = [
+    ("compress", (np.ones(8), V), {}, "compress: the condition is true beyond the axis"),
+    ("compress", (X > 0, X), {}, "compress: the array has 2 dimensions"),
     ("sort", (F32(1),), {}, "sort: axis -1 is out of bounds for an array of 0 dimensions"),
     ("sort", (X,), {"kind": "heapsort"}, "sort: kind and order are not supported"),
     ("argsort", (X, 2), {}, "argsort: axis 2 is out of bounds"),
