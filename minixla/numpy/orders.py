@@ -111,14 +111,15 @@ def places_of(keys: Sequence[Any], others: Sequence[Any], or_equals: bool) -> An
 
     A binary search by the keys of both, written out: it has as many steps as the size has bits.
     """
-    (size,) = keys[0].shape
+    (size,), sizes = keys[0].shape, others[0].shape
+    others = [mnp.ravel(each) for each in others]
     found = full_like(others[0], 0)
     for power in reversed(range(size.bit_length())):
         more = ops.add(found, full_like(found, 1 << power))
         last = ops.sub(more, full_like(more, 1))
-        here = [mnp.take(key, last, mode="promise_in_bounds") for key in keys]  # XLA's are clamped
+        here = [taken_along(key, last, 0) for key in keys]  # which clamps
         is_before = comes_before(here, others, or_equals)
         if size + 1 & size:  # for one less than a power of two no place is beyond
             is_before = ops.and_(is_before, ops.le(more, full_like(more, size)))
         found = ops.select(is_before, more, found)
-    return found
+    return mnp.reshape(found, sizes)
