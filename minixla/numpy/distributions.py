@@ -88,8 +88,8 @@ def _quantile(name: str, text: str, scale: float | None = None, skips_nan: bool 
         is_vector = operands.shape_of_rank(q, range(2), name, "Give a number or a vector.").rank
         fractions = _fractions(name, q, scale or 1)
         known, traced = (fractions, None) if isinstance(fractions, tuple) else (None, fractions)
-        found = _of_sorted(name, a, traced, known, axis, method, keepdims, weights, skips_nan)
-        return found if is_vector else getitem(found, 0)
+        how = axis, method, keepdims
+        return _of_sorted(name, a, traced, known, *how, weights, skips_nan, bool(is_vector))
 
     def median(
         a: Any,
@@ -116,8 +116,9 @@ def _of_sorted(
     keepdims: bool,
     weights: Any,
     skips_nan: bool,
+    is_vector: bool,
 ) -> Any:
-    """The quantiles for fractions, those that are known or traced, along a first axis."""
+    """The quantiles for fractions, known or traced: a first axis, or one for the only fraction."""
     refuse_complex(name, kind_of(a, name))
     kind = inexact_type(kind_of(a, name))
     work = operands.widened(kind)
@@ -153,7 +154,8 @@ def _of_sorted(
         result = below + mnp.where(share == 0, 0, high * share)
     result = lifted(convert(mnp.where(is_bad, math.nan, result), kind))
     result = mnp.moveaxis(result, -1, 0)
-    return mnp.expand_dims(result, [1 + each for each in axes]) if keepdims else result
+    result = mnp.expand_dims(result, [1 + each for each in axes]) if keepdims else result
+    return result if is_vector else getitem(result, 0)
 
 
 def _rows(name: str, a: Any, axis: Axis) -> tuple[Any, tuple[int, ...]]:
