@@ -315,7 +315,7 @@ def isin(
     operands.refuse_others(
         method, ("auto", "compare_all", "binary_search", "sort"), "isin", "method"
     )
-    elements, others = map(lifted, operands.convert_all("isin", [element, test_elements]))
+    elements, others = map(mnp.asarray, (element, test_elements))
     others = mnp.ravel(others)
     if method == "compare_all" or (method == "auto" and others.size <= 256) or not others.size:
         found = mnp.any(mnp.expand_dims(elements, -1) == others, -1)

@@ -193,7 +193,7 @@ OF_NUMPY = {
     "assignment to an array of its own": filling,
     "a method": lambda x: x.byteswap().byteswap(),
     "a property": lambda x: x * x.flags.c_contiguous,
-    "a function": lambda x: np.partition(x, 1),
+    "a function": lambda x: np.piecewise(x, [x > 0], [1, -1]),
     "a ufunc": lambda x: np.float32(np.frompyfunc(float, 1, 1)(x)),
     "a result": lambda x: np.zeros(x.shape, np.float32),
 }
