@@ -153,6 +153,8 @@ def call_of(name):
     return lambda *xs: function(mnp, *xs), lambda *xs: function(jnp, *xs), sizes
 
 
+# Ours refuse matrices, of which only JAX makes something; poly of one needs its eigenvalues.
+OF_VECTORS = ("poly", "polyadd", "polyder", "polysub")
 COMMON = [name for name in names() if function_of(name, jnp) is not None]
 
 
@@ -177,7 +179,8 @@ def test_result_types_of_calls(name):
 def test_result_types_of_all_integers(name, is_wide):
     with jax.enable_x64(is_wide):
         kinds = [*KINDS, *WIDE * is_wide]
-        check_function(name, FORMS, kinds, [None, "float16"])
+        forms = [f for f in FORMS if name not in OF_VECTORS or all(len(each) < 2 for each in f)]
+        check_function(name, forms, kinds, [None, "float16"])
 
 
 @pytest.mark.full
