@@ -97,6 +97,15 @@ def cotangent(result: Any) -> Any:
     return np.zeros(result.shape, jax.dtypes.float0)
 
 
+# Defects of XLA's compilers (of jaxlib 0.10.2 and its libtpu), by platform and row: what they say.
+DEFECTS = {
+    # Slices of slices of a batch, whose indices are bytes.
+    ("tpu", "dynamic_slice"): "subshape().element_type() == scalar.shape().element_type()",
+    # Two small products of doubles that share an operand.
+    ("gpu", "inexact dot_general"): "Couldn't find output tile sizes that satisfy",
+}
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_derivatives_and_batches(name, platform):
     wanted = {}
@@ -106,7 +115,10 @@ def test_derivatives_and_batches(name, platform):
             function, shapes = function_of(program)
             batched = [jax.ShapeDtypeStruct((2, *each.shape), each.dtype) for each in shapes]
             wanted[kind, str(program.graph)] = mx.jit(derived(function, shapes)), batched
-    assert refusals(platform, wanted) == {}
+    known = DEFECTS.get((platform, name))
+    refused = refusals(platform, wanted)
+    assert {key: said for key, said in refused.items() if known is None or known not in said} == {}
+    assert known is None or refused, "XLA's defect is mended: take it out of the table"
 
 
 @pytest.mark.parametrize("program", programs(small=True), ids=lambda each: each.name)
