@@ -11,14 +11,15 @@ INSTALL := -m pip --disable-pip-version-check install --quiet
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo examples test test-full far lint format bench lock clean check-python
+.PHONY: help environment demo examples test test-full far far-full lint format bench lock clean check-python
 
 help:
 	@echo 'make demo     train a small network on handwritten digits'
-	@echo 'make examples run the other examples, about two minutes'
+	@echo 'make examples run the other examples, about four minutes'
 	@echo 'make test     check style and types, then run the tests'
 	@echo 'make test-full exhaustive tables and many more random inputs, under 25 minutes'
 	@echo 'make far      compile programs for TPU and GPU, which need not be there, under 12 minutes'
+	@echo 'make far-full the same in all element types, and for 256 chips'
 	@echo 'make lint     check style and types only'
 	@echo 'make format   put the code into the project style'
 	@echo 'make bench    compare speed with JAX'
@@ -39,6 +40,13 @@ examples: environment
 	$(BIN)/python examples/optax_equinox.py
 	$(BIN)/python examples/optax_orbit.py
 	$(BIN)/python examples/custom_operations.py
+	$(BIN)/python examples/transformer.py
+	$(BIN)/python examples/variational_autoencoder.py
+	$(BIN)/python examples/neural_ode.py
+	$(BIN)/python examples/gaussian_process.py
+	$(BIN)/python examples/hamiltonian_monte_carlo.py
+	$(BIN)/python examples/kmeans.py
+	$(BIN)/python examples/fft_denoising.py
 
 # Each of two workers would run OpenBLAS with a thread per core: they wait for each other, and a
 # small matrix product takes ten times as long.
@@ -54,7 +62,7 @@ test-full: environment
 FAR := $(CURDIR)/build/far
 FAR_PACKAGES := "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['far'])"
 
-far: environment
+far far-full: environment
 	@packages="$$($(BIN)/python -c $(FAR_PACKAGES))"; \
 	if [ "$$(cat $(FAR)/stamp 2>/dev/null)" != "$$packages" ]; then \
 	  echo 'installing the extra far into build/far' && rm -rf $(FAR) && \
@@ -62,7 +70,7 @@ far: environment
 	  echo "$$packages" >$(FAR)/stamp || \
 	  { echo 'make far: its packages cannot be had: nothing is compiled for TPU and GPU' >&2; exit 0; }; \
 	fi; \
-	MINIXLA_FAR=$(FAR) $(PYTEST) --dist load --far
+	MINIXLA_FAR=$(FAR) $(PYTEST) --dist load --far $(if $(filter far-full,$@),--full)
 
 lint: environment
 	$(BIN)/ruff check .

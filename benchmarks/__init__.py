@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import extending, far, importing, making, running
+from benchmarks import arrays, extending, far, importing, linear_algebra, making, running, sharding
 from benchmarks.measure import Comparison, Effort
 
 __all__ = ["ON_REQUEST", "SUITES"]
@@ -21,8 +21,11 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "layers": running.layers,
     "reference": running.reference,
     "interpreter": running.interpreter,
+    "arrays": arrays.arrays,
     "importing": importing.importing,
     "extending": extending.extending,
+    "sharding": sharding.sharding,
+    "linear_algebra": linear_algebra.linear_algebra,
 }
 #: Suites that need more than JAX, and run where they are named: see docs/platforms.md.
 ON_REQUEST: dict[str, Callable[[Effort], Iterator[Comparison]]] = {"far": far.far}

@@ -22,7 +22,7 @@ from minixla_ops.host.transfers import create_token
 from minixla_ops.indexing import dynamic_slicing, gather, scatter, select_and_scatter, top_k
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.inventory import ENTRIES as _ENTRIES
-from minixla_ops.linear_algebra import fft, triangular_systems
+from minixla_ops.linear_algebra import eigen, fft, gaps, lu, qr, solving, svd, triangular_systems
 from minixla_ops.movement import broadcasting, constants, reshaping
 from minixla_ops.movement.slicing import slice_in_dim
 from minixla_ops.products import convolution, scaled_dot
@@ -30,7 +30,7 @@ from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumb
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 from minixla_ops.programs import composite_call
-from minixla_ops.random import random_bit_generator, random_samples
+from minixla_ops.random import random_bit_generator, random_samples, threefry
 
 _NAMES = {entry.name: entry.builder for entry in _ENTRIES}
 for _class in REGISTRY.values():
@@ -41,4 +41,4 @@ for _class in REGISTRY.values():
         _own[_class.builder_name] = _built
     _names = _class.builder_name, *[_NAMES.get(each) for each in _class.spec_names]
     globals().update({name: _own[name] for name in _names if name in _own})
-__all__ = sorted(name for name, value in globals().items() if callable(value) and name[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted(name for name, value in globals().items() if callable(value) and name[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]  # computed

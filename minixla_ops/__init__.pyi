@@ -223,6 +223,12 @@ def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Seque
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     """Overwrites a box of an array, at start indices known at run time. XLA: DynamicUpdateSlice."""
 
+def eig(a: Any, vectors: bool = ...) -> Any:
+    """Eigenvalues and right eigenvectors of square matrices: a v = v diag(w). JAX: lax.linalg.eig."""
+
+def eigh(a: Any, lower: bool = ..., vectors: bool = ...) -> Any:
+    """Eigenvalues and eigenvectors of Hermitian matrices: a v = v diag(w). JAX: lax.linalg.eigh."""
+
 def eq(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs = rhs. XLA: Eq."""
 
@@ -253,6 +259,9 @@ def floor(operand: Any) -> Any:
 def fusion(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: fusion is internal to XLA. Use call, or plain functions: XLA decides what it fuses."""
 
+def gap_quotient(operand: Any, gap: Any) -> Any:
+    """operand / gap; where the gap is 0, 0 for an operand that is 0 and NaN for others."""
+
 def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int], indices_are_sorted: bool = ...) -> Any:
     """Copies slices of an array, from starts that an array of index vectors gives. XLA: Gather."""
 
@@ -261,6 +270,9 @@ def ge(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> 
 
 def ge_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder."""
+
+def geqrf(a: Any) -> Any:
+    """Reflections that make matrices triangular: a = h r, for `householder_product` h."""
 
 def get_dimension_size(operand: Any, dimension: int) -> Any:
     """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize."""
@@ -273,6 +285,9 @@ def gt(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> 
 
 def gt_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs > rhs in the total order of floats. XLA: GtTotalOrder."""
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The product of reflections, as Geqrf gives them: its first columns."""
 
 def imag(operand: Any) -> Any:
     """The imaginary part; 0 for a real operand. XLA: Imag."""
@@ -309,6 +324,12 @@ def lt(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> 
 
 def lt_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder."""
+
+def lu(a: Any) -> Any:
+    """Triangular factors of matrices whose rows are exchanged: P a = l u."""
+
+def lu_solve(a: Any, lu: Any, permutation: Any, b: Any, transpose_a: str = ...) -> Any:
+    """Solves op(a) x = b by the factors of a that `lu` gives, which are computed once."""
 
 def map(operands: Sequence[Any], computation: Graph | Callable[..., Any], dimensions: Sequence[int] | None = ..., static_operands: Sequence[Any] = ...) -> Any:
     """A computation of scalars applied to the elements at each position. XLA: Map."""
@@ -363,6 +384,9 @@ def population_count(operand: Any) -> Any:
 
 def pow(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """lhs raised to the power rhs. XLA: Pow."""
+
+def qr(a: Any, full_matrices: bool = ...) -> Any:
+    """Orthogonal and upper triangular factors: a = q r. JAX: lax.linalg.qr."""
 
 def ragged_all_to_all(input: Any, input_offsets: Any, send_sizes: Any, output: Any, output_offsets: Any, recv_sizes: Any, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ...) -> Any:
     """Sends slices of rows to each member, which writes them into its output. XLA: RaggedAllToAll."""
@@ -448,6 +472,9 @@ def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dim
 def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
 
+def schur(a: Any, vectors: bool = ...) -> Any:
+    """The Schur form of square matrices: a = z t z^H. JAX: lax.linalg.schur."""
+
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """on_true where pred is true, on_false elsewhere. XLA: Select."""
 
@@ -502,11 +529,17 @@ def sqrt(operand: Any, result_accuracy: Any = ...) -> Any:
 def sub(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """lhs - rhs; integers wrap. XLA: Sub."""
 
+def svd(a: Any, full_matrices: bool = ..., vectors: bool = ...) -> Any:
+    """Singular values and vectors of matrices: a = u diag(s) vh. JAX: lax.linalg.svd."""
+
 def tan(operand: Any, result_accuracy: Any = ...) -> Any:
     """Tangent. XLA: Tan."""
 
 def tanh(operand: Any, result_accuracy: Any = ...) -> Any:
     """Hyperbolic tangent. XLA: Tanh."""
+
+def threefry2x32(key_0: Any, key_1: Any, block_0: Any, block_1: Any) -> Any:
+    """Threefry-2x32-20 of blocks of two words under keys of two words."""
 
 def top_k(operand: Any, k: int, largest: bool = ...) -> Any:
     """The k greatest or least elements of the last dimension, and where they are. XLA: TopK."""

@@ -40,7 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full",
         action="store_true",
-        help="run what `make test` leaves out: tests marked `full`, and many more random inputs",
+        help="run what `make test` leaves out: tests marked `full`, and many more random inputs; "
+        "with --far all that is marked `far`",
     )
 
     parser.addoption(
@@ -67,7 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def is_run(item: pytest.Item, full: bool, far: bool) -> bool:
     """Whether a test belongs to the run: with `--full`, those which gain by its length."""
     if far or item.get_closest_marker("far"):
-        return far and item.get_closest_marker("far") is not None
+        is_quick = item.get_closest_marker("full") is None
+        return far and item.get_closest_marker("far") is not None and (full or is_quick)
     if item.get_closest_marker("full"):
         return full
     drawn = item.get_closest_marker("drawn") or is_hypothesis_test(getattr(item, "obj", None))

@@ -192,8 +192,8 @@ def check_operation(
     graph = graph_of(function, operands)
     expected = [np.asarray(each) for each in reference_graph(graph, operands)]
     for shape, result in zip(graph.output_shapes, expected, strict=True):
-        assert result.dtype == shape.dtype, f"reference gives {result.dtype}, declared {shape}"  # type: ignore[union-attr]
-        assert result.shape == shape.dimensions, f"reference gives {result.shape}, declared {shape}"  # type: ignore[union-attr]
+        assert result.dtype == shape.dtype, f"reference gives {result.dtype}, declared {shape}"  # type: ignore[union-attr]  # an array
+        assert result.shape == shape.dimensions, f"reference gives {result.shape}, declared {shape}"  # type: ignore[union-attr]  # an array
     oracles = [
         (
             "XLA",

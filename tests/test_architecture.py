@@ -184,7 +184,7 @@ def test_an_unknown_name():
     with pytest.raises(AttributeError, match="module 'minixla' has no attribute 'nothing'"):
         _ = mx.nothing
     with pytest.raises(ImportError):
-        from minixla import nothing  # noqa: F401  # pyright: ignore[reportAttributeAccessIssue]
+        from minixla import nothing  # noqa: F401  # pyright: ignore[reportAttributeAccessIssue]  # that is the point
 
 
 def test_public_names_are_what_their_modules_say():

@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 import minixla as mx
 import minixla_ops as ops
@@ -26,14 +23,19 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
 from minixla.engine.far import Refused
 from minixla.tools.cost_reports import device_rows
-from tests.oracles.far import PLATFORMS, compile_on, missing, refusals
+from tests.oracles.far import PLATFORMS, compile_on, refusals, require
 from tests.programs import draft
+from tests.programs.domains import KINDS as ALL_KINDS
 from tests.programs.examples import ROWS, example
 
 pytestmark = pytest.mark.far
 
-ROOT = Path(__file__).parent.parent
+#: Element types of each width and kind; `--full` takes the others besides.
 KINDS = ("f32", "bf16", "f64", "s32", "u8", "s64", "s4", "c64", "c128", "pred", "f8e4m3fn")
+OTHER_KINDS = (*[each for each in ALL_KINDS if each not in KINDS], "s2", "u2")
+EACH_KINDS = pytest.mark.parametrize(
+    "kinds", [KINDS, pytest.param(OTHER_KINDS, marks=pytest.mark.full)], ids=["usual", "others"]
+)
 X = jax.ShapeDtypeStruct((8, 8), np.float32)
 
 
@@ -45,9 +47,7 @@ def all_64_bits():
 
 @pytest.fixture(params=PLATFORMS)
 def platform(request):
-    why = missing(request.param)
-    if why:
-        pytest.skip(f"nothing compiles for {request.param} here: {why}")
+    require(request.param)
     return request.param
 
 
@@ -56,10 +56,11 @@ def function_of(program: draft.Program) -> tuple[Callable[..., Any], list[Any]]:
     return lambda *xs: evaluate_graph(program.graph, xs), shapes
 
 
+@EACH_KINDS
 @pytest.mark.parametrize("name", ROWS)
-def test_operations(name, platform):
+def test_operations(name, kinds, platform):
     wanted = {}
-    for kind in KINDS:
+    for kind in kinds:
         program = example(name, kind)
         if program is not None:
             function, shapes = function_of(program)
@@ -106,16 +107,17 @@ DEFECTS = {
 }
 
 
+@EACH_KINDS
 @pytest.mark.parametrize("name", ROWS)
-def test_derivatives_and_batches(name, platform):
+def test_derivatives_and_batches(name, kinds, platform):
     wanted = {}
-    for kind in KINDS:
+    for kind in kinds:
         program = example(name, kind)
         if program is not None:
             function, shapes = function_of(program)
             batched = [jax.ShapeDtypeStruct((2, *each.shape), each.dtype) for each in shapes]
             wanted[kind, str(program.graph)] = mx.jit(derived(function, shapes)), batched
-    known = DEFECTS.get((platform, name))
+    known = DEFECTS.get((platform, name)) if kinds is KINDS else None
     refused = refusals(platform, wanted)
     assert {key: said for key, said in refused.items() if known is None or known not in said} == {}
     assert known is None or refused, "XLA's defect is mended: take it out of the table"
@@ -130,49 +132,6 @@ def test_models_and_layers(program: Program, platform):
     assert (found.numbers.get("flops", 0) > 0) == (platform == "tpu")
 
 
-def digits(module: Any) -> tuple[Any, tuple[Any, ...]]:
-    images, labels = np.zeros((8, 8, 8, 1), np.float32), np.zeros(8, np.int32)
-    return module.train_step, (*module.initial_state(0), images, labels, np.float32(0.1))
-
-
-def characters(module: Any) -> tuple[Any, tuple[Any, ...]]:
-    parameters = module.initial_parameters(0, 64, 2, 64, 32)
-    adam = (np.float32(0), parameters, parameters)
-    window, rate = np.zeros((8, 33), np.int32), np.float32(0.1)
-
-    def step(parameters: Any, adam: Any, window: Any, rate: Any) -> Any:
-        return module.train_step(parameters, adam, window, rate, True)
-
-    return mx.jit(step), (parameters, adam, window, rate)
-
-
-def strengths(module: Any) -> tuple[Any, tuple[Any, ...]]:
-    data, other, _ = module.problem(4, 0)
-    gradient = mx.grad(lambda s: module.error(module.solve(s, data)[0], other))
-    return mx.jit(gradient), (np.zeros(4, np.float32),)
-
-
-def orbit(module: Any) -> tuple[Any, tuple[Any, ...]]:
-    gradient = mx.grad(lambda mean, e: module.anomaly(mean, e).sum(), argnums=(0, 1))
-    return mx.jit(gradient), (np.ones(3, np.float32), np.float32(0.3))
-
-
-EXAMPLES = {
-    "train_digits": digits,
-    "char_transformer": characters,
-    "meta": strengths,
-    "optax_orbit": orbit,
-}
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples(name, platform, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    jitted, arguments = EXAMPLES[name](importlib.import_module(name))
-    with jax.enable_x64(False):
-        assert compile_on(platform, jitted, *arguments).text.startswith("HloModule")
-
-
 # Of what is in no table of random programs; of one array each.
 _SPECIAL = """acos acosh asin asinh atan atanh digamma erf erf_inv erfc lgamma sinh cosh cbrt"""
 OTHERS: dict[str, Callable[[Any], Any]] = {
@@ -185,6 +144,7 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
     "set_dimension_size": lambda x: ops.reduce(
         ops.set_dimension_size(x, x[0, 0].astype(np.int32), 0), np.float32(0), ops.add, (0, 1)
     ),
+    "schur": ops.schur,
     "optimization_barrier": ops.optimization_barrier,
     "all_reduce": lambda x: ops.all_reduce(x, ops.add, [[0]]),
     "all_gather": lambda x: ops.all_gather(x, 0, 1, [[0]]),
@@ -200,10 +160,17 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+# What has neither a derivative nor a batch, in words of ours.
+_FORWARD_ALONE = ("schur", "send", "set_dimension_size")
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_operations(name, platform):
-    found = refusals(platform, {name: (mx.jit(OTHERS[name]), [X])})
-    assert found == {}
+    wanted = {name: (mx.jit(OTHERS[name]), [X])}
+    if name not in _FORWARD_ALONE:
+        batch = jax.ShapeDtypeStruct((2, *X.shape), X.dtype)
+        wanted["derived", name] = mx.jit(derived(OTHERS[name], [X])), [batch]
+    assert refusals(platform, wanted) == {}
 
 
 CONTROL_FLOW: dict[str, Callable[[Any], Any]] = {
@@ -226,76 +193,6 @@ def test_control_flow_and_random_numbers(name, platform):
     assert compile_on(platform, mx.jit(CONTROL_FLOW[name]), X).text
 
 
-@pytest.mark.parametrize(("topology", "sizes"), [("2x2", (2, 2)), ("16x16", (16, 16))])
-def test_sharded_programs(topology, sizes):
-    why = missing("tpu")
-    if why:
-        pytest.skip(f"nothing compiles for tpu here: {why}")
-    mesh = AbstractMesh(sizes, ("data", "model"))
-    columns, rows, whole = (
-        NamedSharding(mesh, PartitionSpec(*each)) for each in ((None, "model"), ("data",), ())
-    )
-    step = mx.jit(
-        mx.value_and_grad(lambda w, x: (mx.numpy.tanh(x @ w) ** 2).sum()),
-        in_shardings=(columns, rows),
-        out_shardings=(whole, columns),
-    )
-    found = compile_on(
-        f"tpu v5e:{topology}", step, *[jax.ShapeDtypeStruct((512, 512), np.float32)] * 2
-    )
-    assert "all-reduce" in found.text
-    assert found.numbers["arguments"] == 512 * 512 * 4 * (1 / sizes[1] + 1 / sizes[0])
-
-
-FOUR = mx.sharding.Mesh(None, ("x", "y"), shape=(2, 2))
-#: Functions of f32[8,16] on four chips, and a collective of theirs.
-ON_CHIPS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "shard_map": (
-        mx.shard_map(
-            lambda x: mx.psum(mx.numpy.sin(x), "y"),
-            mesh=FOUR,
-            in_specs=PartitionSpec("x", "y"),
-            out_specs=PartitionSpec("x"),
-        ),
-        "all-reduce",
-    ),
-    "pmap": (
-        lambda x: mx.pmap(lambda x: mx.ppermute(x, "i", [(0, 1), (1, 0)]), "i")(x[:4]),
-        "collective-permute",
-    ),
-    "pmap in a loop": (
-        lambda x: mx.fori_loop(
-            0, 3, lambda _, v: mx.pmap(lambda x: mx.pmean(x, "i") * x, "i")(v), x.reshape(4, 32)
-        ),
-        "all-reduce",
-    ),
-    "gradient of a shard_map": (
-        mx.grad(
-            lambda x: mx.shard_map(
-                lambda x: mx.psum((x**3).sum(), ("x", "y")),
-                mesh=FOUR,
-                in_specs=PartitionSpec("x", "y"),
-                out_specs=PartitionSpec(),
-            )(x)
-        ),
-        "all-reduce",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ON_CHIPS)
-def test_programs_mapped_over_chips(name):
-    why = missing("tpu")
-    if why:
-        pytest.skip(f"nothing compiles for tpu here: {why}")
-    function, collective = ON_CHIPS[name]
-    x = jax.ShapeDtypeStruct((8, 16), np.float32)
-    report = mx.cost(function, x, platform="tpu v5e:2x2")
-    opcodes = {row.opcode.removesuffix("-start") for row in report.device_rows}
-    assert collective in opcodes
-    assert report.xla["bytes"] > 0
-
-
 REFUSED = {
     "tpu": {
         "a convolution of 64-bit integers": ("conv_general_dilated of s64", np.int64),
@@ -311,8 +208,7 @@ REFUSED = {
     [(where, *row) for where, rows in REFUSED.items() for row in rows.values()],
 )
 def test_what_a_platform_lacks_is_refused_in_our_words(where, message, kind):
-    if missing(where):
-        pytest.skip(f"nothing compiles for {where} here: {missing(where)}")
+    require(where)
     images, kernel = (jax.ShapeDtypeStruct(s, kind) for s in ((1, 8, 8, 4), (3, 3, 4, 4)))
     with pytest.raises(TransformError, match=message) as caught:
         compile_on(where, mx.jit(lambda x, k: mx.nn.conv(x, k)), images, kernel)
@@ -322,8 +218,7 @@ def test_what_a_platform_lacks_is_refused_in_our_words(where, message, kind):
 
 @pytest.mark.parametrize("kind", ["c128", "s2", "u2"])
 def test_element_types_that_tpus_lack_are_refused(kind):
-    if missing("tpu"):
-        pytest.skip(f"nothing compiles for tpu here: {missing('tpu')}")
+    require("tpu")
     program = mx.jit(lambda x: ops.eq(*[ops.convert_element_type(x, kind)] * 2))
     with pytest.raises(TransformError, match=f"of {kind} on tpu"):
         compile_on("tpu", program, X)
@@ -380,9 +275,7 @@ class Callback(Widened):
     ("kind", "where"), [(Widened, "tpu"), (Callback, "tpu"), (Callback, "gpu")]
 )
 def test_a_lowering_for_cpus_alone_is_found(kind, where):
-    why = missing(where)
-    if why:
-        pytest.skip(f"nothing compiles for {where} here: {why}")
+    require(where)
     with pytest.raises(Refused):
         compile_on(where, mx.jit(lambda x: kind()(x)), X)
     assert "planted" in refusals(where, {"planted": (mx.jit(lambda x: kind()(x)), [X])})
@@ -391,8 +284,7 @@ def test_a_lowering_for_cpus_alone_is_found(kind, where):
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 5, 5), (2, 0, 0)], ids=str)
 def test_cholesky_factors_of_gpus_are_cusolvers_as_in_jax(sizes, lower):
-    if missing("gpu"):
-        pytest.skip(f"nothing compiles for gpu here: {missing('gpu')}")
+    require("gpu")
     matrices = jax.ShapeDtypeStruct(sizes, np.float32)
     ours = compile_on("gpu", mx.jit(lambda x: ops.cholesky(x, lower)), matrices)
     assert ("cusolver_potrf" in ours.text) == (0 not in sizes)
@@ -401,6 +293,47 @@ def test_cholesky_factors_of_gpus_are_cusolvers_as_in_jax(sizes, lower):
         theirs = compile_on("gpu", jax.jit(factor), matrices)
         kernels = [[row.opcode for row in device_rows(each.text)] for each in (ours, theirs)]
         assert kernels[0] == kernels[1]
+
+
+#: What each platform has a native form of: ours and JAX's.
+NATIVE: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[int, ...]]] = {
+    "sort": (lambda x: ops.sort([x], ops.lt, 1), lambda x: jax.lax.sort(x), (64, 128)),
+    "top_k": (lambda x: ops.top_k(x, 8), lambda x: jax.lax.top_k(x, 8), (64, 128)),
+    "reduce_window": (
+        lambda x: mx.nn.max_pool(x, (2, 2), (2, 2)),
+        lambda x: jax.lax.reduce_window(x, -np.inf, jax.lax.max, _WINDOW, _WINDOW, "VALID"),
+        (8, 16, 16, 32),
+    ),
+    "factors of a product": (
+        mx.grad(lambda x: (mx.numpy.einsum("ij,kj->ik", x, x) ** 2).sum()),
+        jax.grad(lambda x: (jnp.einsum("ij,kj->ik", x, x) ** 2).sum()),
+        (64, 128),
+    ),
+}
+_WINDOW = (1, 2, 2, 1)
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_native_forms_compile_to_what_jaxs_do(name, platform):
+    ours, theirs, sizes = NATIVE[name]
+    x = jax.ShapeDtypeStruct(sizes, np.float32)
+    found = [compile_on(platform, each, x) for each in (mx.jit(ours), jax.jit(theirs))]
+    opcodes = [sorted(row.opcode for row in device_rows(each.text)) for each in found]
+    assert opcodes[0] == opcodes[1]
+
+
+def test_the_gradient_of_max_pooling_on_tpus_is_jaxs():
+    require("tpu")
+
+    def gradient(numeric: Any, pool: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return numeric.jit(lambda x: numeric.vjp(pool, x)[1](pool(x)))
+
+    ours, theirs, sizes = NATIVE["reduce_window"]
+    x = jax.ShapeDtypeStruct(sizes, np.float32)
+    pairs = ((mx, ours), (jax, theirs))
+    found = [compile_on("tpu", gradient(*each), x) for each in pairs]
+    assert all("select-and-scatter" in each.text for each in found)
+    assert found[0].numbers["bytes"] <= found[1].numbers["bytes"]
 
 
 def softmax_by_pallas(context: Any, x: Any, platform: str) -> Any:
@@ -455,8 +388,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(ExampleF32, Run, ffi::Ffi::Bind()
 
 
 def test_c44_programs_with_cuda_kernels():
-    if missing("gpu"):
-        pytest.skip(f"nothing compiles for gpu here: {missing('gpu')}")
+    require("gpu")
     if shutil.which("nvcc") is None:
         pytest.skip("there is no nvcc, which compiles CUDA sources")
     op = mx.register_op(

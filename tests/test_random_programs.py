@@ -14,18 +14,24 @@ from hypothesis import strategies as st
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
+from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import evaluate_graph
 from tests.harness import QUICKLY, check_batching, check_derivatives, together
 from tests.oracles import assert_same, run_stablehlo, run_xla
+from tests.programs.array_rows import EXACT, ROUNDING
+from tests.programs.domains import ANY, KINDS, Domain
 from tests.programs.draft import Program, programs
 from tests.programs.inexact import INEXACT, REAL, USUAL, assert_within
 from tests.programs.inexact import INTERPRETED as INEXACT_INTERPRETED
-from tests.programs.table import EXCLUDED, INTERPRETED, TABLE
+from tests.programs.table import EXCLUDED, INTERPRETED, TABLE, Row
 
 # What the profile says; programs are large, and each is compiled.
 EXAMPLES = settings.default.max_examples
 IS_LONG = EXAMPLES > 100
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+#: Rows of operations and of functions of the array library.
+ALL_EXACT = [*TABLE.values(), *EXACT.values()]
+ALL_ROUNDING = [*INEXACT.values(), *ROUNDING.values()]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,7 +47,7 @@ def as_function(program: Program):
 def by_xla(program: Program) -> list[np.ndarray]:
     """The results of `mx.jit`."""
     if IS_LONG:  # a program that kills XLA kills a worker, which reports it
-        run_xla(program.graph.stablehlo(), program.inputs)
+        run_xla(Emitter(platform="cpu").module(program.graph), program.inputs)
     compiled = mx.jit(as_function(program), compiler_options=None if IS_LONG else QUICKLY)
     return [np.asarray(each) for each in compiled(*program.inputs)]
 
@@ -61,13 +67,13 @@ def check_exact(
 
 
 @settings(max_examples=2 * EXAMPLES, suppress_health_check=SLOW)
-@given(programs(INTERPRETED))
+@given(programs([*INTERPRETED, *[row for row in EXACT.values() if row.interpreted]]))
 def test_exact_programs(program):
     check_exact(program)
 
 
 @settings(max_examples=EXAMPLES // 2, suppress_health_check=SLOW)
-@given(programs(list(TABLE.values()), 20))
+@given(programs(ALL_EXACT, 20))
 def test_exact_programs_that_the_interpreter_does_not_run(program):
     check_exact(program, interpreted=False)
 
@@ -84,7 +90,7 @@ def test_inexact_programs(program):
 
 
 @settings(max_examples=EXAMPLES // 2, suppress_health_check=SLOW)
-@given(programs(list(INEXACT.values()), 12, REAL, USUAL))
+@given(programs(ALL_ROUNDING, 12, REAL, USUAL))
 def test_inexact_programs_that_the_interpreter_does_not_run(program):
     if program.outputs:
         assert_within(program.outputs, program.graph, program.inputs, "reference")
@@ -92,7 +98,7 @@ def test_inexact_programs_that_the_interpreter_does_not_run(program):
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=SLOW)
-@given(programs(list(INEXACT.values()), 8, ("f64", "c128"), USUAL))
+@given(programs(ALL_ROUNDING, 8, ("f64", "c128"), USUAL))
 def test_derivatives(program):
     """<ct, J t> = <J^T ct, t>, and J t is a finite difference.
 
@@ -104,7 +110,7 @@ def test_derivatives(program):
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=SLOW)
-@given(programs(list(INEXACT.values()), 8, ("f64", "c128"), USUAL), st.data())
+@given(programs(ALL_ROUNDING, 8, ("f64", "c128"), USUAL), st.data())
 def test_batches_of_inexact_programs(program, data):
     check_batches(program, data)
 
@@ -113,7 +119,7 @@ KINDS_TO_BATCH = ("s32", "pred", "f64", "u8", "c128")
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=SLOW)
-@given(programs(list(TABLE.values()), 12, KINDS_TO_BATCH), st.data())
+@given(programs(ALL_EXACT, 12, KINDS_TO_BATCH), st.data())
 def test_batches_of_exact_programs(program, data):
     check_batches(program, data)
 
@@ -131,12 +137,12 @@ FOR_OTHERS = ("after_all", "create_token", "parameter", "tuple")
 
 
 @functools.cache
-def programs_of(name: str) -> list[Program]:
+def programs_of(row: Row, kinds: Sequence[str] = KINDS, domain: Domain = ANY) -> list[Program]:
     """Small programs of one row, whatever the large ones happened to draw."""
     found = []
 
     @settings(max_examples=2, database=None, suppress_health_check=SLOW)
-    @given(programs([TABLE[name]], 2))
+    @given(programs([row], 2, kinds, domain))
     def keep(program):
         found.append(program)
 
@@ -150,7 +156,7 @@ def rows_by_xla() -> dict[tuple[str, int], Any]:
     wanted: dict[tuple[str, int], Program] = {}
     for name in TABLE if not IS_LONG else ():
         with contextlib.suppress(Exception):  # the row's own test raises it
-            wanted |= {(name, at): each for at, each in enumerate(programs_of(name))}
+            wanted |= {(name, at): each for at, each in enumerate(programs_of(TABLE[name]))}
     return together(
         functools.partial(mx.jit, compiler_options=QUICKLY),
         {key: as_function(program) for key, program in wanted.items() if program.outputs},
@@ -160,11 +166,30 @@ def rows_by_xla() -> dict[tuple[str, int], Any]:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_every_row(name):
-    drawn = programs_of(name)
+    drawn = programs_of(TABLE[name])
     if not IS_LONG:  # where the draws are always the same
-        assert any(program.outputs for program in drawn) == (name not in FOR_OTHERS)
+        assert name in FOR_OTHERS or any(program.outputs for program in drawn)
     for at, program in enumerate(drawn):
         check_exact(program, TABLE[name].interpreted, rows_by_xla().get((name, at)))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", EXACT)
+def test_every_function_of_whole_numbers(name):
+    for program in programs_of(EXACT[name]):
+        check_exact(program, EXACT[name].interpreted)
+        if program.inputs:  # not of constants alone
+            check_batching(as_function(program), program.inputs, size=2, batched=[0])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ROUNDING)
+def test_every_function_that_rounds(name):
+    for program in programs_of(ROUNDING[name], ("f64", "c128"), USUAL):
+        assert_within(by_xla(program), program.graph, program.inputs, "XLA")
+        if program.inputs:
+            check_derivatives(as_function(program), program.inputs, order=1, rtol=1e-4, atol=1e-4)
+            check_batching(as_function(program), program.inputs, size=2, batched=[0])
 
 
 def test_every_builder_has_a_row_or_a_reason():
@@ -184,9 +209,8 @@ def test_every_operation_is_in_some_program():
     for row in (*INEXACT.values(), *TABLE.values()):
         draws = given(programs([row], 3))(note)
         settings(max_examples=3, database=None, suppress_health_check=SLOW)(draws)()
-    # Programs of others bring operations that are none of XLA's.
-    operations = [each for each in REGISTRY.values() if each.spec_names]
+    operations = [each for each in REGISTRY.values() if hasattr(ops, each.builder_name)]
     entries = {each.name: each for each in operations if each.__module__.startswith("minixla_ops.")}
     excluded = EXCLUDED.keys() - INEXACT.keys()
     without = {name for name, each in entries.items() if each.builder_name in excluded}
-    assert drawn | without == entries.keys(), (drawn | without) ^ entries.keys()
+    assert entries.keys() - drawn - without == set()

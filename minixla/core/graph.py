@@ -26,11 +26,13 @@ class Annotations:
         values: the sharding of an input or of an instruction's result.
         outputs: for each output its sharding as a result of the function, or None; or nothing.
         meshes: the meshes that the program names.
+        rules: the sharding rule that stands at an instruction, by its first result.
     """
 
     values: Mapping["Value", Any] = field(default_factory=dict)
     outputs: Sequence[Any] = ()
     meshes: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping["Value", Any] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -278,9 +280,8 @@ class Graph:
             number.update(zip(map(id, step.results), count(len(number)), strict=False))
         outputs, notes = tuple([number[id(each)] for each in self.outputs]), self.annotations
         if notes is not None:
-            placed = {number[id(value)]: each for value, each in notes.values.items()}
-            listed = tuple(sorted(placed.items(), key=operator.itemgetter(0)))
-            notes = listed, tuple(notes.outputs), tuple(notes.meshes.items())
+            placed, rules = _numbered(notes.values, number), _numbered(notes.rules, number)
+            notes = placed, tuple(notes.outputs), tuple(notes.meshes.items()), rules
         return self.input_shapes, tuple(steps), outputs, notes
 
     @inner_first
@@ -373,6 +374,12 @@ def _replaced(value: Any, place: Callable[[Any], Any]) -> Any:
     return place(value) if isinstance(value, (Graph, _Place)) else value
 
 
+def _numbered(notes: Mapping[Value, Any], number: Mapping[int, int]) -> tuple[Any, ...]:
+    """What is noted of values, by their numbers, in order; of those that were pruned nothing."""
+    pairs = [(number[id(value)], each) for value, each in notes.items() if id(value) in number]
+    return tuple(sorted(pairs, key=operator.itemgetter(0)))
+
+
 def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
     """The last of some programs from their parts (see `Graph._parts`), inner before outer."""
     made: list[Graph] = []
@@ -386,8 +393,8 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
             instructions.append(step)
             values.extend(step.results)
         if notes is not None:
-            placed = {values[number]: each for number, each in notes[0]}
-            notes = Annotations(placed, notes[1], dict(notes[2]))
+            placed, rules = ({values[number]: each for number, each in notes[at]} for at in (0, 3))
+            notes = Annotations(placed, notes[1], dict(notes[2]), rules)
         outputs = [values[number] for number in outputs]
         made.append(Graph(inputs, instructions, outputs, name, notes))
     return made[-1]

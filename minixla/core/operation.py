@@ -302,6 +302,11 @@ class Operation(Record):
         """The meshes of devices that it names, of which whoever runs it must know."""
         return ()
 
+    @property
+    def operand_shardings(self) -> Sequence[Any]:
+        """How its operands must lie over devices, of which whoever runs it alone must know."""
+        return ()
+
     def sharding_rule(self, *operands: Any) -> ShardingRule | None:
         """Which dimensions are split together, for operand shapes; None: nothing is known.
 

@@ -117,6 +117,10 @@ class Shape(_Interned):
         """The same element type with other, static dimensions."""
         return Shape(self.element_type, dimensions)
 
+    def with_size(self, index: int, size: int) -> "Shape":
+        """The same element type and static dimensions, of which one has another size."""
+        return self.with_dimensions((*self.dimensions[:index], size, *self.dimensions[index + 1 :]))
+
     def with_dimension(self, index: int, size: int) -> "Shape":
         """The same shape with one more, static, dimension at `index`."""
         sizes = (*self.dimensions[:index], size, *self.dimensions[index:])

@@ -140,6 +140,11 @@ class ShardingRule:
             count += 1
         return count
 
+    @property
+    def attribute(self) -> str:
+        """The attribute of an operation that states the rule in StableHLO."""
+        return f"sdy.sharding_rule = #sdy.op_sharding_rule<{self}>"
+
     def hint(self, batch_dimensions: int = 0) -> str:
         """What states the rule in StableHLO: see `Emitter.operation`.
 
@@ -147,9 +152,8 @@ class ShardingRule:
             batch_dimensions: along how many first dimensions XLA may split a call by itself, of
                 code that is registered for that.
         """
-        rule = f"sdy.sharding_rule = #sdy.op_sharding_rule<{self}>"
         batch = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_dimensions}"}}, '
-        return f" {{{batch if batch_dimensions else ''}{rule}}}"
+        return f" {{{batch if batch_dimensions else ''}{self.attribute}}}"
 
     @classmethod
     def parse(cls, text: str) -> "ShardingRule":

@@ -122,13 +122,17 @@ class Emitter:
             return type_
         return f"{type_} {{sdy.sharding = #sdy.sharding{self.sharding(sharding)}}}"
 
-    def _annotate(self, results: Sequence[Any], notes: Mapping[Any, Any]) -> None:
-        """Adds the shardings of its results to the operation that was written last."""
-        given = [notes.get(value) for value in results]
-        known = next(each for each in given if each is not None)
-        for index, (value, each) in enumerate(zip(results, given, strict=True)):
-            given[index] = known.saying_nothing(value.shape) if each is None else each
-        text = f"sdy.sharding = {self.shardings(given)}"
+    def _annotate(self, results: Sequence[Any], notes: Any) -> None:
+        """Adds what is said of its results to the operation that was written last."""
+        given, texts = [notes.values.get(value) for value in results], []
+        known = next((each for each in given if each is not None), None)
+        if known is not None:
+            for index, (value, each) in enumerate(zip(results, given, strict=True)):
+                given[index] = known.saying_nothing(value.shape) if each is None else each
+            texts.append(f"sdy.sharding = {self.shardings(given)}")
+        if results[0] in notes.rules:
+            texts.append(notes.rules[results[0]].attribute)
+        text = ", ".join(texts)
         line = self._lines[-1]
         constant = _CONSTANT.match(line)
         place = line.rindex(" : ") if constant is None else constant.end()
@@ -272,7 +276,8 @@ class Emitter:
         return listed
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
-        outer, notes = self._location, graph.annotations and graph.annotations.values
+        outer, notes = self._location, graph.annotations
+        placed = {*notes.values, *notes.rules} if notes else ()
         names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
         for instruction in graph.instructions:
             values = instruction.operands
@@ -287,7 +292,7 @@ class Emitter:
                     named = f"loc{len(self._locations)}", source
                     self._location = f" loc(#{self._locations.setdefault(key, named)[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
-            if notes and not notes.keys().isdisjoint(instruction.results):
+            if placed and not placed.isdisjoint(instruction.results):
                 self._annotate(instruction.results, notes)
             if len(results) == len(instruction.results) == 1:  # in less time than the general form
                 names[id(instruction.results[0])] = results[0]

@@ -7,13 +7,15 @@ not its own tracers as constants and, for what it computes, binds under its pare
 import gc
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import takewhile
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from minixla.core.attributes import Literal
+from minixla.core.attributes import Literal, spelling
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
@@ -38,6 +40,8 @@ class Trace:
     #: numbers (of those names, if any) and options, as one program, or NotImplemented. None where
     #: functions run operation by operation.
     at_once: ClassVar[Callable[..., Any] | None] = None
+    #: Whether `program(function, names, options)`, which is kept, does what `at_once` did again.
+    keeps_programs: ClassVar[bool] = False
     __slots__ = ("alive", "parent")
 
     def __init__(self, parent: "Trace | None") -> None:
@@ -150,6 +154,10 @@ def bind(operation: Operation, *operands: Any) -> Any:
     return operation(*operands)
 
 
+_SPELLED = {float, tuple}  # types of options that are more than their values and types
+_MOST_PROGRAMS = 256  # of a function; options may be ever new
+
+
 def one_program(*names: str) -> Callable[[Function], Function]:
     """Marks a function of arrays and Python numbers that evaluators may run as one program."""
     # Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
@@ -160,23 +168,56 @@ def one_program(*names: str) -> Callable[[Function], Function]:
         parameters = inspect.signature(function).parameters
         positions = tuple(parameters)
         unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
+        # So many first arguments are operands, in the order of their names.
+        leading = len(
+            list(takewhile(lambda pair: pair[0] == pair[1], zip(positions, names, strict=False)))
+        )
+        limit = leading if names else sys.maxsize
+        # By the operands' types, and by options.
+        programs: dict[Any, Function] = {}
+
+        def kept(program: Function, key: Any) -> None:
+            if len(programs) >= _MOST_PROGRAMS:
+                programs.clear()
+            programs[key] = program
 
         @wraps(function)
         def called(*given: Any, **options: Any) -> Any:
             try:
-                at_once, result = _state.trace.at_once, NotImplemented
+                trace, count = _state.trace, len(given)
+                front, key = given, None
+                if trace.keeps_programs:
+                    if options or count > limit:
+                        front, rest = given[:limit], (*given[limit:], *options.values())
+                        types = (*map(type, rest),)
+                        spelled = types if _SPELLED.isdisjoint(types) else spelling(rest)
+                        key = *map(type, front), rest, spelled, *options
+                    else:
+                        key = (*map(type, given),)
+                    try:
+                        return programs[key](*front)
+                    except KeyError:
+                        pass
+                    except Exception:
+                        key = None  # it cannot be hashed, or what is wrong is said below
+                at_once, result = trace.at_once, NotImplemented
                 if at_once is None:
                     return function(*given, **options)
                 if not names:
                     result = at_once(function, given, names, options)
+                    if key is not None and result is not NotImplemented:
+                        kept(trace.program(function, names, options), key)
                 else:
                     named = {**dict(zip(positions, given, strict=False)), **options}
                     # Otherwise too many are given, or one twice or by a name that it has not,
                     # which the function refuses.
-                    if len(named) == len(given) + len(options) and unnamed.isdisjoint(options):
+                    if len(named) == count + len(options) and unnamed.isdisjoint(options):
                         present = tuple([name for name in names if name in named])
                         operands = tuple([named.pop(name) for name in present])
                         result = at_once(function, operands, present, named)
+                        is_kept = key is not None and result is not NotImplemented
+                        if is_kept and present == names[: len(front)]:
+                            kept(trace.program(function, present, named), key)
                 return function(*given, **options) if result is NotImplemented else result
             except Exception as error:
                 hide_frames(error)

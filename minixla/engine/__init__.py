@@ -1,5 +1,7 @@
 """Running graphs on hardware: the only place that touches JAX's internals."""
 
+from jax._src.core import eval_context
+
 from minixla.engine import foreign as _foreign  # noqa: F401 - tells JAX what our tracers are
 from minixla.engine import jax_rules as _jax_rules  # noqa: F401 - tells JAX the rules of programs
 from minixla.engine.eager import ENGINE, EngineTrace
@@ -7,5 +9,5 @@ from minixla.engine.foreign_code import KernelError, raise_ours
 from minixla.engine.lowering import lowered
 from minixla.engine.program import forget_traces, run_graph, stage_for_jax
 
-__all__ = ["ENGINE", "EngineTrace", "KernelError", "forget_traces", "lowered", "raise_ours"]
-__all__ += ["run_graph", "stage_for_jax"]
+__all__ = ["ENGINE", "EngineTrace", "KernelError", "eval_context", "forget_traces", "lowered"]
+__all__ += ["raise_ours", "run_graph", "stage_for_jax"]

@@ -71,13 +71,21 @@ class EngineTrace(Trace):
         if kinds <= _NUMBERS or not kinds.isdisjoint(_NOT_ONE_ARRAY):
             return NotImplemented
         try:
-            items = tuple(options.items())
-            return _whole(function, names, items, spelling(items))(*operands)
+            return self.program(function, names, options)(*operands)
         except JaxRuntimeError as error:
             raise_ours(error, function.__name__)
             raise
         except (TypeError, ValueError, OverflowError):
             return NotImplemented
+
+    keeps_programs = True
+
+    def program(
+        self, function: Callable[..., Any], names: tuple[str, ...], options: dict[str, Any]
+    ) -> Callable[..., Any]:
+        """The program that `at_once` runs."""
+        items = tuple(options.items())
+        return _whole(function, names, items, items and spelling(items))
 
     def lift(self, value: Any, subject: str = "evaluation") -> Any:
         """`value` as a JAX array; Python numbers stay weakly typed."""
@@ -181,7 +189,7 @@ def _compiled(
         return current_trace().process(operation, operands)
 
     one_operation.__name__ = operation.builder_name
-    staged, shardings = stage_for_jax(one_operation), getattr(operation, "in_shardings", None) or ()
+    staged, shardings = stage_for_jax(one_operation), operation.operand_shardings
     mesh = next((each.mesh for each in shardings if each.mesh.axis_names), None)
     if mesh is None:
         return jax.jit(staged)

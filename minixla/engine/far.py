@@ -28,7 +28,8 @@ from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.engine.foreign_code import LIBRARIES
 
 _SUBJECT = "platform"
-_ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
+_ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100' ('gpu h100:4' "
+_ADVICE += "is four in a machine, 'gpu h100:32x8' 32 machines of eight); packages: "
 _ADVICE += "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
 _ADVICE += "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
 _TARGET = re.compile(r"custom_call @([\w.$]+)")
@@ -40,7 +41,7 @@ class Platform(NamedTuple):
 
     kind: str  # what JAX calls the platform, tpu or cuda
     model: str  # of its chips, such as v5e or h100
-    topology: str  # how many chips there are in each direction, such as 2x2
+    topology: str  # how many chips in each direction, such as 2x2; machines and GPUs in each
 
     @property
     def size(self) -> int:
@@ -48,17 +49,25 @@ class Platform(NamedTuple):
         return math.prod(map(int, self.topology.split("x")))
 
     def __str__(self) -> str:
-        return f"tpu {self.model}:{self.topology}" if self.kind == "tpu" else f"gpu {self.model}"
+        if self.kind == "tpu":
+            return f"tpu {self.model}:{self.topology}"
+        return f"gpu {self.model}" + (f":{self.topology}" if self.size > 1 else "")
 
 
 def platform_named(name: str) -> Platform:
-    """The platform that a name says: tpu, tpu v5e:4x4, gpu, gpu h100; else AttributeValueError."""
+    """The platform that a name says, such as tpu, tpu v5e:4x4, gpu, gpu h100, gpu h100:8.
+
+    Raises:
+        AttributeValueError: it says none.
+    """
     kind, _, model = name.strip().lower().partition(" ")
     model, _, topology = model.strip().partition(":")
-    if kind == "tpu" and all(each.isdigit() for each in topology.split("x") if topology):
-        return Platform("tpu", model or "v5e", topology or "2x2")
-    if kind == "gpu" and (model or "h100") in _GPUS and not topology:
-        return Platform("cuda", model or "h100", "1x1x1")
+    sizes = topology.split("x") if topology else []
+    if all(each.isdigit() for each in sizes):
+        if kind == "tpu":
+            return Platform("tpu", model or "v5e", topology or "2x2")
+        if kind == "gpu" and (model or "h100") in _GPUS and len(sizes) <= 2:
+            return Platform("cuda", model or "h100", "x".join([*"11", *sizes][-2:]))
     raise explain(AttributeValueError, _SUBJECT, f"{name!r} is no platform", advice=_ADVICE)
 
 
@@ -122,7 +131,7 @@ def _gpus(platform: Platform) -> Any:
         xla_client.register_custom_call_target(name, code, platform="CUDA", api_version=1)
     figures = Path(__file__).with_name(_GPUS[platform.model]).read_text()
     described: Any = xla_client.make_c_api_device_topology(
-        library, platform.topology, target_config=figures, topology=platform.topology
+        library, str(platform), target_config=figures, topology=f"1x{platform.topology}"
     )
     return topologies.TopologyDescription(described._make_compile_only_devices())
 

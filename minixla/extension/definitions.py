@@ -134,7 +134,7 @@ def _check_use(
         return
     declared = attributes[argument.type]
     of_list = isinstance(declared.kind, ListKind) and argument.number is None
-    member = declared.kind.member if of_list else declared.kind  # type: ignore[union-attr]
+    member = declared.kind.member if of_list else declared.kind  # type: ignore[union-attr]  # a list's
     if not isinstance(member, TypeKind):
         refuse(declared.name, f"`{declared.name}: type`, or as list(type) without a number")
     if of_list and declared.kind.minimum is None:

@@ -75,7 +75,7 @@ class Kernel:
         self, operation: CustomOperation, emit: Any, operands: Any, shapes: Any, results: Any
     ) -> Sequence[str]:
         """The operation in StableHLO; see `Operation.stablehlo`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no write")
 
 
 @dataclass(frozen=True, eq=False)

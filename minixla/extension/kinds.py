@@ -48,7 +48,7 @@ class Kind(Attribute):
 
     def foreign(self, value: Any) -> str:
         """A canonical value in MLIR, as compiled kernels get it: of one type for each kind."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no foreign")
 
     def read_foreign(self, value: Any) -> Any:
         """A value for `canonical` from what `foreign` wrote, as Python has it."""

@@ -69,6 +69,8 @@ class Builder:
         self.folded: set[int] = set()
         #: How values lie over devices, where the program says so.
         self.shardings: dict[Value, Any] = {}
+        #: Sharding rules that stand at instructions, by their first results.
+        self.rules: dict[Value, Any] = {}
         #: Of a region: what it returns, and a name for its graph.
         self.outputs: list[Value] = []
         self.name = ""
@@ -264,9 +266,9 @@ class Builder:
                     read.update([id(operand.instruction) for operand in step.operands])
             kept.reverse()
         placed = placed if any(each is not None for each in placed) else ()
-        is_annotated = self.shardings or placed or meshes
-        notes = Annotations(self.shardings, tuple(placed), meshes or {}) if is_annotated else None
-        return Graph(inputs, kept, outputs, name or self.name, notes)
+        notes = Annotations(self.shardings, tuple(placed), meshes or {}, self.rules)
+        is_annotated = any(vars(notes).values())
+        return Graph(inputs, kept, outputs, name or self.name, notes if is_annotated else None)
 
 
 def _is_foldable(value: Value, step: Instruction) -> bool:

@@ -15,10 +15,11 @@ from minixla.core.operation import REGISTRY
 from minixla.core.sharding_rule import ShardingRule
 from minixla.extension import stored
 from minixla.interop.operations import Translation
+from minixla.interop.sdy import RULE
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import plain
-from minixla_ops.host.lapack import with_layouts
+from minixla_ops.host.lapack import LapackCall, column_major, with_layouts
 from minixla_ops.host.targets import meaning
 from minixla_ops.vocabulary.tuple_operations import leaf_shapes, without_tuples
 
@@ -36,7 +37,10 @@ def foreign_call(step: Step) -> Sequence[Value]:
     step.operands = step.builder.leaves(*step.operands)
     call: Any = step.record("CustomCall", shapes=shapes, options=options, api_version=version)
     programs = step.module.called(step)
-    function = meaning(call, step.shapes, programs)
+    laid_out = with_layouts(call, step.shapes, step.module.is_hlo)
+    # A routine of LAPACK that is given other layouts computes something of transposed matrices.
+    is_other = column_major(call.target_name, step.shapes) and type(laid_out) is not LapackCall
+    function = None if is_other else meaning(call, step.shapes, programs)
     if function is not None:
         return step.inlined(function)
     if programs and not step.module.is_hlo:
@@ -44,9 +48,9 @@ def foreign_call(step: Step) -> Sequence[Value]:
         step.reject(problem, "Such calls are not supported.")
     if programs:  # what it runs is lost: none may take the call for a plain one
         names = ", ".join([f"%{each.name}" for each in programs])
-        call = call.replace(options={**options, "called_computations": f"{{{names}}}"})
-    call = with_layouts(call, step.shapes, step.module.is_hlo)
-    stated = step.raw("sdy.sharding_rule")
+        laid_out = laid_out.replace(options={**options, "called_computations": f"{{{names}}}"})
+    call = laid_out
+    stated = step.raw(RULE)
     if stated is not None:
         call = call.replace(stated_rule=ShardingRule.parse(str(stated)))
     return step.builder.apply(call, step.operands)

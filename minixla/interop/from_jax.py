@@ -18,7 +18,7 @@ from minixla.core.linear import spread
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
-from minixla.engine.random_keys import flatten
+from minixla.engine.random_keys import flatten, with_keys_of_jax
 from minixla.interop.jax_calls import FlatFunction
 from minixla.interop.shardings import ShardyToo, check_shardings
 from minixla.transforms import arguments
@@ -104,7 +104,7 @@ def from_jax(
             trees: list[Any] = []
 
             def flat(*arrays: Any) -> list[Any]:
-                whole = tree_unflatten(tree, spread(flags, arrays, held_leaves))
+                whole = with_keys_of_jax(tree_unflatten(tree, spread(flags, arrays, held_leaves)))
                 results, result_tree = flatten(others.apply(*whole))
                 trees[:] = [result_tree]
                 return results

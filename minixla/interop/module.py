@@ -1,6 +1,5 @@
 """All functions of an MLIR module as graphs."""
 
-import gc
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar
@@ -8,6 +7,7 @@ from typing import Any, ClassVar
 from jax.extend.mlir import ir
 
 from minixla.core.attributes import Attribute
+from minixla.core.collecting import collection_paused
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import Names
@@ -18,7 +18,7 @@ from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
 from minixla.interop.operations import TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
-from minixla.interop.sdy import SDY, SHARDING, Shardings
+from minixla.interop.sdy import SDY, Shardings
 from minixla.interop.step import Step
 from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
 
@@ -88,15 +88,9 @@ class Module:
 
     def translated(self) -> dict[str, Graph]:
         """The graphs of all functions, made now; those that are called before those that call."""
-        # As when tracing: all that is made stays, and scanning it would take most of the time.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
+        with collection_paused():
             for name in self._order():
                 self.graphs[name] = self._function(name)
-        finally:
-            if collects:
-                gc.enable()
         return self.graphs
 
     @property
@@ -223,9 +217,8 @@ class Module:
         for result, value in zip(own, results, strict=True):
             self._check_declared(step, "result", result, value)
             builder.define(result, value)
-        if self.shardings is not None and SHARDING in operation.attributes:
-            given = self.shardings.several(operation.attributes[SHARDING])
-            builder.shardings.update(zip(results, given, strict=True))
+        if self.shardings is not None:
+            self.shardings.annotate(operation, results, builder)
 
     def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
         return results

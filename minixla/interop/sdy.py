@@ -7,18 +7,28 @@ from jax.extend.mlir import ir
 
 from minixla.core.graph import Value
 from minixla.core.operation import Operation
+from minixla.core.sharding_rule import ShardingRule
+from minixla.interop.building import Builder
 from minixla.interop.step import Step
 from minixla.interop.values import literal_of
 from minixla.sharding import operations as sdy
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.sharding.text import parse_axes, parse_mesh, parse_sharding, parse_shardings
+from minixla.sharding.text import (
+    parse_axes,
+    parse_axis_list,
+    parse_mesh,
+    parse_sharding,
+    parse_shardings,
+)
 
 # As SDY numbers them; the verifier refuses the fourth, BOTH.
 _DIRECTIONS = "NONE", "FORWARD", "BACKWARD"
 #: The name of the attribute on functions' arguments and results, and on operations.
 SHARDING = "sdy.sharding"
+#: That of the attribute on operations which states their sharding rule.
+RULE = "sdy.sharding_rule"
 
 
 class Shardings:
@@ -52,6 +62,15 @@ class Shardings:
             self._known[attribute] = parse(str(attribute), self.meshes)
         return self._known[attribute]
 
+    def annotate(self, operation: Any, results: Sequence[Value], builder: Builder) -> None:
+        """Notes what the attributes of an operation of MLIR's say of its results."""
+        attributes = operation.attributes
+        if SHARDING in attributes:
+            builder.shardings.update(zip(results, self.several(attributes[SHARDING]), strict=True))
+        # A custom call keeps its rule itself.
+        if RULE in attributes and operation.name != "stablehlo.custom_call" and results:
+            builder.rules[results[0]] = ShardingRule.parse(str(attributes[RULE]))
+
     def of_function(self, function: Any, which: str, count: int) -> list[TensorSharding | None]:
         """Those of a function's arguments (`arg_attrs`) or results (`res_attrs`), or Nones."""
         listed = function.attributes.get(which, None)
@@ -70,6 +89,11 @@ def _placed(kind: Any) -> Callable[[Step], Sequence[Value]]:
         return _one(step, kind(None if given is None else step.module.shardings.one(given)))
 
     return read
+
+
+def _all_reduce(step: Step) -> Sequence[Value]:
+    axes = tuple(parse_axis_list(str(step.raw("reduction_axes"))))
+    return _one(step, sdy.AllReduce(step.module.shardings.one(step.raw("out_sharding")), axes))
 
 
 def _group(step: Step) -> Sequence[Value]:
@@ -106,7 +130,9 @@ def _sides(step: Step) -> list[tuple[TensorSharding, ...] | None]:
 SDY: dict[str, Callable[[Step], Sequence[Value]]] = {
     "sdy.sharding_constraint": _placed(sdy.ShardingConstraint),
     "sdy.reshard": _placed(sdy.Reshard),
+    "sdy.all_reduce": _all_reduce,
     "sdy.data_flow_edge": _placed(sdy.DataFlowEdge),
+    "sdy.func_data_flow_edge": lambda step: _one(step, sdy.FuncDataFlowEdge()),
     "sdy.sharding_group": _group,
     "sdy.propagation_barrier": _barrier,
     "sdy.constant": _constant,

@@ -5,13 +5,20 @@ Functions that `jax.nn` has too take its arguments and give its results.
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
+from jax.nn import get_scaled_dot_general_config
+
+from minixla.interop.jax_table import functions_of
+from minixla.nn import initializers
 from minixla.nn.activations import *
 from minixla.nn.layers import *
 from minixla.nn.soft_functions import *
 from minixla.numpy import tanh
 from minixla.numpy.element_functions import offered
 
-__all__ = offered(globals(), ["tanh"])  # pyright: ignore[reportUnsupportedDunderAll]
+globals().update(functions_of("jax.nn", ("scaled_dot_general",)))
+
+_ALSO = ("initializers", "tanh", "get_scaled_dot_general_config")
+__all__ = offered(globals(), _ALSO)  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
 
 def __dir__() -> list[str]:

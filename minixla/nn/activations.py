@@ -11,7 +11,8 @@ from minixla.core.element_types import F32
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.element_functions import named
-from minixla.numpy.operands import axis_of, kind_of, lifted, marked, shape_error
+from minixla.numpy.operands import axis_of, kind_of, lifted, marked, operand_shape, shape_error
+from minixla.transforms import custom_jvp
 from minixla_ops.elementwise.operators import Adjustment, convert
 from minixla_ops.vocabulary.shorthand import full_like
 
@@ -41,6 +42,12 @@ _of_numbers = _activation(numeric_type)
 def _row(name: str, function: Callable[[Any], Any], text: str) -> Any:
     """A function of floats, under its public name; `text` says what it gives."""
     return _of_floats(named(function, name, f"{text} (JAX: nn.{name}).", __name__))
+
+
+def identity(x: Any) -> Any:
+    """The argument, as an array (JAX: nn.identity)."""
+    operand_shape(x, "identity")
+    return lifted(x)
 
 
 # Piecewise linear. The ends of the pieces are where JAX has them, so derivatives there agree.
@@ -132,6 +139,42 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     # 1 + erf cancels where x is negative: 16 bits would keep few digits.
     wide = convert(x, F32) if kind.bits < 32 else x
     return convert(0.5 * wide * (1.0 + ops.erf(math.sqrt(0.5) * wide)), kind)
+
+
+@_of_floats
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, x from 1 on, and (x + 1)**2 / 4 between (JAX: nn.sparse_plus).
+
+    Source: M. Blondel and others, Learning with Fenchel-Young Losses (2019).
+    """
+    # In a branch that is not taken the square must not overflow into the derivative.
+    inner = ops.select(abs(x) >= 1, full_like(x, 0), x) + 1
+    outer = ops.select(x <= -1, full_like(x, 0), inner * inner / 4)
+    return ops.select(x >= 1, x, outer)
+
+
+sparse_sigmoid = _row(
+    "sparse_sigmoid", lambda x: 0.5 * np.clip(x + 1, 0, 2), "(x + 1) / 2, at least 0 and at most 1"
+)
+
+
+@_of_floats
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for x >= 0, accurate where x is small or large (JAX: nn.log1mexp).
+
+    Source: M. Maechler, Accurately Computing log(1 - exp(-|a|)) (2012).
+    """
+    return _log1mexp(x)
+
+
+@custom_jvp
+def _log1mexp(x: Any) -> Any:
+    return ops.select(x < math.log(2), ops.log(-ops.expm1(-x)), ops.log1p(-ops.exp(-x)))
+
+
+@_log1mexp.defjvp
+def _log1mexp_jvp(primals: Any, tangents: Any) -> Any:
+    return _log1mexp(*primals), tangents[0] / ops.expm1(*primals)
 
 
 @_of_floats

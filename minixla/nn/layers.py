@@ -9,6 +9,7 @@ from typing import Any
 
 import minixla.numpy as np
 import minixla_ops as ops
+from minixla.core.element_types import F32
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import Axis, convert, convert_all, inexact_operand, operand_shape
@@ -219,6 +220,88 @@ def layer_norm(
     if offset is not None:
         result += _along(axes, offset, shape.dimensions, "offset")
     return convert(result, operands.common_type("layer_norm", *given))
+
+
+@one_program("x", "mean", "variance", "epsilon", "where")
+def standardize(
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
+    """x, shifted and scaled to mean 0 and variance 1 (JAX: nn.standardize).
+
+    Args:
+        x: an array.
+        axis: the dimension or dimensions to normalise over; None for all.
+        mean: instead of the mean over `axis`.
+        variance: instead of the variance over `axis`.
+        epsilon: added to the variance.
+        where: which elements count for both.
+        algorithm: of the variance: `fast`, the mean of the squares less the square of the mean,
+            which cancels where the mean is large; `stable`, the mean of the squared distances.
+
+    Raises:
+        AttributeValueError: there is no such algorithm.
+    """
+    if algorithm not in ("fast", "stable"):
+        problem, advice = f"algorithm is {algorithm!r}", "Give 'fast' or 'stable'."
+        raise operands.value_error("standardize", problem, advice)
+    x = inexact_operand(x, "standardize")
+    if mean is None:
+        mean = np.mean(x, axis, keepdims=True, where=where)
+    if variance is None and algorithm == "stable":
+        variance = np.mean(np.square(x - mean), axis, keepdims=True, where=where)
+    elif variance is None:
+        squares = np.mean(np.square(x), axis, keepdims=True, where=where)
+        variance = np.clip(squares - np.square(mean), 0)  # rounding may make it negative
+    return (x - mean) * ops.rsqrt(inexact_operand(variance + epsilon, "standardize"))
+
+
+@one_program("lhs", "rhs", "lhs_scales", "rhs_scales")
+def scaled_matmul(
+    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
+) -> Any:
+    """Matrix products of a batch whose elements have a scale for each block (JAX: same name).
+
+    Computed in f32 on every platform, where JAX's needs a GPU with cuDNN's kernels.
+
+    Args:
+        lhs: `[batch, m, k]`.
+        rhs: `[batch, n, k]`.
+        lhs_scales: `[batch, m, blocks]`, for blocks of equal length along k.
+        rhs_scales: `[batch, n, blocks]`.
+        preferred_element_type: of the result.
+
+    Returns:
+        `[batch, m, n]`: sums over k of scaled elements.
+
+    Raises:
+        ShapeError: the shapes do not fit each other.
+    """
+    subject, given = "scaled_matmul", (lhs, rhs, lhs_scales, rhs_scales)
+    shapes = [operand_shape(each, subject) for each in given]
+    sizes = [shape.dimensions for shape in shapes]
+    kind = operands.requested_type(preferred_element_type, subject, F32)
+    if {*map(len, sizes)} == {3}:
+        (batch, m, k), _, (_, _, blocks), _ = sizes
+        wanted = [(batch, m, k), (batch, sizes[1][1], k)]
+        wanted += [(*each[:2], blocks) for each in wanted]
+        if sizes == wanted and blocks and not k % blocks:
+            wide = [convert(each, F32) for each in given]
+            pairs = zip(wide[:2], wide[2:], strict=True)
+            scaled = [x * np.repeat(scale, k // blocks, -1) for x, scale in pairs]
+            return convert(np.einsum("bmk,bnk->bmn", *scaled), kind)
+    problem = "the operands do not fit each other"
+    names = ("lhs", "rhs", "lhs_scales", "rhs_scales")
+    shown = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
+    advice = "Give lhs [batch, m, k], rhs [batch, n, k], lhs_scales [batch, m, blocks] and "
+    advice += "rhs_scales [batch, n, blocks], where the number of blocks divides k."
+    raise operands.shape_error(subject, problem, advice, *shown)
 
 
 def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:

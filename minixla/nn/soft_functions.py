@@ -1,6 +1,7 @@
 """Sums of exponentials along axes, without overflow, and what they are for: attention, losses."""
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import minixla.numpy as np
@@ -10,7 +11,7 @@ from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.operands import Axis, axis_of, inexact_operand, operand_shape, spread
+from minixla.numpy.operands import Axis, axis_of, inexact_operand, kind_of, operand_shape, spread
 from minixla.transforms import stop_gradient
 from minixla_ops.elementwise.operators import broadcast_to, convert
 
@@ -83,6 +84,20 @@ def logsumexp(
     return results if return_sign else results[0]
 
 
+@one_program("x", "where")
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(exp(x))) over `axis`, without overflow (JAX: nn.logmeanexp).
+
+    Arguments are those of `logsumexp`.
+    """
+    sizes = operand_shape(x, "logmeanexp").dimensions
+    axes = operands.axes_of(axis, len(sizes), "logmeanexp")
+    total = logsumexp(x, axes, keepdims=keepdims, where=where)
+    taking_part = np.broadcast_to(True if where is None else where, sizes)
+    count = np.count_nonzero(taking_part, axes, keepdims=keepdims)
+    return total - np.log(convert(count, kind_of(total)))
+
+
 def _taking_part(x: Any, axis: Axis, where: Any, subject: str) -> tuple[Any, tuple[int, ...]]:
     """`x` as floats with -inf for what `where` leaves out, and the axes counted from the front."""
     x = inexact_operand(x, subject)
@@ -97,7 +112,7 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
     return stop_gradient(np.max(x, axes, initial=-math.inf if is_empty else None))
 
 
-@one_program("query", "key", "value", "bias", "mask")
+@one_program("query", "key", "value", "bias", "mask", "query_seq_lengths", "key_value_seq_lengths")
 def dot_product_attention(
     query: Any,
     key: Any,
@@ -107,6 +122,11 @@ def dot_product_attention(
     *,
     scale: float | None = None,
     is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
 ) -> Any:
     """Values, averaged with softmax(query * key) as weights (JAX: nn.dot_product_attention).
 
@@ -120,15 +140,26 @@ def dot_product_attention(
         mask: booleans that broadcast likewise: which positions each query sees.
         scale: of the products; default: 1 / sqrt(size).
         is_causal: whether a query sees no positions after its own.
+        query_seq_lengths: `[batch...]`, how many of the queries count; others give zeros.
+        key_value_seq_lengths: `[batch...]`, how many of the positions are seen.
+        local_window_size: how many positions before and after its own a query sees; one number
+            for both.
+        implementation: None or `xla`.
+        return_residual: whether logsumexp of the scores is given too, without a derivative.
 
     Returns:
-        `[batch..., length, heads, value size]`. Weights of f16 and bf16 are computed in f32.
+        `[batch..., length, heads, value size]`; with `return_residual` a pair of it and
+        `[batch..., length, heads]`. Weights of f16 and bf16 are computed in f32.
 
     Raises:
-        ShapeError: query, key and value do not fit each other.
+        ShapeError: query, key and value do not fit each other, or lengths do not fit the batch.
+        AttributeValueError: another implementation.
 
     Source: A. Vaswani and others, Attention Is All You Need (2017).
     """
+    if implementation not in (None, "xla"):
+        problem, advice = f"implementation is {implementation!r}", "Give None or 'xla'."
+        raise operands.value_error("dot_product_attention", problem, advice)
     query, key, value = operands.convert_all("dot_product_attention", [query, key, value])
     shapes = [operand_shape(each, "dot_product_attention") for each in (query, key, value)]
     own, keys, values = [shape.dimensions for shape in shapes]
@@ -160,13 +191,46 @@ def dot_product_attention(
         scores = convert(scores + bias, wide)
     # Not -inf: a query that sees nothing gets the mean of all values, not NaN.
     lowest = -0.7 * float(np.finfo(wide.dtype).max)
-    if mask is not None:
-        scores = np.where(mask, scores, lowest)
-    if is_causal:
-        scores = np.where(np.tri(length, positions, dtype=bool), scores, lowest)
+    for seen in (mask, *_seen(length, positions, is_causal, local_window_size)):
+        if seen is not None:
+            scores = np.where(seen, scores, lowest)
+    is_query = None
+    if query_seq_lengths is not None:
+        is_query = np.arange(length)[:, None] < _lengths("query", query_seq_lengths, batch)
+        scores = np.where(is_query, scores, lowest)
+    if key_value_seq_lengths is not None:
+        seen = np.arange(positions) < _lengths("key_value", key_value_seq_lengths, batch)
+        scores = np.where(seen, scores, lowest)
     weights = np.reshape(convert(softmax(scores), kind), products.shape)
     averages = np.einsum("...kgts,...skh->...tkgh", weights, value)
-    return np.reshape(averages, (*batch, length, heads, values[-1]))
+    result = np.reshape(averages, (*batch, length, heads, values[-1]))
+    if is_query is not None:
+        result = np.where(np.moveaxis(is_query, -3, -2), result, 0)
+    if not return_residual:
+        return result
+    residual = convert(np.moveaxis(logsumexp(scores, -1), -1, -2), kind)
+    return result, stop_gradient(residual)
+
+
+def _seen(length: int, positions: int, is_causal: bool, window: Any) -> Iterator[Any]:
+    """Which positions each query sees, by each rule that says so."""
+    if is_causal:
+        yield np.tri(length, positions, dtype=bool)
+    if window is not None:
+        before, after = window if isinstance(window, (tuple, list)) else (window, window)
+        distance = np.arange(positions) - np.arange(length)[:, None]
+        yield (distance >= -before) & (distance <= after)
+
+
+def _lengths(name: str, lengths: Any, batch: Sequence[int]) -> Any:
+    """Lengths of the members of a batch, as an array that broadcasts with scores."""
+    shape = operand_shape(lengths, "dot_product_attention")
+    if shape.dimensions != (tuple(batch) or (1,)):
+        problem = f"{name}_seq_lengths does not fit the batch"
+        advice = "Give one length for each member of the batch; without a batch an array of one."
+        given = [f"{name}_seq_lengths {shape}", f"the batch has dimensions {tuple(batch)}"]
+        raise operands.shape_error("dot_product_attention", problem, advice, *given)
+    return np.reshape(lengths, (*batch, 1, 1, 1))
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:

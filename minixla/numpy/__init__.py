@@ -8,18 +8,22 @@ nothing that is traced they compute at once and return JAX arrays (in `mx.refere
 
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
-from minixla.numpy import linalg
+from minixla.numpy import fft, linalg
 from minixla.numpy.creation import *
 from minixla.numpy.distributions import *
 from minixla.numpy.dtypes import *
+from minixla.numpy.dtypes import __array_api_version__, __array_namespace_info__
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
+from minixla.numpy.grids import *
 from minixla.numpy.inverses import *
 from minixla.numpy.joining import *
 from minixla.numpy.linear_algebra import *
 from minixla.numpy.logic import *
+from minixla.numpy.long_tail import *
 from minixla.numpy.manipulation import *
+from minixla.numpy.mapping import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
 from minixla.numpy.polynomials import *
@@ -28,10 +32,15 @@ from minixla.numpy.sets import *
 from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
+from minixla.numpy.ufuncs import frompyfunc, ufunc
 
-_HELPERS = ("complex_functions", "element_functions", "index_parsing", "indexing", "orders")
+_HELPERS = ("element_functions", "index_parsing", "indexing", "orders", "ufuncs")
 _array_methods.install_on(Tracer)
-__all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = offered(
+    globals(),
+    ["fft", "linalg", "ComplexWarning", "frompyfunc", "index_exp", "s_", "ufunc"],
+    [*_HELPERS, "operands"],
+)  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
 
 def __dir__() -> list[str]:

@@ -3,18 +3,21 @@
 import ast
 import inspect
 from collections.abc import Callable, Iterator
-from functools import cache, reduce
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 
 import minixla.numpy as mnp
+import minixla_ops as ops
 from minixla.core.errors import AssignmentError, ForeignCallError, explain
 from minixla.core.source import Source, find_source, running_expression, text_of
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
+from minixla.numpy.element_functions import transforms
 from minixla.numpy.indexing import IndexUpdates, getitem
-from minixla.numpy.operands import shape_error
+from minixla.numpy.operands import kind_of, refuse_in_place, requested_type, shape_error
+from minixla.numpy.ufuncs import FOLDS
 
 
 def _members(self: Tracer) -> Iterator[Any]:
@@ -37,6 +40,48 @@ def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
     """Python's round: to so many decimals, or to the nearest integer as an array of integers."""
     return mnp.astype(mnp.round(self), int) if ndigits is None else mnp.round(self, ndigits)
+
+
+def _view(self: Tracer, dtype: Any = None, type: None = None) -> Any:
+    """The same bits as elements of another type; the last axis is longer or shorter for it."""
+    if type is not None:
+        raise shape_error("view", "type is not supported", "Give a dtype.")
+    own, kind = kind_of(self), kind_of(self) if dtype is None else requested_type(dtype, "view")
+    if kind is own:
+        return self
+    if own.is_complex:
+        parts = mnp.stack([mnp.real(self), mnp.imag(self)], -1)
+        return _view(mnp.reshape(parts, (*self.shape[:-1], -1)), dtype)
+    if kind.is_complex:
+        parts = _view(self, kind.real)
+        parts = mnp.reshape(parts, (*parts.shape[:-1], -1, 2))
+        return ops.complex(parts[..., 0], parts[..., 1])
+    if "pred" in (own.kind, kind.kind):  # which XLA has one bit of
+        byte = mnp.astype(self, "uint8") if own.kind == "pred" else _view(self, "uint8")
+        return byte != 0 if kind.kind == "pred" else _view(byte, kind)
+    ratio, sizes = kind.bits // own.bits, self.shape
+    if kind.bits > own.bits:
+        if not sizes or sizes[-1] % ratio:
+            problem = f"the last axis of {self!r} holds no whole number of elements of {kind}"
+            raise shape_error("view", problem, "Take another type, or pad it.")
+        self = mnp.reshape(self, (*sizes[:-1], sizes[-1] // ratio, ratio))
+    found = ops.bitcast_convert_type(self, kind)
+    return mnp.reshape(found, (*sizes[:-1], -1)) if kind.bits < own.bits else found
+
+
+def _byteswap(self: Tracer, inplace: bool = False) -> Any:
+    """The elements with their bytes in the opposite order."""
+    refuse_in_place("byteswap", inplace)
+    if self.dtype.itemsize == 1:
+        return self
+    size = self.dtype.itemsize // (2 if kind_of(self).is_complex else 1)
+    parts = mnp.reshape(_view(mnp.reshape(self, (-1,)), "uint8"), (-1, size))
+    return mnp.reshape(_view(mnp.ravel(mnp.flip(parts, 1)), self.dtype), self.shape)
+
+
+def _to_device(self: Tracer, device: Any, *, stream: None = None) -> Any:
+    """The array on a device, or laid out by a sharding."""
+    return transforms().layouts.placed(self, device)
 
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
@@ -64,9 +109,6 @@ def _running(source: Source | None) -> tuple[Any, Any]:
 
 # NumPy's names of keywords where ours, which are JAX's, differ.
 _KEYWORDS = {"clip": {"a_min": "min", "a_max": "max"}}
-# Our functions that are ufuncs' methods "reduce"; those that are "accumulate" begin with cum.
-_FOLDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-_FOLDS |= {"logical_and": "all", "logical_or": "any"}
 # What stands for functions that JAX has not either.
 _ADVICE = {
     "Ask for x.dtype": "common_type min_scalar_type",
@@ -83,8 +125,8 @@ _INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.
 @cache
 def _ours(name: str, module: str = "numpy") -> Callable[..., Any] | None:
     """Our function of the name that one in NumPy's module has, or None."""
-    is_linalg = module.startswith("numpy.linalg")
-    namespace = mnp.linalg if is_linalg else mnp if "." not in module else None
+    part = module.split(".")[1:2]
+    namespace = getattr(mnp, part[0], None) if part else mnp
     return getattr(namespace, name) if name in getattr(namespace, "__all__", ()) else None
 
 
@@ -94,15 +136,7 @@ def _refuse(name: str, problem: str, advice: str) -> NoReturn:
 
 def _unsupported(name: str) -> NoReturn:
     outside = "call it outside of the traced function, or on values that are not traced"
-    found: Any = reduce(lambda where, each: getattr(where, each, None), name.split("."), np)
-    is_of_numpy = callable(found) and not isinstance(getattr(found, "__self__", None), np.ufunc)
     advice = "Write it with functions of mx.numpy or mx.ops, or JAX's by mx.from_jax"
-    if is_of_numpy:  # not SciPy's, nor a method of a ufunc
-        call, _ = _running(state.source or find_source())
-        is_call = isinstance(call, ast.Call)
-        given: list[ast.AST] = [*call.args, *call.keywords] if is_call else [ast.Name("x")]
-        arguments = ", ".join(map(text_of, given))
-        advice = f"JAX's function can be used: mx.from_jax(jax.numpy.{name})({arguments})"
     advice = f"{_INSTEAD.get(name, advice)}; or {outside}."
     _refuse(name, "it has no counterpart for traced values", advice)
 
@@ -132,7 +166,7 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         result = function(*inputs)
     else:
         prefix = {"reduce": "", "accumulate": "cum"}.get(method, method)
-        function = _ours(prefix + _FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
+        function = _ours(prefix + FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
         array, *rest = inputs
         given = {"axis": rest[0] if rest else 0, **_meant(options)}
         if given.get("where") is True:
@@ -188,13 +222,20 @@ def install_on(kind: type[Tracer]) -> None:
         "__copy__": mnp.copy,
         "__deepcopy__": lambda self, memo: self,
         "astype": lambda self, dtype, copy=False, device=None: mnp.astype(self, dtype),
+        "__contains__": lambda self, value: bool(mnp.any(self == value)),
         "block_until_ready": lambda self: self,
+        "byteswap": _byteswap,
         "compress": lambda self, condition, *args, **options: mnp.compress(
             condition, self, *args, **options
         ),
+        "copy_to_host_async": lambda self: None,
+        # Not known while programs are traced; functions take None as their `device`.
+        "device": property(lambda self: None),
         "flatten": mnp.ravel,
         "reshape": _with_sizes(mnp.reshape),
         "transpose": _with_sizes(mnp.transpose),
+        "to_device": _to_device,
+        "view": _view,
         "__array_ufunc__": _array_ufunc,
         "__array_function__": _array_function,
         "__array_namespace__": _array_namespace,

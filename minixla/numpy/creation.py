@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import host_array, not_a_value
+from minixla.core.tracing import current_trace, host_array, not_a_value, one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named
+from minixla.numpy.element_functions import named, placeable
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import splat
 
 
+@placeable("device", "out_sharding")
 def array(
     object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0
 ) -> Any:
@@ -46,6 +48,7 @@ def array(
     return mnp.expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
 
 
+@placeable("device", "out_sharding")
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None
 ) -> Any:
@@ -66,7 +69,7 @@ def _of_number(name: str, number: int, text: str) -> Any:
         kind = requested_type(dtype, name, operands.default_float())
         return _filled(number, Shape(kind, static_sizes(shape, name)))
 
-    return named(made, name, text)
+    return placeable("device", "out_sharding")(named(made, name, text))
 
 
 zeros = _of_number("zeros", 0, "Zeros of a shape: a size, or a sequence of them.")
@@ -74,6 +77,7 @@ ones = _of_number("ones", 1, "Ones of a shape: a size, or a sequence of them.")
 empty = _of_number("empty", 0, "An array of a shape, of zeros.")
 
 
+@placeable("device", "out_sharding")
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array of a shape that holds `fill_value`, which broadcasts to it."""
     kind = requested_type(dtype, "full", operands.kind_of(fill_value, "full"))
@@ -94,21 +98,25 @@ def _like(a: Any, dtype: Any, shape: Any, subject: str) -> Shape:
     return Shape(kind, own.dimensions if shape is None else static_sizes(shape, subject))
 
 
+@placeable("device", "out_sharding")
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros of the shape and dtype of `a`, or those given."""
     return _filled(0, _like(a, dtype, shape, "zeros_like"))
 
 
+@placeable("device", "out_sharding")
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Ones of the shape and dtype of `a`, or those given."""
     return _filled(1, _like(a, dtype, shape, "ones_like"))
 
 
+@placeable("device")
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros of the shape and dtype of `prototype`, or those given."""
     return _filled(0, _like(prototype, dtype, shape, "empty_like"))
 
 
+@placeable("device", "out_sharding")
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """`fill_value` in the shape and dtype of `a`, or those given."""
     own = _like(a, dtype, shape, "full_like")
@@ -127,6 +135,7 @@ def _number(bound: Any) -> Any:
     return value[()]
 
 
+@placeable("device", "out_sharding")
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
     """Numbers from `start` (default 0) to before `stop`, `step` apart (default 1).
 
@@ -161,6 +170,22 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     return lifted(convert(counted, kind))
 
 
+def _between(function: Any) -> Any:
+    """A function of two bounds as one program, for Python numbers too."""
+    whole = one_program("start", "stop")(function)
+
+    @wraps(function)
+    def public(start: Any, stop: Any, *args: Any, **options: Any) -> Any:
+        are_numbers = type(start) in (int, float) and type(stop) in (int, float)
+        if are_numbers and abs(start) < 2**31 and current_trace().at_once is not None:
+            start = operands.default_float().dtype.type(start)  # of which there are programs
+        return whole(start, stop, *args, **options)
+
+    return public
+
+
+@placeable("device")
+@_between
 def linspace(
     start: Any,
     stop: Any,
@@ -206,30 +231,6 @@ def linspace(
     if gaps > 0:
         return result, (high - low) / gaps
     return result, full(low.shape if count == 1 and not endpoint else (), math.nan, work)
-
-
-def logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Any:
-    """`base` to the power of `num` numbers evenly from `start` to `stop`."""
-    powers = mnp.power(base, linspace(start, stop, num, endpoint, False, None, axis))
-    return powers if dtype is None else mnp.astype(powers, dtype)
-
-
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
-    """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
-    signs = mnp.sign(mnp.astype(start, inexact_type(common_type("geomspace", start, stop))))
-    first, last = (mnp.log10(each / signs) for each in (start, stop))
-    result = mnp.moveaxis(signs * logspace(first, last, num, endpoint), 0, axis)
-    return result if dtype is None else mnp.astype(result, dtype)
 
 
 _NO_VECTOR = "an argument is not a vector"

@@ -10,7 +10,7 @@ import minixla.numpy as mnp
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, refuse_complex
+from minixla.numpy.element_functions import named, placeable, refuse_complex
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape
 
@@ -101,8 +101,8 @@ def _quantile(name: str, text: str, scale: float | None = None, skips_nan: bool 
         return quantile(a, 0.5, axis, out, overwrite_input, "linear", keepdims)
 
     if scale is None:
-        return named(median, name, text)
-    return named(quantile, name, text + _METHODS.format(scale))
+        return one_program("a")(named(median, name, text))
+    return one_program("a", "weights")(named(quantile, name, text + _METHODS.format(scale)))
 
 
 @one_program("a", "traced", "weights")
@@ -136,7 +136,10 @@ def _of_sorted(
         if method != "inverted_cdf":
             problem, advice = "weights need another method", 'Give method="inverted_cdf".'
             raise operands.value_error(name, problem, advice, method=method)
-        weights = _rows(name, _weights(name, a, weights, axes, work), axis)[0]
+        refuse_complex(name, kind_of(weights, name))
+        weights = convert(operands.weights_for(name, a, weights, axis), work)
+        weights = mnp.broadcast_to(weights, operand_shape(a, name).dimensions)
+        weights = _rows(name, weights, axis)[0]
         weights = mnp.where(is_nan, 0, mnp.take_along_axis(weights, order, mode="clip"))
         index = _weighted(weights, lifted(convert(fractions, work)))
         result = mnp.take_along_axis(ordered, index, mode="clip")
@@ -186,22 +189,6 @@ def _at(rows: Any, index: Any, kind: Any) -> Any:
     return convert(mnp.take_along_axis(rows, index, mode="clip"), kind)
 
 
-def _weights(name: str, a: Any, weights: Any, axes: Sequence[int], kind: Any) -> Any:
-    """Weights of the shape of `a`, given so or for the axes alone."""
-    refuse_complex(name, kind_of(weights, name))
-    own, given = (operand_shape(each, name).dimensions for each in (a, weights))
-    if given != own:
-        if given != tuple([own[each] for each in axes]):
-            problem, advice = (
-                "the weights do not fit the array",
-                "Weights have its shape or that of axis.",
-            )
-            raise operands.shape_error(name, problem, advice, shape=own, weights_shape=given)
-        weights = mnp.transpose(weights, np.argsort(axes).tolist())
-        weights = mnp.expand_dims(weights, [at for at in range(len(own)) if at not in axes])
-    return mnp.broadcast_to(convert(weights, kind), own)
-
-
 def _weighted(weights: Any, fractions: Any) -> Any:
     """Where the running sum of the weights of rows reaches fractions of the whole."""
     sums = mnp.cumsum(weights, -1)
@@ -210,7 +197,9 @@ def _weighted(weights: Any, fractions: Any) -> Any:
 
 
 quantile = _quantile("quantile", "The quantiles over axes, NaN where one is among the elements.", 1)
-percentile = _quantile("percentile", "The percentiles over axes, NaN where one is there.", 100)
+percentile = placeable("out_sharding")(
+    _quantile("percentile", "The percentiles over axes, NaN where one is there.", 100)
+)
 nanquantile = _quantile("nanquantile", "The quantiles over axes of what is not NaN.", 1, True)
 nanpercentile = _quantile(
     "nanpercentile", "The percentiles over axes of what is not NaN.", 100, True
@@ -266,6 +255,12 @@ def _counted(
     return counts
 
 
+def _points(name: str, *given: Any) -> list[Any]:
+    """Points, and weights where there are some, as floats of one type."""
+    known = [each for each in given if each is not None]
+    return [operands.inexact_operand(x, name) for x in operands.convert_all(name, known)]
+
+
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
@@ -286,10 +281,7 @@ def histogram(
     Raises:
         ShapeError: the weights have another shape.
     """
-    given = [a] if weights is None else [a, weights]
-    points, *amounts = [
-        operands.inexact_operand(x, "histogram") for x in operands.convert_all("histogram", given)
-    ]
+    points, *amounts = _points("histogram", a, weights)
     amounts = amounts[0] if amounts else mnp.ones_like(points)
     if amounts.shape != points.shape:
         given_shapes = {"shape": points.shape, "weights_shape": amounts.shape}
@@ -322,11 +314,7 @@ def histogramdd(
         ShapeError: `sample` is no matrix, or other arguments do not fit it.
     """
     operands.shape_of_rank(sample, (2,), "histogramdd", "Give a matrix of points.")
-    given = [sample] if weights is None else [sample, weights]
-    points, *amounts = [
-        operands.inexact_operand(x, "histogramdd")
-        for x in operands.convert_all("histogramdd", given)
-    ]
+    points, *amounts = _points("histogramdd", sample, weights)
     count, size = points.shape
     amounts = amounts[0] if amounts else mnp.ones((count,), points.dtype if density else int)
     is_number = not hasattr(bins, "__len__")
@@ -334,12 +322,8 @@ def histogramdd(
     ranges = [None] * size if range is None else list(range)
     if len(bins) != size or len(ranges) != size or amounts.shape != (count,):
         problem = "bins, range or weights do not fit the points"
-        shown = {
-            "shape": points.shape,
-            "bins": bins,
-            "range": range,
-            "weights_shape": amounts.shape,
-        }
+        shown = {"shape": points.shape, "bins": bins, "range": range}
+        shown["weights_shape"] = amounts.shape
         advice = "Give bins and a range for each axis, and a weight for each point."
         raise operands.shape_error("histogramdd", problem, advice, **shown)
     columns = [getitem(points, (slice(None), at)) for at, _ in enumerate(bins)]

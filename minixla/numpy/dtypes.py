@@ -9,7 +9,7 @@ import numpy as np
 from minixla.core import promotion
 from minixla.core.element_types import ElementType, canonical_element_type
 from minixla.core.element_types import element_type as _element_type
-from minixla.core.tracing import weak_type_of
+from minixla.core.tracing import Tracer, weak_type_of
 from minixla.numpy import creation
 from minixla.numpy.operands import operand_shape, shape_error
 
@@ -19,6 +19,7 @@ euler_gamma = float(np.euler_gamma)
 dtype, generic, number, integer, inexact = np.dtype, np.generic, np.number, np.integer, np.inexact
 signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
 floating, complexfloating = np.floating, np.complexfloating
+character, flexible, object_ = np.character, np.flexible, np.object_
 
 
 class ScalarType:
@@ -30,9 +31,9 @@ class ScalarType:
         self.dtype = _element_type(getattr(ml_dtypes, name, None) or name).dtype
         self.__name__ = name
 
-    def __call__(self, value: Any = 0) -> Any:
-        """`value` as an array of this type."""
-        return creation.asarray(value, dtype=self.dtype)
+    def __call__(self, x: Any = 0) -> Any:
+        """`x` as an array of this type."""
+        return creation.asarray(x, dtype=self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return self.dtype == other
@@ -58,6 +59,20 @@ float8_e8m0fnu, bfloat16 = map(ScalarType, ("float8_e8m0fnu", "bfloat16"))
 float16, float32, float64 = map(ScalarType, ("float16", "float32", "float64"))
 complex64, complex128 = map(ScalarType, ("complex64", "complex128"))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+
+
+class _Arrays(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Tracer) or hasattr(value, "aval")
+
+
+class ndarray(metaclass=_Arrays):
+    """What arrays are instances of: traced values and JAX's. Functions make them, not this."""
+
+    def __new__(cls, *_: Any) -> Any:
+        """Refuses."""
+        raise TypeError("arrays are made by functions such as mx.numpy.array and mx.numpy.zeros")
 
 
 # What stands for a dtype. Some have attributes of the names that arrays have.
@@ -142,9 +157,48 @@ def finfo(dtype: Any) -> Any:
     return ml_dtypes.finfo(_element_type(_dtype_of(dtype)).real.dtype)
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(int_type: Any) -> Any:
     """The limits of an integer type: min, max, bits."""
-    return ml_dtypes.iinfo(_dtype_of(dtype))
+    return ml_dtypes.iinfo(_dtype_of(int_type))
+
+
+class _Information:
+    """What code for the array API asks a namespace: types, devices, what it can."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Masks may be indices; sizes depend on values outside of programs alone."""
+        return {"boolean indexing": True, "data-dependent shapes": False, "max dimensions": 64}
+
+    def default_device(self) -> None:
+        """None: JAX's."""
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
+        """The types of what is made of Python's numbers."""
+        kinds = {"real floating": float, "complex floating": complex, "integral": int}
+        found = {name: _type_of(kind)[0].dtype for name, kind in kinds.items()}
+        return {**found, "indexing": found["integral"]}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
+        """The types that the array API knows, of a kind or several."""
+        names = ["bool", *[f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]]
+        names += ["float32", "float64", "complex64", "complex128"]
+        found = {name: canonical_element_type(_element_type(np.dtype(name))) for name in names}
+        known = {name: each.dtype for name, each in found.items() if each.dtype.name == name}
+        return {name: each for name, each in known.items() if kind is None or isdtype(each, kind)}
+
+    def devices(self) -> list[Any]:
+        """All devices."""
+        import jax
+
+        return jax.devices()
+
+
+def __array_namespace_info__() -> _Information:
+    """What code for the array API asks: `capabilities()`, `default_dtypes()`, `devices()` ..."""
+    return _Information()
+
+
+__array_api_version__ = "2024.12"
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial, wraps
-from inspect import signature
+from inspect import Parameter, signature
 from types import FunctionType, ModuleType
 from typing import Any, Concatenate, NamedTuple, ParamSpec
 
@@ -50,14 +50,15 @@ class Row(NamedTuple):
 
 
 def family(
-    *operands: str, raises: str = "", **meanings: str
+    *operands: str, raises: str = "", module: str = "minixla.numpy", **meanings: str
 ) -> Callable[
     [Callable[Concatenate[Row, Parameters], Any]], Callable[..., Callable[Parameters, Any]]
 ]:
     """Makes functions that are rows of a table: of a function of a row and their arguments.
 
     What it decorates becomes a function of the name, the docstring's first line and the rest of the
-    row. The docstring goes on with `meanings` of parameters, or those of PARAMETERS, and `raises`.
+    row, in `module`. The docstring goes on with `meanings` of parameters, or those of PARAMETERS,
+    and `raises`.
     """
     known = {**PARAMETERS, **meanings}
 
@@ -73,11 +74,47 @@ def family(
             own.__qualname__ = name
             # Unlike a function within a function it adds no frame, which looking for users' would.
             public = partial(own, Row(name, *rest))
-            return one_program(*operands)(named(public, name, "\n\n".join([text, *sections])))
+            return one_program(*operands)(
+                named(public, name, "\n\n".join([text, *sections]), module)
+            )
 
         return made
 
     return maker
+
+
+_PLACES = {
+    "device": "a device, or a sharding, that the result is to be on.",
+    "out_sharding": "a sharding over devices that the result is to have.",
+}
+
+
+def placeable(*names: str) -> Callable[[Callable[Parameters, Any]], Callable[..., Any]]:
+    """Adds keywords to a function that say where its result is to be: `device`, `out_sharding`."""
+
+    def made(function: Any) -> Any:
+        def with_places(*args: Any, **options: Any) -> Any:
+            try:
+                if options and not options.keys().isdisjoint(names):
+                    places = [(name, options.pop(name, None)) for name in names]
+                    result = function(*args, **options)
+                    for name, place in places:
+                        result = transforms().layouts.placed(result, place, name)
+                    return result
+                return function(*args, **options)
+            except Exception as error:
+                hide_frames(error)
+                raise
+
+        public: Any = wraps(function)(with_places)
+        declared = signature(function)
+        added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in names]
+        public.__signature__ = declared.replace(parameters=[*declared.parameters.values(), *added])
+        text = "\n".join(f"`{name}` is {_PLACES[name]}" for name in names)
+        public.__doc__ = f"{function.__doc__.rstrip()}\n\n{text}"
+        return public
+
+    return made
 
 
 def offered(
@@ -116,7 +153,7 @@ def of_one(name: str, text: str) -> Any:
         operand_shape(x, name)
         return lifted(function(x))
 
-    return named(public, name, text)
+    return one_program()(named(public, name, text))
 
 
 def of_two(name: str, text: str, function: Any = None) -> Any:
@@ -141,13 +178,13 @@ def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[F
 
     def made(function: Function) -> Any:
         @wraps(function)
-        def public(x1: Any, x2: Any, /) -> Any:
+        def public(x1: Any, x2: Any) -> Any:
             operands, kind, weak = promoted(function.__name__, (x1, x2), adjust)
             if is_real:
                 refuse_complex(function.__name__, kind)
             return marked(function(*operands), weak)
 
-        return public
+        return one_program()(public)
 
     return made
 
@@ -205,10 +242,18 @@ def transforms() -> Any:
     return minixla.transforms
 
 
-def with_derivatives(function: Function, *derivatives: Function) -> Function:
+@cache
+def with_rule(function: Function, rule: Function, nondiff_argnums: tuple[int, ...] = ()) -> Any:
+    """`function` with a derivative of its own, as `minixla.custom_jvp` takes it."""
+    custom = transforms().custom_jvp(function, nondiff_argnums=nondiff_argnums)
+    custom.defjvp(rule)
+    return custom
+
+
+def with_derivatives(function: Function, *derivatives: Function | None) -> Function:
     """`function` of arrays with derivatives of its own.
 
-    There is one for each operand, a function of the result and the operands.
+    There is one for each operand, a function of the result and the operands, or None for zero.
     """
 
     def rule(derivative: Function) -> Function:
@@ -217,7 +262,7 @@ def with_derivatives(function: Function, *derivatives: Function) -> Function:
     @cache
     def made() -> Any:
         custom = transforms().custom_jvp(function)
-        custom.defjvps(*map(rule, derivatives))
+        custom.defjvps(*[each and rule(each) for each in derivatives])
         return custom
 
     return lambda *operands: made()(*operands)

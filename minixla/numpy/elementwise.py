@@ -11,35 +11,40 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
-from minixla.numpy import complex_functions, operands
 from minixla.numpy import element_functions as elements
+from minixla.numpy import operands
 from minixla.numpy.element_functions import by_parts, either, of_inexact, of_one, of_two
 from minixla.numpy.operands import convert, default_float, keep_weak, kind_of, lifted
-from minixla_ops.elementwise import binary, operators, unary
+from minixla.numpy.ufuncs import with_methods
+from minixla_ops.elementwise import binary, complex_functions, operators, unary
 from minixla_ops.elementwise.families import in_f32
 from minixla_ops.vocabulary import shorthand
 
 # Operators.
 
-add = of_two("add", "The sum; of booleans, their or.")
-subtract = of_two("subtract", "The difference.")
-multiply = of_two("multiply", "The product; of booleans, their and.")
+add = with_methods(0)(of_two("add", "The sum; of booleans, their or."))
+subtract = with_methods()(of_two("subtract", "The difference."))
+multiply = with_methods(1)(of_two("multiply", "The product; of booleans, their and."))
 divide = true_divide = of_two("divide", "The quotient; of integers a float.")
 floor_divide = of_two("floor_divide", "The quotient rounded down.")
 remainder = mod = of_two("remainder", "What floor_divide leaves, with the sign of x2.")
 power = pow = of_two("power", "x1 to the power of x2; a known integer x2 means repeated products.")
-bitwise_and = of_two("bitwise_and", "The and of each bit.")
-bitwise_or = of_two("bitwise_or", "The or of each bit.")
-bitwise_xor = of_two("bitwise_xor", "The exclusive or of each bit.")
+bitwise_and = with_methods(-1)(of_two("bitwise_and", "The and of each bit."))
+bitwise_or = with_methods(0)(of_two("bitwise_or", "The or of each bit."))
+bitwise_xor = with_methods(0)(of_two("bitwise_xor", "The exclusive or of each bit."))
 left_shift = bitwise_left_shift = of_two("left_shift", "The bits of x1 moved up by x2 places.")
 right_shift = bitwise_right_shift = of_two(
     "right_shift", "The bits of x1 moved down by x2 places; the sign stays."
 )
-maximum = of_two("maximum", "The greater; NaN wins.", operators.promoting(binary.Max()))
-minimum = of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min()))
-divmod = of_two("divmod", "The pair of `floor_divide` and `remainder`.")
+maximum = with_methods()(
+    of_two("maximum", "The greater; NaN wins.", operators.promoting(binary.Max()))
+)
+minimum = with_methods()(
+    of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min()))
+)
+divmod = one_program()(of_two("divmod", "The pair of `floor_divide` and `remainder`."))
 
-negative = of_one("negative", "The number with the other sign.")
+negative = with_methods()(of_one("negative", "The number with the other sign."))
 positive = of_one("positive", "The number itself.")
 absolute = abs = of_one("absolute", "The absolute value, of complex numbers too.")
 bitwise_not = invert = bitwise_invert = of_one("bitwise_not", "Each bit the other way.")
@@ -54,7 +59,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 
 def _promoted(name: str, text: str, function: Any, adjust: Any = None) -> Any:
-    public = elements.named(lambda x1, x2, /: function(x1, x2), name, text)
+    public = elements.named(lambda x1, x2: function(x1, x2), name, text)
     return elements.of_promoted(adjust)(public)
 
 
@@ -92,22 +97,43 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     return ops.select(mnp.signbit(x2), -size, size)
 
 
+@elements.of_promoted(inexact_type, is_real=True)
+def nextafter(x1: Any, x2: Any, /) -> Any:
+    """The next float after x1 in the direction of x2.
+
+    Raises:
+        ShapeError: the operands are complex.
+    """
+    return ops.next_after(x1, x2)
+
+
+@one_program()
 def bitwise_count(x: Any, /) -> Any:
     """How many bits of the absolute value are 1, as u8."""
     number = convert(x, numeric_type(kind_of(x, "bitwise_count")))
     return ops.convert_element_type(ops.population_count(absolute(number)), "u8")
 
 
-exp = of_inexact("exp", "e to the power of x.")
-expm1 = of_inexact("expm1", "exp(x) - 1, exact near 0.")
-log = of_inexact("log", "The natural logarithm.")
-log1p = of_inexact("log1p", "log(1 + x), exact near 0.")
+def _with_special_values(name: str, text: str, derivative: Any) -> Any:
+    """An operation that needs more for C99's special values of complex numbers."""
+    of_complex = elements.with_derivatives(getattr(complex_functions, name), derivative)
+    return of_inexact(name, text, either(getattr(ops, name), of_complex))
+
+
+exp = _with_special_values("exp", "e to the power of x.", lambda result, z: result)
+expm1 = _with_special_values("expm1", "exp(x) - 1, exact near 0.", lambda result, z: result + 1)
+log = _with_special_values("log", "The natural logarithm.", lambda result, z: 1 / z)
+log1p = _with_special_values("log1p", "log(1 + x), exact near 0.", lambda result, z: 1 / (1 + z))
+tanh = _with_special_values(
+    "tanh", "The hyperbolic tangent.", lambda result, z: 1 - result * result
+)
+sqrt = _with_special_values(
+    "sqrt", "The square root; NaN of negative numbers.", lambda result, z: 0.5 / result
+)
 sin = of_inexact("sin", "The sine of an angle in radians.")
 cos = of_inexact("cos", "The cosine of an angle in radians.")
 tan = of_inexact("tan", "The tangent of an angle in radians.")
-tanh = of_inexact("tanh", "The hyperbolic tangent.")
 cosh = of_inexact("cosh", "The hyperbolic cosine.")
-sqrt = of_inexact("sqrt", "The square root; NaN of negative numbers.")
 cbrt = of_inexact("cbrt", "The cube root.")
 reciprocal = of_inexact("reciprocal", "1 / x.", lambda x: 1 / x)
 _ANGLE = "An angle given in {}, in {}."
@@ -140,6 +166,7 @@ _exp2 = either(lambda x: ops.pow(shorthand.full_like(x, 2), x), _complex_exp2)
 exp2 = of_inexact("exp2", "2 to the power of x.", _exp2)
 
 
+@one_program()
 def square(x: Any, /) -> Any:
     """The product x * x."""
     kind = numeric_type(kind_of(x, "square"))
@@ -147,6 +174,7 @@ def square(x: Any, /) -> Any:
     return keep_weak(_complex_square(number) if kind.is_complex else number * number, x)
 
 
+@one_program()
 def fabs(x: Any, /) -> Any:
     """The absolute value as a float.
 
@@ -157,6 +185,7 @@ def fabs(x: Any, /) -> Any:
     return keep_weak(ops.abs(operands.inexact_operand(x, "fabs")), x)
 
 
+@one_program()
 def sign(x: Any, /) -> Any:
     """-1, 0 or 1 by the sign of x; NaN is its own, complex numbers give x / abs(x)."""
     is_unsigned = kind_of(x, "sign").kind == "unsigned"
@@ -167,11 +196,11 @@ def _rounding(name: str, text: str, function: Any = None) -> Any:
     """A function that leaves integers and booleans as they are."""
     function = function or getattr(ops, name)
 
-    def public(x: Any, /) -> Any:
+    def public(x: Any) -> Any:
         is_inexact, x = kind_of(x, name).is_inexact, lifted(x)
         return keep_weak(function(x), x) if is_inexact else x
 
-    return elements.named(public, name, text)
+    return one_program()(elements.named(public, name, text))
 
 
 floor = _rounding("floor", "The nearest integer that is not greater.")
@@ -183,6 +212,7 @@ trunc = fix = _rounding(
 )
 
 
+@one_program()
 def rint(x: Any, /) -> Any:
     """The nearest integer as a float, ties to even; of each part of a complex number."""
     if not kind_of(x, "rint").is_inexact:
@@ -190,6 +220,7 @@ def rint(x: Any, /) -> Any:
     return keep_weak(by_parts(ops.round_nearest_even, lifted(x)), x)
 
 
+@one_program("a")
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` rounded to so many decimals, ties to even.
 
@@ -231,8 +262,10 @@ def _rounded(x: Any, decimals: int) -> Any:
     return ops.select(ops.abs(scaled) == math.inf, x, rounded)
 
 
-def modf(x: Any, /) -> tuple[Any, Any]:
-    """The fraction and the integer part of x, both with its sign."""
+@one_program("x")
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+    """The fraction and the integer part of x, both with its sign; `out` is not supported."""
+    operands.refuse_out("modf", out)
     number = operands.inexact_operand(x, "modf")
     no_fraction = ops.mul(ops.sign(number), shorthand.full_like(number, 0))
     is_infinite = ops.abs(number) == math.inf
@@ -240,12 +273,14 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     return keep_weak(fraction, x), keep_weak(trunc(number), x)
 
 
+@one_program()
 def real(val: Any, /) -> Any:
     """The real part."""
     is_complex, number = kind_of(val, "real").is_complex, lifted(val)
     return keep_weak(ops.real(number) if is_complex else number, val)
 
 
+@one_program()
 def imag(val: Any, /) -> Any:
     """The imaginary part; zeros of real numbers."""
     shape = operands.operand_shape(val, "imag")
@@ -261,6 +296,7 @@ def conjugate(x: Any, /) -> Any:
 conj = conjugate
 
 
+@one_program("z")
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of a complex number from the positive real axis, in radians or degrees."""
     z = lifted(z if kind_of(z, "angle").is_inexact else convert(z, default_float()))
@@ -268,6 +304,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(result) if deg else result
 
 
+@one_program("arr", "min", "max")
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """`arr` brought between `min` and `max`; None is no bound.
 
@@ -281,6 +318,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     return lifted(result if max is None else minimum(max, result))
 
 
+@one_program("x")
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:

@@ -2,7 +2,7 @@
 
 XLA has no such operations. Differentiating the compositions would lose digits, or give NaN where
 the derivative exists. Types narrower than f32 are computed in f32. Those of complex numbers are in
-`complex_functions`.
+`minixla_ops.elementwise.complex_functions`.
 """
 
 import math
@@ -12,10 +12,11 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
-from minixla.numpy import complex_functions
 from minixla.numpy import element_functions as elements
 from minixla.numpy.element_functions import Function, either, of_inexact, with_derivatives
 from minixla.numpy.operands import kind_of
+from minixla.numpy.ufuncs import with_methods
+from minixla_ops.elementwise import complex_functions
 from minixla_ops.elementwise.families import in_f32
 from minixla_ops.vocabulary import shorthand
 
@@ -201,5 +202,7 @@ def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
     return _with_shares(share)(elements.named(value, name, text))
 
 
-logaddexp = _of_two_logarithms("logaddexp", math.e, "log(exp(x1) + exp(x2))")
-logaddexp2 = _of_two_logarithms("logaddexp2", 2, "log2(2**x1 + 2**x2)")
+logaddexp = with_methods(-math.inf)(
+    _of_two_logarithms("logaddexp", math.e, "log(exp(x1) + exp(x2))")
+)
+logaddexp2 = with_methods(-math.inf)(_of_two_logarithms("logaddexp2", 2, "log2(2**x1 + 2**x2)"))

@@ -1,6 +1,5 @@
 """Functions that join arrays, split them, and repeat their elements."""
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
@@ -11,9 +10,9 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import IndexingError, explain
-from minixla.core.tracing import weak_type_of
+from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named
+from minixla.numpy.element_functions import named, placeable
 from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
 
 
@@ -38,9 +37,13 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     Raises:
         ShapeError: an array is a scalar, or sizes differ.
     """
-    members = _members(arrays, "concatenate")
+    return _joined(*_members(arrays, "concatenate"), axis=axis, dtype=dtype)
+
+
+@one_program()
+def _joined(*members: Any, axis: int | None, dtype: Any) -> Any:
     if axis is None:
-        members, axis = [mnp.ravel(each) for each in members], 0
+        members, axis = tuple([mnp.ravel(each) for each in members]), 0
     shapes = [operand_shape(each, "concatenate") for each in members]
     if any(shape.rank != shapes[0].rank or not shape.rank for shape in shapes):
         problem = "the arrays have different ranks, or are scalars"
@@ -65,7 +68,11 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         ShapeError: their shapes differ.
     """
     operands.refuse_out("stack", out)
-    members = _members(arrays, "stack")
+    return _stacked(*_members(arrays, "stack"), axis=axis, dtype=dtype)
+
+
+@one_program()
+def _stacked(*members: Any, axis: int, dtype: Any) -> Any:
     shapes = [operand_shape(each, "stack") for each in members]
     if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
         problem, advice = "the arrays have different shapes", "They must have one shape."
@@ -75,6 +82,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return concatenate([mnp.expand_dims(each, place) for each in members], place, dtype)
 
 
+@one_program("x")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The members of an array along an axis, which they no longer have."""
     sizes = operand_shape(x, "unstack").dimensions
@@ -125,6 +133,7 @@ def _block(arrays: Any) -> tuple[Any, int]:
     return concatenate(padded, -depth), depth + 1
 
 
+@one_program("arr", "values")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` followed by `values` along an axis; None joins their elements in row-major order."""
     return concatenate([arr, values], axis)
@@ -146,6 +155,11 @@ def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: b
             raise operands.value_error(subject, problem, advice)
         bounds = [i * part + min(i, longer) for i in range(sections + 1)]
     pairs = [(start, max(start, limit)) for start, limit in pairwise(bounds)]
+    return _cut(ary, tuple(pairs), place)
+
+
+@one_program("ary")
+def _cut(ary: Any, pairs: tuple[tuple[int, int], ...], place: int) -> list[Any]:
     return [keep_weak(ops.slice_in_dim(ary, *pair, place), ary) for pair in pairs]
 
 
@@ -158,6 +172,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("split", ary, indices_or_sections, axis, equal=True)
 
 
+@one_program("ary")
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Like `split`; where sections cannot be equal, the first ones are longer by one."""
     return _split("array_split", ary, indices_or_sections, axis, equal=False)
@@ -175,6 +190,7 @@ vsplit, dsplit = _split_along("vsplit", 0), _split_along("dsplit", 2)
 hsplit = _split_along("hsplit", 1, ", of vectors along their only one")
 
 
+@one_program("A")
 def tile(A: Any, reps: Any) -> Any:
     """`A` repeated as a whole, `reps` times along each axis.
 
@@ -193,6 +209,7 @@ def tile(A: Any, reps: Any) -> Any:
     return keep_weak(mnp.reshape(repeated, list(map(operator.mul, counts, sizes))), A)
 
 
+@placeable("out_sharding")
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Any:
@@ -233,16 +250,6 @@ def repeat(
     return keep_weak(mnp.reshape(repeated, resized(sizes, place, size * count)), a)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
-    """The elements of `a`, over and over, in an array of another shape."""
-    flat, sizes = mnp.ravel(a), tuple(listed(new_shape))
-    have, wanted = flat.size, math.prod(sizes)
-    if not have or not wanted:
-        return mnp.zeros_like(flat, shape=sizes)
-    repeated = tile(flat, -(-wanted // have))
-    return mnp.reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
-
-
 _KNOWN = "Give indices that are known when the function is traced."
 
 
@@ -257,22 +264,33 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
         raise explain(IndexingError, change.__name__, problem, given, advice) from None
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+@one_program("arr")
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
     """`arr` without some indices of an axis; default: of the elements in row-major order.
 
     Args:
         arr: an array.
         obj: an index, a slice, or an array of indices or of booleans; known when traced.
         axis: the axis.
+        assume_unique_indices: a promise that no index is there twice; they may be traced then.
 
     Raises:
         IndexError: an index is out of bounds.
     """
     arr, sizes, place = along(arr, axis, "delete")
+    if assume_unique_indices and hasattr(obj, "dtype") and operands.kind_of(obj).is_integer:
+        gone = mnp.sort(mnp.ravel(obj) % sizes[place])
+        # An element that stays moves up by those before it: they are found where they end up.
+        moved = gone - mnp.arange(gone.size)
+        kept = mnp.arange(sizes[place] - gone.size)
+        return mnp.take(arr, kept + mnp.searchsorted(moved, kept, "right"), place)
     obj = obj if isinstance(obj, slice) else operands.concrete(obj, "delete", _KNOWN)
     return mnp.take(arr, _changed(np.delete, sizes[place], obj), place)
 
 
+@one_program("arr", "values")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` with values put before some indices of an axis.
 

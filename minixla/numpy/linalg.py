@@ -1,27 +1,41 @@
-"""`mx.numpy.linalg`: norms, and the products that NumPy and the array API list there."""
+"""`mx.numpy.linalg`: matrices, their factors, values and norms, and products listed there."""
+
+# ruff: noqa: F403 - modules say what they offer
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import minixla.numpy as mnp
-from minixla.numpy import operands
+from minixla.core.tracing import one_program
+from minixla.interop.jax_table import functions_of
+from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
 from minixla.numpy.operands import Axis, axes_of, inexact_operand, operand_shape
+from minixla.numpy.spectra import *
+from minixla.numpy.systems import *
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ += spectra.__all__
+__all__ += systems.__all__
+
+multi_dot = functions_of("jax.numpy.linalg", ["multi_dot"])["multi_dot"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@one_program("x")
 def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another.
 
-    Others are inf, -inf, 0 or a number p for vectors, and "fro", 1, -1, inf or -inf for matrices.
-    One axis is for vectors, two are for matrices, None stands for all elements (at most a matrix,
-    where `ord` is given).
+    Others are inf, -inf, 0 or a number p for vectors, and for matrices "fro", 1, -1, inf, -inf, or
+    by singular values 2, -2 and "nuc". One axis is for vectors, two are for matrices, None stands
+    for all elements (at most a matrix, where `ord` is given).
     """
     x = inexact_operand(x, "norm")
     if axis is None and ord is None:
@@ -33,18 +47,27 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
         raise _no_norm(ord, f"{len(axes)} axes")
     if ord in (None, "fro", "f"):
         return _root_of_squares(x, axes, keepdims)
+    if ord in (2, -2, "nuc"):
+        values = spectra.svdvals(mnp.moveaxis(x, axes, (-2, -1)))
+        found = (mnp.sum if ord == "nuc" else _extreme(ord))(values, -1)
+        return mnp.expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, math.inf, -math.inf):
         raise _no_norm(ord, "matrices")
     summed, compared = axes if ord in (1, -1) else axes[::-1]
     sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
-    extreme = (mnp.max if ord > 0 else mnp.min)(sums, compared, None, True)
+    extreme = _extreme(ord)(sums, compared, keepdims=True)
     return extreme if keepdims else mnp.squeeze(extreme, axes)
+
+
+def _extreme(ord: Any) -> Any:
+    """The greatest of sizes, 0 where there is none, or the least."""
+    return partial(mnp.max, initial=0) if ord > 0 else mnp.min
 
 
 def _no_norm(ord: Any, what: str) -> Exception:
     problem = f"there is no norm ord={ord!r} of {what} here"
-    advice = "Of vectors: None, inf, -inf, 0 or a number; of matrices: None, 'fro', 1, -1, inf "
-    advice += "or -inf. Norms by singular values are not supported."
+    advice = "Of vectors: None, inf, -inf, 0 or a number; of matrices: None, 'fro', 'nuc', 1, -1, "
+    advice += "2, -2, inf or -inf."
     return operands.value_error("norm", problem, advice)
 
 
@@ -58,7 +81,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         return _root_of_squares(x, axes, keepdims)
     size = mnp.absolute(x)
     if ord in (math.inf, -math.inf):
-        return (mnp.max if ord > 0 else mnp.min)(size, axes, keepdims=keepdims)
+        return _extreme(ord)(size, axes, keepdims=keepdims)
     if ord in (0, 1):
         return mnp.sum(size if ord else x != 0, axes, size.dtype, None, keepdims)
     if isinstance(ord, str):
@@ -93,14 +116,13 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """Square matrices to the power of an integer n >= 0, by repeated squaring."""
+    """Square matrices to the power of an integer, their inverses below 0, by repeated squaring."""
     shape = operand_shape(a, "matrix_power")
     if shape.rank < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
         raise operands.shape_error("matrix_power", f"a is {shape}", "Give square matrices.")
     exponent = operands.static_int(n, "matrix_power", "n")
     if exponent < 0:
-        advice = "Inverses are not supported: give n >= 0."
-        raise operands.value_error("matrix_power", f"n is {exponent}", advice)
+        a, exponent = systems.inv(a), -exponent
     if not exponent:
         one = mnp.identity(shape.dimensions[-1], shape.element_type)
         return mnp.broadcast_to(one, shape.dimensions)
@@ -108,20 +130,3 @@ def matrix_power(a: Any, n: int) -> Any:
         return mnp.asarray(a)
     power = matrix_power(matmul(a, a), exponent // 2)
     return matmul(a, power) if exponent % 2 else power
-
-
-def multi_dot(arrays: Sequence[Any]) -> Any:
-    """The matrix product of two matrices or more, in the order that costs least.
-
-    The first and the last may be vectors.
-    """
-    first, *middle, last = arrays
-    if not middle:
-        return mnp.dot(first, last)
-    ranks = operand_shape(first, "multi_dot").rank, operand_shape(last, "multi_dot").rank
-    first = mnp.expand_dims(first, 0) if ranks[0] == 1 else first
-    last = mnp.expand_dims(last, 1) if ranks[1] == 1 else last
-    letters = [chr(ord("a") + at) for at in range(len(arrays) + 1)]
-    path = f"{','.join(map(''.join, pairwise(letters)))}->{letters[0]}{letters[-1]}"
-    product = mnp.einsum(path, first, *middle, last, optimize="optimal")
-    return mnp.squeeze(product, [at for at, rank in enumerate(ranks) if rank == 1])

@@ -9,6 +9,7 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands as parameters
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import convert, kind_of, lifted, listed, marked, operand_shape
 from minixla_ops.programs.computations import sum_over
 
@@ -25,6 +26,7 @@ def _product(subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferr
     return lifted(convert(product, wanted))
 
 
+@placeable("out_sharding")
 @one_program("a", "b")
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axis of `a` and the last but one (or only) of `b`.
@@ -46,6 +48,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 _MATRICES = ops.DotDimensionNumbers((1,), (0,), (), ())
 
 
+@placeable("out_sharding")
 @one_program("a", "b")
 def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The matrix product, `a @ b`; leading axes broadcast.
@@ -82,6 +85,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     return _pair("matmul", lhs, rhs, output, {"K"}, precision, preferred_element_type)
 
 
+@placeable("out_sharding")
 @one_program("a", "b")
 def tensordot(
     a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
@@ -124,6 +128,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return tensordot(a, b, axes, **how)
 
 
+@one_program("a", "b")
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """The products of each element of `a` with each of `b`, in row-major order."""
     parameters.refuse_out("outer", out)
@@ -154,26 +159,19 @@ def vecdot(
     return mnp.squeeze(matmul(row, column, **how), (-2, -1))
 
 
+@one_program()
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of matrices [..., m, k] and vectors [..., k]."""
     return mnp.squeeze(matmul(x1, mnp.expand_dims(x2, -1)), -1)
 
 
+@one_program()
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of conjugated vectors [..., k] and matrices [..., k, n]."""
     return mnp.squeeze(matmul(mnp.expand_dims(mnp.conjugate(x1), -2), x2), -2)
 
 
-def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product: `b` times each element of `a`, side by side."""
-    both = [operand_shape(each, "kron").dimensions for each in (a, b)]
-    rank = max(map(len, both))
-    pairs = list(zip(*[(1,) * (rank - len(own)) + own for own in both], strict=True))
-    a = mnp.reshape(a, [each for size, _ in pairs for each in (size, 1)])
-    b = mnp.reshape(b, [each for _, size in pairs for each in (1, size)])
-    return mnp.reshape(mnp.multiply(a, b), [one * other for one, other in pairs])
-
-
+@one_program("a", "b")
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
@@ -216,6 +214,7 @@ def _components(x: Any, axis: int) -> list[Any]:
 # einsum: sums of products named by letters.
 
 
+@placeable("out_sharding")
 def einsum(
     subscripts: Any,
     /,

@@ -12,7 +12,9 @@ from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Function, named, of_two, refuse_complex
 from minixla.numpy.operands import as_bool, convert, lifted, listed, marked, operand_shape, promoted
+from minixla.numpy.ufuncs import with_methods
 from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.complex_functions import sign_bit
 from minixla_ops.vocabulary import shorthand
 
 equal = of_two("equal", "Whether x1 == x2.")
@@ -23,18 +25,19 @@ less = of_two("less", "Whether x1 < x2; complex by real part first.")
 less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.")
 
 
-def _logical(name: str, text: str, operation: Function) -> Any:
+def _logical(name: str, identity: bool, text: str, operation: Function) -> Any:
     def both(*given: Any) -> Any:
         return operation(*promoted(name, [as_bool(each, name) for each in given])[0])
 
-    return of_two(name, text, both)
+    return with_methods(identity)(one_program()(of_two(name, text, both)))
 
 
-logical_and = _logical("logical_and", "Whether both are not zero.", ops.and_)
-logical_or = _logical("logical_or", "Whether at least one is not zero.", ops.or_)
-logical_xor = _logical("logical_xor", "Whether just one is not zero.", ops.xor)
+logical_and = _logical("logical_and", True, "Whether both are not zero.", ops.and_)
+logical_or = _logical("logical_or", False, "Whether at least one is not zero.", ops.or_)
+logical_xor = _logical("logical_xor", False, "Whether just one is not zero.", ops.xor)
 
 
+@one_program()
 def logical_not(x: Any, /) -> Any:
     """Whether x is zero."""
     return ops.not_(as_bool(x, "logical_not"))
@@ -54,7 +57,7 @@ def _test_of_parts(
             return join(test(ops.real(x)), test(ops.imag(x)))
         return test(lifted(x)) if kind.is_float else mnp.full(shape.dimensions, of_integers)
 
-    return named(tested, name, text)
+    return one_program()(named(tested, name, text))
 
 
 _NO_SIGN = ("complex numbers have no sign", "Take the real part first.")
@@ -63,10 +66,23 @@ isfinite = _test_of_parts(
 )
 isinf = _test_of_parts("isinf", lambda x: ops.abs(x) == math.inf, "Whether x is infinite.")
 isnan = _test_of_parts("isnan", lambda part: ops.ne(part, part), "Whether x is NaN.")
-isposinf = _test_of_parts("isposinf", lambda x: x == math.inf, "Whether a real x is inf.", None)
-isneginf = _test_of_parts("isneginf", lambda x: x == -math.inf, "Whether a real x is -inf.", None)
+_is_high = _test_of_parts("isposinf", lambda x: x == math.inf, "", None)
+_is_low = _test_of_parts("isneginf", lambda x: x == -math.inf, "", None)
 
 
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Whether a real x is inf; `out` is not supported."""
+    operands.refuse_out("isposinf", out)
+    return _is_high(x)
+
+
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Whether a real x is -inf; `out` is not supported."""
+    operands.refuse_out("isneginf", out)
+    return _is_low(x)
+
+
+@one_program()
 def signbit(x: Any, /) -> Any:
     """Whether the sign bit of x is set: of -0.0 too.
 
@@ -78,14 +94,14 @@ def signbit(x: Any, /) -> Any:
     refuse_complex("signbit", kind, _NO_SIGN)
     if not kind.is_float and kind.kind != "signed":
         return mnp.full(shape.dimensions, False)
-    x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}") if kind.is_float else x
-    return ops.lt(x, shorthand.full_like(x, 0))
+    return sign_bit(lifted(x)) if kind.is_float else ops.lt(x, shorthand.full_like(x, 0))
 
 
 def _test_of_imag(name: str, test: Function, text: str) -> Any:
-    return named(
-        lambda x: test(mnp.imag(x), 0), name, f"Whether the imaginary part of x is {text}."
-    )
+    def tested(x: Any) -> Any:
+        return test(mnp.imag(x), 0)
+
+    return one_program()(named(tested, name, f"Whether the imaginary part of x is {text}."))
 
 
 iscomplex = _test_of_imag("iscomplex", not_equal, "not zero")
@@ -146,6 +162,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
+@one_program("a", "b")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol * |b|, or a == b."""
     (a, b), kind, _ = promoted("isclose", (a, b), inexact_type)
@@ -155,11 +172,13 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return close | (isnan(a) & isnan(b)) if equal_nan else close
 
 
+@one_program("a", "b")
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close; see `isclose`."""
     return mnp.all(isclose(a, b, rtol, atol, equal_nan))
 
 
+@one_program()
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements."""
     a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
@@ -169,6 +188,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return mnp.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
 
 
+@one_program()
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast together and are equal then."""
     arrays = mnp.asarray(a1), mnp.asarray(a2)

@@ -10,8 +10,9 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.errors import ConcretizationError
+from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named
+from minixla.numpy.element_functions import named, placeable
 from minixla.numpy.operands import axes_of, axis_of, keep_weak, lifted, listed, operand_shape
 from minixla_ops.elementwise import operators
 
@@ -53,6 +54,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     return lifted(a)
 
 
+@placeable("out_sharding")
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """The elements of `a`, in row-major order, in an array of another shape.
 
@@ -90,6 +92,7 @@ def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
     return lifted(a) if own == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
 
 
+@placeable("out_sharding")
 def ravel(a: Any, order: str = "C") -> Any:
     """The elements of `a` in row-major ("C") or column-major ("F") order, in one dimension."""
     return reshape(a, (operand_shape(a, "ravel").size,), order)
@@ -132,6 +135,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -2, -1)
 
 
+@one_program("a")
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """`a` with two dimensions exchanged."""
     rank = operand_shape(a, "swapaxes").rank
@@ -139,6 +143,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return moveaxis(a, pair, pair[::-1])
 
 
+@one_program("a")
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
     """`a` with dimensions `source` moved to `destination`, the others in their order.
 
@@ -158,6 +163,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     return _permuted(a, order)
 
 
+@one_program("a")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """`a` with dimension `axis` moved to before the one that is at `start`."""
     rank = operand_shape(a, "rollaxis").rank
@@ -192,6 +198,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     return _reshaped(a, own, tuple([size for at, size in enumerate(own) if at not in places]))
 
 
+@placeable("out_sharding")
 def broadcast_to(array: Any, shape: Any) -> Any:
     """`array` repeated to `shape` by NumPy's rule.
 
@@ -240,7 +247,7 @@ def _at_least(rank: int, text: str, behind: int = 0) -> Any:
         return made[0] if len(made) == 1 else made
 
     text = f"The arrays with dimensions of size 1 {text}."
-    return named(lambda *arys: of_all(arys), name, text)
+    return one_program()(named(lambda *arys: of_all(arys), name, text))
 
 
 atleast_1d = _at_least(1, "where they are scalars; a list where there are several")
@@ -248,16 +255,18 @@ atleast_2d = _at_least(2, "put in front until there are two")
 atleast_3d = _at_least(3, "added until there are three: vectors become (1, n, 1)", behind=1)
 
 
+@one_program("m")
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     """`m` with the order of its elements reversed along axes; default: all."""
     axes = axes_of(axis, operand_shape(m, "flip").rank, "flip")
     return keep_weak(ops.rev(lifted(m), axes) if axes else lifted(m), m)
 
 
-fliplr = named(lambda m: flip(m, 1), "fliplr", "`m` reversed along axis 1.")
-flipud = named(lambda m: flip(m, 0), "flipud", "`m` reversed along axis 0.")
+fliplr = one_program()(named(lambda m: flip(m, 1), "fliplr", "`m` reversed along axis 1."))
+flipud = one_program()(named(lambda m: flip(m, 0), "flipud", "`m` reversed along axis 0."))
 
 
+@one_program("m")
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second.
 
@@ -280,9 +289,13 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
         shift: an integer, or one for each axis; may be a traced integer or vector of them.
         axis: axes; default: over the elements in row-major order.
     """
+    return (_turned_by_arrays if hasattr(shift, "shape") else _turned)(a, shift, axis)
+
+
+def _all_turned(a: Any, shift: Any, axis: Any) -> Any:
     own = operand_shape(a, "roll").dimensions
     if axis is None:
-        return reshape(roll(ravel(a), shift, 0), own)
+        return reshape(_all_turned(ravel(a), shift, 0), own)
     places = [axis_of(each, len(own), "roll") for each in listed(axis)]
     shifts = listed(shift)
     count = max(len(places), len(shifts))
@@ -294,6 +307,9 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
         operand_shape(amount, "roll")
         result = _rolled(result, own[at], amount, at) if own[at] else result
     return keep_weak(result, a)
+
+
+_turned, _turned_by_arrays = (one_program(*each)(_all_turned) for each in (["a"], ["a", "shift"]))
 
 
 def _rolled(a: Any, size: int, amount: Any, axis: int) -> Any:

@@ -1,6 +1,5 @@
 """Functions that make, cut and read the diagonals and triangles of matrices."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,9 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
 from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named
-from minixla.numpy.indexing import IndexUpdate
+from minixla.numpy.element_functions import named, placeable
 from minixla.numpy.operands import convert, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
@@ -26,6 +25,7 @@ def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType
     return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
 
 
+@placeable("device")
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
@@ -56,13 +56,14 @@ def _triangle(name: str, is_lower: bool, text: str) -> Any:
         kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
         return operands.keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
 
-    return named(triangle, name, text)
+    return one_program("m")(named(triangle, name, text))
 
 
 tril = _triangle("tril", True, "Matrices with zeros above the diagonal `k` above the main one.")
 triu = _triangle("triu", False, "Matrices with zeros below the diagonal `k` above the main one.")
 
 
+@one_program("a")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of matrices, `offset` above the main one, as the last axis.
 
@@ -86,6 +87,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return operands.keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
 
 
+@one_program("a")
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
@@ -94,6 +96,7 @@ def trace(
     return mnp.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
+@one_program("v")
 def diag(v: Any, k: int = 0) -> Any:
     """A matrix with the vector `v` on a diagonal; of a matrix `v`, that diagonal.
 
@@ -160,24 +163,7 @@ tril_indices, tril_indices_from = _triangle_indices("tril_indices", np.tril_indi
 triu_indices, triu_indices_from = _triangle_indices("triu_indices", np.triu_indices, "upper")
 
 
-def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0) -> tuple[Any, ...]:
-    """The row and column indices of where `mask_func` (such as tril) of ones is not zero."""
-    return mnp.nonzero(mask_func(mnp.ones((n, n)), k))
-
-
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """`a` with `val`, a scalar or a vector that is repeated, on its main diagonal.
-
-    Raises:
-        AttributeValueError: `inplace` is not False, for arrays do not change.
-    """
-    operands.refuse_in_place("fill_diagonal", inplace or wrap, ", and wrap is not supported")
-    shape = operand_shape(a, "fill_diagonal")
-    values, count = lifted(val), min(shape.dimensions)
-    index = (np.arange(count, dtype=np.int32),) * shape.rank
-    return IndexUpdate(a, index).set(mnp.resize(values, (count,)) if values.ndim else values)
-
-
+@one_program("x")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """A matrix whose columns are powers of the vector `x`, the highest first."""
     shape = shape_of_rank(x, (1,), "vander", "Give a vector.")

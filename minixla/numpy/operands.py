@@ -241,6 +241,19 @@ def spread(folded: Any, axes: Collection[int], like: Any) -> Any:
     return ops.broadcast_in_dim(folded, like.shape, kept)
 
 
+def weights_for(subject: str, a: Any, weights: Any, axis: Axis) -> Any:
+    """Weights that broadcast with `a`, given in its shape or in that of axes."""
+    own, given = (operand_shape(each, subject).dimensions for each in (a, weights))
+    if given == own:
+        return weights
+    axes = axes_of(axis, len(own), subject)
+    if given != tuple([own[each] for each in axes]):
+        problem, advice = "the weights do not fit the array", "Weights have its shape or axis'."
+        raise shape_error(subject, problem, advice, axis=axis, shape=own, weights_shape=given)
+    weights = mnp.transpose(weights, np.argsort(axes).tolist())
+    return mnp.expand_dims(weights, [at for at in range(len(own)) if at not in axes])
+
+
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
     """Raises an error where an array shall change."""
     if inplace:

@@ -6,10 +6,12 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.tracing import one_program
 from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized, value_error
 from minixla_ops.elementwise.operators import convert
 
 
+@one_program("array")
 def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
     """`array` with elements put before and after it along each axis.
 

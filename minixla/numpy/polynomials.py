@@ -78,6 +78,7 @@ correlate = _sliding(
 )
 
 
+@one_program("p", "x")
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """The value at `x` of the polynomial with coefficients `p`; `unroll` has no effect."""
     first, *rest = mnp.unstack(p) or [0]
@@ -102,20 +103,24 @@ def _aligned(name: str, a1: Any, a2: Any) -> list[Any]:
     return [mnp.pad(each, [(size - each.shape[0], 0)]) for each in both]
 
 
+@one_program("a1", "a2")
 def polyadd(a1: Any, a2: Any) -> Any:
     """The coefficients of the sum of two polynomials."""
     first, second = _aligned("polyadd", a1, a2)
     return first + second
 
 
+@one_program("a1", "a2")
 def polysub(a1: Any, a2: Any) -> Any:
     """The coefficients of the difference of two polynomials."""
     first, second = _aligned("polysub", a1, a2)
     return first - second
 
 
-def _without_leading_zeros(name: str, p: Any, tolerance: float) -> Any:
-    known = np.abs(operands.concrete(p, name, "Leave trim_leading_zeros out.")) > tolerance
+def _without_leading_zeros(
+    name: str, p: Any, tolerance: float, advice: str = "Leave trim_leading_zeros out."
+) -> Any:
+    known = np.abs(operands.concrete(p, name, advice)) > tolerance
     return getitem(p, slice(int(known.argmax()) if known.any() else p.shape[0] - 1, None))
 
 
@@ -127,9 +132,15 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
         a2: coefficients.
         trim_leading_zeros: whether to leave zeros of both out, which must be known.
     """
-    both = _vectors("polymul", a1, a2)
     if trim_leading_zeros:
-        both = [_without_leading_zeros("polymul", each, 0) for each in both]
+        both = _vectors("polymul", a1, a2)
+        a1, a2 = [_without_leading_zeros("polymul", each, 0) for each in both]
+    return _product(a1, a2)
+
+
+@one_program()
+def _product(a1: Any, a2: Any) -> Any:
+    both = _vectors("polymul", a1, a2)
     return convolve(*[each if each.shape[0] else mnp.zeros(1, kind_of(each)) for each in both])
 
 
@@ -160,6 +171,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return quotient, rest
 
 
+@one_program("p")
 def polyder(p: Any, m: int = 1) -> Any:
     """The coefficients of the m-th derivative of a polynomial."""
     (values,) = _vectors("polyder", p)
@@ -168,6 +180,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return getitem(values, slice(0, len(factors))) * np.array(factors, kind_of(values).dtype)
 
 
+@one_program("p")
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The coefficients of the m-th antiderivative of a polynomial.
 
@@ -191,12 +204,19 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return mnp.concatenate([values, constants]) / np.array(divisors, kind_of(values).dtype)
 
 
+@one_program("seq_of_zeros")
 def poly(seq_of_zeros: Any) -> Any:
     """The coefficients of the polynomial whose zeros are given, the first coefficient being 1.
 
+    Args:
+        seq_of_zeros: a vector of zeros; or a square matrix, whose eigenvalues they are.
+
     Raises:
-        ShapeError: the zeros are no vector. (Of matrices NumPy takes the eigenvalues.)
+        ShapeError: it is neither.
     """
+    sizes = operands.operand_shape(seq_of_zeros, "poly").dimensions
+    if len(sizes) == 2 and sizes[0] == sizes[1] != 0:
+        seq_of_zeros = mnp.linalg.eigvals(seq_of_zeros)
     (zeros,) = _vectors("poly", seq_of_zeros)
     if not zeros.shape[0]:
         return mnp.ones((), kind_of(zeros))
@@ -204,3 +224,98 @@ def poly(seq_of_zeros: Any) -> Any:
     for zero in mnp.unstack(zeros):
         result = mnp.pad(result, [(0, 1)]) - zero * mnp.pad(result, [(1, 0)])
     return result
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The zeros of a polynomial, complex numbers: eigenvalues of its companion matrix.
+
+    Args:
+        p: coefficients.
+        strip_zeros: whether to leave out coefficients 0 in front, which must be known then; else
+            there is a NaN for each of them, at the end.
+
+    Raises:
+        ShapeError: `p` is no vector.
+    """
+    (values,) = _vectors("roots", p)
+    if strip_zeros:
+        values = _without_leading_zeros("roots", values, 0, "Give strip_zeros=False.")
+    return _zeros(values, strip_zeros)
+
+
+@one_program("values")
+def _zeros(values: Any, strip_zeros: bool) -> Any:
+    count = values.shape[0] - 1
+    if count < 1:
+        return mnp.zeros(0, kind_of(values).complex)
+    is_zero, places = values == 0, np.arange(count + 1)
+    missing = 0
+    if not strip_zeros:
+        missing = mnp.where(mnp.all(is_zero), count, mnp.argmin(is_zero))
+        values = mnp.take(values, (places + missing) % (count + 1))
+        values = mnp.where((places == 0) & mnp.all(is_zero), 1, values)
+    top = -getitem(values, slice(1, None)) / values[0]
+    below = np.eye(count - 1, count, dtype=kind_of(values).dtype)
+    found = mnp.linalg.eigvals(mnp.concatenate([mnp.expand_dims(top, 0), below]))
+    if strip_zeros:
+        return found
+    found = mnp.take(found, mnp.argsort(found == 0))
+    return mnp.where(places[:count] < count - missing, found, complex(math.nan, math.nan))
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """The coefficients of the polynomial for which the sum of squares of its errors is least.
+
+    Args:
+        x: where the values are, a vector.
+        y: the values, a vector; or a matrix with a column for each polynomial.
+        deg: the degree.
+        rcond: see `linalg.lstsq`; None stands for eps times the number of values.
+        full: whether to give how it was found, too.
+        w: a factor for each error.
+        cov: whether to give covariances of the coefficients, too; "unscaled" for errors of
+            variance 1.
+
+    Returns:
+        The coefficients; with `full` a tuple of these and what `linalg.lstsq` gives besides, and
+        rcond; else with `cov` a pair of these and the covariances.
+
+    Raises:
+        ShapeError: x, y or w have other axes; or there are too few values for covariances.
+        AttributeValueError: `deg` is negative.
+    """
+    order = operands.static_size(deg, "polyfit", "deg") + 1
+    shapes = [operands.operand_shape(each, "polyfit") for each in (x, y, 0 if w is None else w)]
+    (points, *_), (rows, *_) = [(*each.dimensions, 0) for each in shapes[:2]]
+    is_wrong = shapes[0].rank != 1 or shapes[1].rank not in (1, 2) or rows != points or not points
+    if is_wrong or (w is not None and shapes[2].dimensions != (points,)):
+        problem = "x and y, or w, are not as long as each other, or of other ranks, or empty"
+        advice = "Give vectors x and w [m], and y [m] or [m, k]."
+        raise operands.shape_error("polyfit", problem, advice, *map(str, shapes))
+    kind = inexact_type(operands.common_type("polyfit", x))
+    rcond = points * float(mnp.finfo(kind.dtype).eps) if rcond is None else rcond
+    matrix = mnp.vander(lifted(convert(x, kind)), order)
+    is_vector = shapes[1].rank == 1
+    values = mnp.expand_dims(y, 1) if is_vector else lifted(y)
+    if w is not None:
+        factors = mnp.expand_dims(w, 1)
+        matrix, values = matrix * factors, values * factors
+    scale = mnp.sqrt(mnp.sum(matrix * matrix, 0))
+    matrix = matrix / scale
+    found, residuals, rank, s = mnp.linalg.lstsq(matrix, values, rcond)
+    found = found / mnp.expand_dims(scale, 1)
+    found = mnp.squeeze(found, 1) if is_vector else found
+    if full:
+        return found, residuals, rank, s, mnp.asarray(rcond)
+    if not cov:
+        return found
+    spread = mnp.linalg.inv(mnp.matmul(mnp.matrix_transpose(matrix), matrix))
+    spread = mnp.expand_dims(spread / mnp.outer(scale, scale), 2)
+    if cov != "unscaled":
+        if points <= order:
+            problem = f"there are {points} values, not more than coefficients"
+            raise operands.shape_error("polyfit", problem, 'Give more, or cov="unscaled".')
+        spread = spread * (residuals / (points - order))
+    return found, mnp.squeeze(spread, 2) if spread.shape[2] == 1 and is_vector else spread

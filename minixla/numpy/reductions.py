@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Row, family, transforms
+from minixla.numpy.element_functions import Row, family, transforms, with_rule
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.vocabulary import shorthand
 
@@ -148,6 +148,7 @@ all = _truth("all", "Whether all elements over axes are not zero.", "and")
 any = _truth("any", "Whether any element over axes is not zero.", "or")
 
 
+@one_program("a")
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over axes are not zero."""
     return sum(operands.as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
@@ -223,19 +224,14 @@ _sum = partial(_window, monoid="add")
 
 
 def _product(x: Any, axis: int) -> Any:
-    is_inexact = kind_of(x).is_inexact
-    return _differentiable_product()(x, axis) if is_inexact else _window(x, axis, "mul")
+    if not kind_of(x).is_inexact:
+        return _window(x, axis, "mul")
+    return with_rule(_products, _rule_of_products, (1,))(x, axis)
 
 
-@cache
-def _differentiable_product() -> Any:
-    def rule(axis: int, primals: Any, tangents: Any) -> Any:
-        scan = partial(transforms().associative_scan, _factors, axis=axis)
-        return _product(primals[0], axis), transforms().jvp(scan, primals, tangents)[1]
-
-    custom = transforms().custom_jvp(_products, nondiff_argnums=(1,))
-    custom.defjvp(rule)
-    return custom
+def _rule_of_products(axis: int, primals: Any, tangents: Any) -> Any:
+    scan = partial(transforms().associative_scan, _factors, axis=axis)
+    return _product(primals[0], axis), transforms().jvp(scan, primals, tangents)[1]
 
 
 _NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))

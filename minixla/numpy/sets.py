@@ -5,6 +5,7 @@ what is beyond is cut off, what is missing is filled.
 """
 
 import math
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,45 +117,25 @@ def _distinct(rows: Any, order: Any, begins: Any, fill_value: Any, size: int) ->
     return values, index, inverse, mnp.diff(places)
 
 
-class _UniqueAllResult(NamedTuple):
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+_MORE = ("indices", "inverse_indices", "counts")
 
 
-class _UniqueCountsResult(NamedTuple):
-    values: Any
-    counts: Any
-
-
-class _UniqueInverseResult(NamedTuple):
-    values: Any
-    inverse_indices: Any
-
-
-_WANTED = {
-    "unique_all": (_UniqueAllResult, (True, True, True)),
-    "unique_counts": (_UniqueCountsResult, (False, False, True)),
-    "unique_inverse": (_UniqueInverseResult, (False, True, False)),
-    "unique_values": (lambda values: values, (False, False, False)),
-}
-
-
-def _unique_of(name: str, text: str) -> Any:
-    made, wanted = _WANTED[name]
+def _unique_of(name: str, result: str, *more: str) -> Any:
+    made: Any = namedtuple(result, ("values", *more))
+    wanted = [each in more for each in _MORE]
 
     def public(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
         found = unique(x, *wanted, equal_nan=False, size=size, fill_value=fill_value)
-        return made(*found) if any(wanted) else found
+        return made(*found) if more else found
 
-    return named(public, name, f"{text}; every NaN is distinct. See `unique`.")
+    text = f"The distinct {', '.join(('values', *more))}; every NaN is distinct. See `unique`."
+    return named(public, name, text)
 
 
-unique_all = _unique_of("unique_all", "Distinct values, indices, inverse_indices and counts")
-unique_counts = _unique_of("unique_counts", "The distinct values and their counts")
-unique_inverse = _unique_of("unique_inverse", "The distinct values and inverse_indices")
-unique_values = _unique_of("unique_values", "The distinct values")
+unique_all = _unique_of("unique_all", "_UniqueAllResult", *_MORE)
+unique_counts = _unique_of("unique_counts", "_UniqueCountsResult", "counts")
+unique_inverse = _unique_of("unique_inverse", "_UniqueInverseResult", "inverse_indices")
+unique_values = _unique_of("unique_values", "_UniqueValuesResult")
 
 
 # Sets of two arrays: runs of equal elements, of which some are chosen by whose elements they hold.

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 import minixla.numpy as mnp
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import operands, orders
-from minixla.numpy.operands import convert, default_int, keep_weak, kind_of, lifted, operand_shape
+from minixla.numpy.operands import convert, default_int, keep_weak, lifted, operand_shape
 
 
 def _ordered(
@@ -62,16 +61,10 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """The indices along an axis that put the elements into order; arguments as for `sort`.
+    """The indices along an axis that put the elements into order, equal ones as they are.
 
-    Args:
-        a: an array.
-        axis: the axis; None for the elements in row-major order.
-        kind: not supported.
-        order: not supported.
-        stable: whether equal elements must keep their order; they always do.
-        descending: whether the greatest come first, equal ones in the order that they are in.
-        dtype: the integer type of the result; default: the default one.
+    Arguments and errors are those of `sort`; `dtype` is the integer type of the result, by default
+    the default one.
     """
     _, found, _ = _ordered("argsort", a, axis, descending, kind, order)
     return lifted(convert(found, operands.requested_type(dtype, "argsort", default_int())))
@@ -123,7 +116,11 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
     Raises:
         ShapeError: there is no key, or their shapes differ.
     """
-    given = operands.listed(keys)
+    return _keys_sorted(*operands.listed(keys), axis=axis)
+
+
+@one_program()
+def _keys_sorted(*given: Any, axis: int) -> Any:
     shapes = [operand_shape(each, "lexsort").dimensions for each in given]
     if len(set(shapes)) != 1:
         advice = "Give one or more arrays of one shape."
@@ -133,12 +130,6 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
     place = operands.axis_of(axis, len(shapes[0]), "lexsort")
     found = [key for each in reversed(given) for key in orders.keys_of(each, "lexsort")]
     return lifted(convert(orders.order_of(found, place), default_int()))
-
-
-def sort_complex(a: Any) -> Any:
-    """The elements along the last axis in order, as complex numbers."""
-    kind = kind_of(a, "sort_complex")
-    return sort(convert(a, inexact_type(kind).complex))
 
 
 # Where elements are in an order.
@@ -182,6 +173,7 @@ def searchsorted(
     return mnp.sum(is_before, -1, np.int32)
 
 
+@one_program("x", "bins")
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """The number of the bin that each element is in: 0 before the first edge.
 

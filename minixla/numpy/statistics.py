@@ -7,6 +7,7 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
 from minixla.core.promotion import inexact_type
+from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, root
 from minixla.numpy.indexing import getitem
@@ -117,6 +118,7 @@ nanvar = _spread("nanvar", "The variance over axes of what is not NaN.", lifted,
 nanstd = _spread("nanstd", "The square root of `nanvar`; its derivative at 0 is 0.", root, 0)
 
 
+@one_program("a", "weights")
 def average(
     a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
@@ -139,16 +141,7 @@ def average(
     else:
         both = convert_all("average", [a, weights])
         a, weights = (inexact_operand(x, "average") for x in both)
-        if a.shape != weights.shape:
-            axes = axes_of(axis, a.ndim, "average")
-            if axis is None or weights.shape != tuple([a.shape[each] for each in axes]):
-                problem = "the weights do not fit the array"
-                advice = "Weights have the shape of a, or of the axes that are averaged."
-                given = {"axis": axis, "shape": a.shape, "weights_shape": weights.shape}
-                raise operands.shape_error("average", problem, advice, **given)
-            order = sorted(range(len(axes)), key=axes.__getitem__)
-            others = [at for at in range(a.ndim) if at not in axes]
-            weights = mnp.expand_dims(mnp.transpose(weights, order), others)
+        weights = operands.weights_for("average", a, weights, axis)
         total = mnp.sum(weights, axis, None, None, keepdims)
         result = mnp.sum(a * weights, axis, None, None, keepdims) / total
     if not returned:
@@ -156,6 +149,7 @@ def average(
     return result, mnp.broadcast_to(total, operands.operand_shape(result, "average").dimensions)
 
 
+@one_program("m", "y", "fweights", "aweights")
 def cov(
     m: Any,
     y: Any = None,
@@ -206,6 +200,7 @@ def cov(
     return mnp.squeeze(mnp.matmul(centered, turned) / (total - correction))
 
 
+@one_program("x", "y")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """The matrix of correlation coefficients; arguments as for `cov`."""
     covariance = cov(x, y, rowvar, dtype=dtype)
@@ -219,6 +214,7 @@ def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
     return getitem(a, (*[slice(None)] * axis, slice(start, stop)))
 
 
+@one_program("a", "prepend", "append")
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The difference of each element and the one before, `n` times; of booleans if they differ.
 
@@ -248,30 +244,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return result
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """The differences of neighbours in row-major order, between two given ends of their type."""
-    middle = diff(mnp.ravel(ary))
-    given = [mnp.ravel(part) for part in (to_begin, middle, to_end) if part is not None]
-    return mnp.concatenate(given, dtype=middle.dtype) if len(given) > 1 else middle
-
-
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral along an axis by the trapezoidal rule.
-
-    Args:
-        y: the values.
-        x: where they are: a vector, or an array like `y`; default: `dx` apart.
-        dx: the distance.
-        axis: the axis.
-    """
-    if x is not None:
-        y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
-    values = mnp.moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
-    widths = dx if x is None else diff(mnp.moveaxis(x, axis if x.ndim > 1 else -1, -1))
-    pairs = getitem(values, (..., slice(1, None))) + getitem(values, (..., slice(None, -1)))
-    return mnp.sum(widths * pairs, -1) * 0.5
-
-
+@one_program()
 def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
     """Central differences along axes, one-sided at the ends.
 
@@ -341,6 +314,7 @@ def _end(x: Any, axis: int, at: int) -> Any:
     return _span(x, axis, at, at + 1 or None) if getattr(x, "ndim", 0) else x
 
 
+@one_program("x", "xp", "fp", "left", "right", "period")
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
@@ -384,21 +358,3 @@ def interp(
     if right == "extrapolate":
         return result
     return mnp.where(x > xp[-1], fp[-1] if right is None else right, result)
-
-
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
-    """Angles with multiples of the period added so that neighbours are less than half apart.
-
-    Integers with a whole period stay integers.
-    """
-    angles, period = map(lifted, convert_all("unwrap", [p, period]))
-    place = operands.axis_of(axis, angles.ndim, "unwrap")
-    step = diff(angles, axis=place)
-    half = period / 2 if kind_of(angles).is_inexact else period // 2
-    small = mnp.mod(step + half, period) - half
-    small = mnp.where((small == -half) & (step > 0), half, small)
-    near = mnp.absolute(step) < (period / 2 if discont is None else discont)
-    change = mnp.where(near, 0, small - step)
-    first = _span(angles, place, 0, 1)
-    rest = _span(angles, place, 1, None) + mnp.cumsum(change, place)
-    return mnp.concatenate([first, rest], place)

@@ -10,18 +10,11 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import S64
 from minixla.core.shapes import Shape
-from minixla.core.tracing import host_array
+from minixla.core.tracing import host_array, one_program
 from minixla.numpy import indexing, operands
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.indexing import IndexUpdate, getitem
-from minixla.numpy.operands import (
-    Axis,
-    concrete,
-    convert,
-    default_int,
-    lifted,
-    operand_shape,
-    refuse_out,
-)
+from minixla.numpy.operands import Axis, concrete, convert, default_int, lifted, operand_shape
 from minixla_ops.elementwise import operators
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.vocabulary import shorthand
@@ -40,6 +33,7 @@ def _integers(indices: Any, subject: str) -> Any:
     return indices
 
 
+@one_program("a", "indices")
 def take(
     a: Any,
     indices: Any,
@@ -66,7 +60,7 @@ def take(
     Raises:
         AttributeValueError: the mode is unknown.
     """
-    refuse_out("take", out)
+    operands.refuse_out("take", out)
     a, sizes, place = operands.along(a, axis, "take")
     indices = _integers(indices, "take")
     if mode == "wrap":
@@ -76,8 +70,15 @@ def take(
     return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)
 
 
+@one_program("arr", "indices")
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
 ) -> Any:
     """For each place of `indices` the element of `arr` at that place, but for the axis.
 
@@ -88,6 +89,7 @@ def take_along_axis(
         mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
             nearest element, "promise_in_bounds" that there are none.
         fill_value: default: NaN, or an integer type's extreme value.
+        wrap_negative_indices: False where negative indices are out of bounds.
 
     Raises:
         ShapeError: the ranks differ, or the indices are no integers.
@@ -104,7 +106,9 @@ def take_along_axis(
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
         return mnp.zeros(sizes, kind)
-    chosen = mnp.broadcast_to(indexing.wrapped(indices, own, place), sizes)
+    if wrap_negative_indices is not False:
+        indices = indexing.wrapped(indices, own, place)
+    chosen = mnp.broadcast_to(indices, sizes)
     # Every axis but one is a batch of both.
     batch = tuple([each for each in range(rank) if each != place])
     whole = mnp.broadcast_to(arr, operands.resized(sizes, place, own[place]))
@@ -115,20 +119,6 @@ def take_along_axis(
         missing = indexing.fill_of(kind) if fill_value is None else fill_value
         found = ops.select(is_inside, found, shorthand.full_like(found, missing))
     return operands.keep_weak(found, arr)
-
-
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool = True) -> Any:
-    """`arr` with `values` at the places that `take_along_axis` takes.
-
-    Raises:
-        AttributeValueError: `inplace` is not False, for arrays do not change.
-    """
-    operands.refuse_in_place("put_along_axis", inplace)
-    own = operand_shape(arr, "put_along_axis").dimensions
-    arr, sizes, place = operands.along(arr, axis, "put_along_axis")
-    grid = list(np.indices(sizes, np.int32, sparse=True))
-    grid[place] = _integers(indices, "put_along_axis")
-    return mnp.reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
 
 
 # Where elements are.
@@ -210,7 +200,7 @@ def compress(
         ConcretizationError: the condition is traced and `size` is not given.
         AttributeValueError: the condition is true where the axis has no element.
     """
-    refuse_out("compress", out)
+    operands.refuse_out("compress", out)
     operands.shape_of_rank(condition, (1,), "compress", "Give a vector of booleans.")
     a, sizes, place = operands.along(a, axis, "compress")
     inside, beyond = (
@@ -274,7 +264,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     Raises:
         AttributeValueError: a number is out of range, or the mode is unknown.
     """
-    refuse_out("choose", out)
+    operands.refuse_out("choose", out)
     numbers = _brought_inside("choose", a, len(choices), mode, "a number")
     result = choices[len(choices) - 1]
     for at in reversed(range(len(choices))):
@@ -282,6 +272,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return result
 
 
+@placeable("out_sharding")
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
     """How often each number from 0 occurs, or the sum of the weights where it does.
 
@@ -303,6 +294,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     return IndexUpdate(mnp.zeros((length,), kind), mnp.maximum(x, 0)).add(amounts, mode="drop")
 
 
+@one_program("indices")
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The index along each axis of elements given by their number in row-major order."""
     sizes = operands.static_sizes(shape, "unravel_index")
@@ -317,7 +309,12 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C"
+    multi_index: Sequence[Any],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: Any = None,
 ) -> Any:
     """The number, in row-major ("C") or column-major ("F") order, of elements given by indices.
 
@@ -327,6 +324,7 @@ def ravel_multi_index(
         mode: "clip" takes the nearest index for those out of range, "wrap" the remainder; "raise"
             needs known indices.
         order: "C" or "F".
+        dtype: the result's; default: that of the indices.
 
     Raises:
         AttributeValueError: an index is out of range, or the mode is unknown.
@@ -336,4 +334,4 @@ def ravel_multi_index(
     for indices, size in pairs if order == "C" else reversed(pairs):
         inside = _brought_inside("ravel_multi_index", indices, size, mode, "an index")
         total = inside if total is None else total * size + inside
-    return total
+    return total if dtype is None else mnp.astype(total, dtype)

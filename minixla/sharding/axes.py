@@ -73,12 +73,6 @@ class Part(NamedTuple):
         """This one and the one that follows it."""
         return Part(self.name, self.start, other.end)
 
-    def shared(self, other: "Part") -> "Part | None":
-        """What is in both; None where nothing is, or where they cannot coexist."""
-        if not (self.overlaps(other) and self.can_coexist(other)):
-            return None
-        return Part(self.name, max(self.start, other.start), min(self.end, other.end))
-
     def before(self, other: "Part") -> "Part | None":
         """What of it comes before another that overlaps it and can coexist with it."""
         if self.start >= other.start:

@@ -25,14 +25,11 @@ from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.propagation.factors import Tensor
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import owner_of, sharding_of
+from minixla_ops.collectives import collective_groups
 
 Parts = tuple[Part, ...]
 Layout = tuple[Parts, ...]
 Groups = tuple[tuple[int, ...], ...]
-# Collectives that stand in programs themselves, by the builders' names.
-_OWN = {"all_reduce", "all_gather", "all_to_all", "collective_permute", "reduce_scatter"}
-_OWN |= {"collective_broadcast", "ragged_all_to_all", "cross_replica_sum"}
-_LOOPS = ("While", "Scan", "Map")
 
 
 @dataclass(frozen=True)
@@ -99,14 +96,12 @@ def _local(shape: Any, layout: Layout) -> Shape:
 
 def _groups(mesh: Mesh, parts: Sequence[Part]) -> Groups:
     """The devices that meet along parts of axes, those along the last side by side."""
-    rest = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1)
-    member = np.zeros(mesh.size, int)
-    for part in parts:
-        row, minor = rest[mesh.order[part.name]], mesh.shape[part.name] // part.end
-        at = row // minor % part.size
-        row -= at * minor
-        member = member * part.size + at
-    order = np.lexsort((member, np.ravel_multi_index(tuple(rest), mesh.axis_sizes)))
+    places = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1)
+    at = dict(zip(mesh.axis_names, places, strict=True))
+    member = mesh.piece(parts, at)
+    for part in parts:  # along which the members of a group differ
+        at[part.name] = at[part.name] - mesh.piece([part], at) * mesh.minor_of(part)
+    order = np.lexsort((member, np.ravel_multi_index(tuple(at.values()), mesh.axis_sizes)))
     found = mesh.numbers.reshape(-1)[order].reshape(-1, size_of(parts))
     return tuple(map(tuple, found.tolist()))
 
@@ -123,11 +118,20 @@ def _collective(
 ) -> Collective:
     block, in_loop = step and step.block, False
     while block is not None and block.step is not None:
-        in_loop = in_loop or block.step.op.name in _LOOPS
+        in_loop = in_loop or _is_loop(block.step)
         block = block.step.block
     label = "return" if step is None else step.op.builder_name
     source = None if step is None else step.source
     return Collective(kind, axes, groups, shape, shape.nbytes, label, why, in_loop, source)
+
+
+def _is_loop(step: Step) -> bool:
+    """Whether what its programs give flows into them again."""
+    return any(
+        any(place.kind == "output" for place in edge.sources)
+        and any(place.kind == "input" for place in edge.targets)
+        for edge in step.edges
+    )
 
 
 Move = tuple[str, Parts, Shape]
@@ -216,7 +220,7 @@ class _Step:
     def collectives(self) -> Iterator[Collective]:
         """Those of its operands, then those of its results."""
         step, op = self.step, self.step.op
-        if op.builder_name in _OWN:
+        if isinstance(op, collective_groups.Collective):
             yield from self._own()
         elif isinstance(op, Placed):
             if op.sharding is not None:
@@ -233,7 +237,7 @@ class _Step:
                     for place in edge.sources:
                         yield from self._moved(step.at(place), sharding, "carried value")
         else:
-            rule = op.sharding_rule(*[value.shape for value in step.operands])
+            rule = step.sharding_rule
             shardings = [*map(sharding_of, step.operands), *map(sharding_of, step.results)]
             meshes = [each.mesh for each in shardings if each is not None and each.mesh.axis_names]
             if rule is not None and meshes:
@@ -254,15 +258,12 @@ class _Step:
     def _own(self) -> Iterator[Collective]:
         """A collective of the program itself, over axes of the manual computation around it."""
         step, mesh = self.step, self._manual_mesh()
-        kind = "all-reduce" if "sum" in step.op.builder_name else step.op.builder_name
-        groups = getattr(step.op, "replica_groups", None)
-        groups = groups or getattr(step.op, "source_target_pairs", None) or ((0,),)
+        groups = step.op.replica_groups or ((0,),)
         axes = () if mesh is None else _axes_of(mesh, groups)
         for value in step.results:
             if isinstance(value.shape, Shape):
                 shape = _local(value.shape, _layout(value))
-                kind = kind.replace("_", "-")
-                yield _collective(kind, axes, groups, shape, step, "written so")
+                yield _collective(step.op.hlo_name, axes, groups, shape, step, "written so")
 
     def _manual_mesh(self) -> Mesh | None:
         block = self.step.block

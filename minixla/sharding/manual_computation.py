@@ -113,7 +113,7 @@ class ManualComputation(RunsPrograms):
                 )
                 self.refuse("C2", problem, "The manual axes' sizes divide the dimension's.")
             if pieces > 1:
-                shape = _resized(shape, number, size // pieces)
+                shape = shape.with_size(number, size // pieces)
         return shape
 
     def _whole(self, shape: Any, sharding: TensorSharding, what: str) -> Any:
@@ -122,7 +122,7 @@ class ManualComputation(RunsPrograms):
         sharding.check_rank(shape, self.builder_name)
         for number, pieces in enumerate(self.manual_sizes(sharding, what)):
             if pieces > 1:
-                shape = _resized(shape, number, shape.dimensions[number] * pieces)
+                shape = shape.with_size(number, shape.dimensions[number] * pieces)
         return shape
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -161,6 +161,10 @@ class ManualComputation(RunsPrograms):
     def meshes(self) -> tuple[Mesh, ...]:
         """The meshes that whoever runs it must know of."""
         return (self.mesh,)
+
+    @property
+    def operand_shardings(self) -> Sequence[TensorSharding]:
+        return self.in_shardings
 
     def reference(self, *operands):
         mesh, axes = self.mesh, self.manual_axes
@@ -281,10 +285,7 @@ def _slices(
     for place in np.ndindex(*[mesh.shape[name] for name in axes]):
         at, found = dict(zip(axes, place, strict=True)), []
         for size, own in zip(sizes, parts, strict=True):
-            index, piece = 0, size // size_of(own)
-            for part in own:
-                minor = mesh.shape[part.name] // part.end
-                index = index * part.size + at[part.name] // minor % part.size
+            index, piece = mesh.piece(own, at), size // size_of(own)
             found.append(slice(index * piece, (index + 1) * piece))
         places.append(tuple(found))
     return places
@@ -378,16 +379,13 @@ def member_of(mesh: Mesh, names: Sequence[str], free: Sequence[str] = ()) -> Any
         graph = program(lambda: [member_of(mesh, names)], [], "axis_index")
         everywhere = TensorSharding(mesh).replicated_along(free, MESH_NAME)
         return ManualComputation(graph, (), (everywhere,), tuple(free))()[0]
-    number = ops.convert_element_type(ops.partition_id(), "s32")
-    places = mesh.places(names)
+    number: Any = ops.partition_id()
     if len(names) == 1 and mesh.device_ids is None:
         at = mesh.order[names[0]]
         minor, size = math.prod(mesh.axis_sizes[at + 1 :]), mesh.axis_sizes[at]
-        return number if mesh.size == size else number // minor % size
-    return ops.reshape(ops.dynamic_slice(places, [number], (1,)), ())
-
-
-def _resized(shape: Shape, number: int, size: int) -> Shape:
-    sizes = list(shape.dimensions)
-    sizes[number] = size
-    return shape.with_dimensions(sizes)
+        if minor > 1:
+            number = ops.div(number, np.uint32(minor))
+        if minor * size < mesh.size:
+            number = ops.rem(number, np.uint32(size))
+        return ops.convert_element_type(number, "s32")
+    return ops.reshape(ops.dynamic_slice(mesh.places(names), [number], (1,)), ())

@@ -1,7 +1,7 @@
 """Meshes: devices in a grid whose axes have names."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -125,6 +125,17 @@ class Mesh:
     def sorted_parts(self, parts: Iterable[Part]) -> list[Part]:
         """Parts in the order of the mesh's axes, those of one axis from major to minor."""
         return sorted(parts, key=lambda part: (self.order[part.name], part.start))
+
+    def piece(self, parts: Iterable[Part], at: Mapping[str, Any]) -> Any:
+        """Which piece of what parts of axes cut a device has, from its places along the axes."""
+        number = 0
+        for part in parts:
+            number = number * part.size + at[part.name] // self.minor_of(part) % part.size
+        return number
+
+    def minor_of(self, part: Part) -> int:
+        """Over how many devices the parts of an axis go that are minor to one."""
+        return self.shape[part.name] // part.end
 
     @cached_property
     def numbers(self) -> np.ndarray:

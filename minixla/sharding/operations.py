@@ -9,6 +9,7 @@ from minixla.core.attributes import Enumeration, Instance, Integer, Text, attrib
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.data_flow import through
 from minixla.core.operation import Operation, register
+from minixla.sharding.axes import AxisRef
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
@@ -56,7 +57,7 @@ class Identity(SdyOperation):
 
     def written(self, emit: Any) -> str:
         """What its text says besides its operand."""
-        raise NotImplementedError
+        raise self.lacks("written")
 
     def transpose(self, cotangents, operands, linear):
         return (self(cotangents),)
@@ -129,6 +130,29 @@ class Reshard(Placed):
 
 
 @register
+class AllReduce(Placed):
+    """The operand, of which devices along some axes hold terms that are added up. SDY: all_reduce.
+
+    As an array over all devices it is the operand.
+
+    Args:
+        operand: an array.
+        sharding: a TensorSharding of as many dimensions: how the sum lies.
+        axes: those of the mesh, or parts of them, along which devices add up.
+    """
+
+    axes: tuple[AxisRef, ...] = attribute(SequenceAttribute(Instance(AxisRef)))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.inlines_meshes:
+            return super().stablehlo(emit, operands, shapes, results)
+        name, axes = emit.name(), ", ".join(map(str, self.axes))
+        placed = f"out_sharding={emit.sharding(self.sharding)} : {shapes[0].stablehlo}"
+        emit.line(f"{name} = sdy.all_reduce {{{axes}}} {operands[0]} {placed}")
+        return [name]
+
+
+@register
 class DataFlowEdge(Placed):
     """A value that control flow carries, with the sharding of all its targets. SDY: data_flow_edge.
 
@@ -141,6 +165,25 @@ class DataFlowEdge(Placed):
 
     def written(self, emit):
         return "" if self.sharding is None else f" sharding={emit.sharding(self.sharding)}"
+
+
+@register
+class FuncDataFlowEdge(Identity):
+    """An argument of a function, or a result of a call, with the sharding of what flows there.
+
+    SDY: func_data_flow_edge. The sharding is that of the result.
+
+    Args:
+        operand: the owner of the edge.
+    """
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.inlines_meshes:  # XLA knows nothing of it
+            return operands
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def written(self, emit):
+        return ""
 
 
 @register
@@ -254,17 +297,16 @@ class NamedComputation(Call):
     def meshes(self):
         return {each.mesh for each in (*(self.in_shardings or ()), *(self.out_shardings or ()))}
 
+    @property
+    def operand_shardings(self):
+        return self.in_shardings or ()
+
     def data_flow(self, *operands):
         return through(self.computation)
 
     def of_derived(self, computation):
         # Where values of derivatives lie follows from what is around them.
         return NamedComputation(computation, self.label)
-
-
-def constraint(operand: Any, sharding: TensorSharding | None) -> Any:
-    """A value with a sharding, which is itself where none is given."""
-    return operand if sharding is None else ShardingConstraint(sharding)(operand)
 
 
 def shardings_of(op: Any) -> Sequence[TensorSharding]:

@@ -1,6 +1,7 @@
 """Programs that passes change: functions, blocks and steps, as MLIR has them in memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -9,13 +10,13 @@ from minixla.core.graph import Annotations, Graph, Instruction
 from minixla.core.graph import Value as GraphValue
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
 from minixla.core.stablehlo_text import Emitter, identifier, quoted
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import ShardingGroup
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla_ops.control_flow.conditional import Conditional
-from minixla_ops.movement.constants import Constant
 from minixla_ops.programs.call import Call
 
 #: The attribute of a function which is a copy of another, that names the other.
@@ -68,9 +69,10 @@ class Step:
         callee: the function that it calls, if it is a call.
         block: the one in which it stands.
         source: the user's line, or None.
+        stated_rule: the sharding rule that the program states for it, or None.
     """
 
-    __slots__ = ("block", "blocks", "callee", "op", "operands", "results", "source")
+    __slots__ = ("block", "blocks", "callee", "op", "operands", "results", "source", "stated_rule")
 
     def __init__(
         self,
@@ -87,6 +89,12 @@ class Step:
         self.callee: Function | None = None
         self.block = block
         self.source = source
+        self.stated_rule: ShardingRule | None = None
+
+    @property
+    def sharding_rule(self) -> ShardingRule | None:
+        """Which dimensions are split together: what is stated, else what its operation says."""
+        return self.stated_rule or self.op.sharding_rule(*[value.shape for value in self.operands])
 
     @property
     def edges(self) -> Sequence[Edge]:
@@ -106,7 +114,7 @@ class Step:
         made = Step(self.op, operands, shapes, block, self.source)
         for old, new in zip(self.results, made.results, strict=True):
             new.sharding, values[old] = old.sharding, new
-        made.callee = self.callee
+        made.callee, made.stated_rule = self.callee, self.stated_rule
         made.blocks = [each.copied(made, values) for each in self.blocks]
         return made
 
@@ -174,12 +182,13 @@ class Block:
         """Every step, and those in its blocks, outer before inner, in order."""
         stack = [iter(list(self.steps))]
         while stack:
-            step = next(stack[-1], None)
-            if step is None:
+            for step in stack[-1]:
+                yield step
+                if step.blocks:
+                    stack.extend(iter(list(block.steps)) for block in reversed(step.blocks))
+                    break
+            else:
                 stack.pop()
-                continue
-            yield step
-            stack.extend(iter(list(block.steps)) for block in reversed(step.blocks))
 
     def uses(self) -> "dict[Value, list[Use]]":
         """Where values are read in it and in blocks within, in order; see `Program.uses`."""
@@ -239,6 +248,12 @@ class Use(NamedTuple):
     def block(self) -> Block:
         """The block in which it is read."""
         return self.user.block if isinstance(self.user, Step) else self.user
+
+    @property
+    def value(self) -> Value:
+        """What is read there."""
+        user = self.user
+        return (user.operands if isinstance(user, Step) else user.outputs)[self.number]
 
     def put(self, value: Value) -> None:
         """Has another value read there."""
@@ -359,20 +374,22 @@ class _Reader:
 
     def fill(self, block: Block, graph: Graph, inputs: Sequence[Value] | None) -> None:
         """The steps of a graph in a block, whose inputs are values outside if some are given."""
-        notes = graph.annotations.values if graph.annotations else {}
+        notes = graph.annotations or Annotations()
         block.name = block.name or graph.name
         for each in graph.inputs:
             if inputs is None:
-                block.add_input(each.shape).sharding = notes.get(each)
+                block.add_input(each.shape).sharding = notes.values.get(each)
         values = dict(zip(graph.inputs, block.inputs if inputs is None else inputs, strict=True))
         for instruction in graph.instructions:
-            self.step(block, instruction, values)
+            step = self.step(block, instruction, values)
             for each in instruction.results:
-                if each in notes:
-                    values[each].sharding = notes[each]
+                if each in notes.values:
+                    values[each].sharding = notes.values[each]
+                if each in notes.rules:
+                    step.stated_rule = notes.rules[each]
         block.outputs = [values[each] for each in graph.outputs]
 
-    def step(self, block: Block, instruction: Instruction, values: dict[GraphValue, Value]) -> None:
+    def step(self, block: Block, instruction: Instruction, values: dict[GraphValue, Value]) -> Step:
         op, operands = instruction.op, [values[each] for each in instruction.operands]
         is_group, is_choice = isinstance(op, ShardingGroup), isinstance(op, Conditional)
         shapes = () if is_group else instruction.shapes
@@ -386,6 +403,7 @@ class _Reader:
                 self.fill(step.blocks[-1], graph, operands[1:] if is_choice else None)
         block.steps.append(step)
         values.update(zip(instruction.results, operands if is_group else step.results, strict=True))
+        return step
 
 
 class _Writer:
@@ -403,8 +421,8 @@ class _Writer:
             outputs = function.output_shardings
             outputs = tuple(outputs) if any(each is not None for each in outputs) else ()
             meshes = self.program.meshes
-            if outputs or notes.values or meshes:
-                notes = Annotations(notes.values, outputs, dict(meshes))
+            if outputs or graph.annotations or meshes:
+                notes = replace(notes, outputs=outputs, meshes=dict(meshes))
                 graph = Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
             self.done[function] = graph
         return self.done[function]
@@ -419,6 +437,7 @@ class _Writer:
         ]
         values.update(zip((*block.inputs, *captured), inputs, strict=True))
         notes: dict[GraphValue, Any] = {}
+        rules: dict[GraphValue, Any] = {}
         for each in block.inputs:
             if each.sharding is not None:
                 notes[values[each]] = each.sharding
@@ -428,8 +447,10 @@ class _Writer:
             for each in step.results:
                 if each.sharding is not None:
                     notes[values[each]] = each.sharding
+            if step.stated_rule is not None:
+                rules[values[step.results[0]]] = step.stated_rule
         outputs = [values[each] for each in block.outputs]
-        annotations = Annotations(notes) if notes else None
+        annotations = Annotations(notes, rules=rules) if notes or rules else None
         return Graph(inputs, made, outputs, block.name, annotations), values
 
     def step(self, step: Step, values: dict[Value, GraphValue]) -> Instruction:
@@ -474,9 +495,3 @@ def captures(step: Step) -> list[Value]:
                 found.update(dict.fromkeys(each.outputs))
         found.update(dict.fromkeys(block.outputs))
     return [each for each in found if each not in own]
-
-
-def constant_of(value: Value) -> Any:
-    """What a constant step holds whose result a value is, or None."""
-    step = value.step
-    return step.op.literal if step is not None and isinstance(step.op, Constant) else None

@@ -1,6 +1,5 @@
 """How an array lies over the devices of a mesh."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -180,11 +179,16 @@ class TensorSharding:
     def text(self, mesh_name: str | None) -> str:
         """The text with another name of the mesh, or with the mesh written out."""
         mesh = f"mesh{self.mesh}" if mesh_name is None else f"@{mesh_name}"
-        texts = [mesh, f"[{', '.join(map(str, self.dimensions))}]"]
+        return f"<{mesh}, {self.layout_text}>"
+
+    @property
+    def layout_text(self) -> str:
+        """The text of all but the mesh: `[{"x"}, {?}], replicated={"y"}`."""
+        texts = [f"[{', '.join(map(str, self.dimensions))}]"]
         for name in ("replicated", "unreduced"):
             axes = getattr(self, name)
             texts += [f"{name}={{{', '.join(map(str, axes))}}}"] if axes else []
-        return f"<{', '.join(texts)}>"
+        return ", ".join(texts)
 
 
 def _dimension(entry: Any) -> DimensionSharding:
@@ -274,8 +278,3 @@ class _Check:
         """Raises the error of the sharding."""
         given = [f"sharding: {self.sharding}", f"mesh: {self.mesh}"]
         raise explain(ShardingError, "sharding", problem, given, advice)
-
-
-def devices_per_replica(sharding: TensorSharding) -> int:
-    """Over how many devices an array is cut into pieces."""
-    return math.prod([size_of(parts) for parts in sharding.parts])

@@ -33,7 +33,7 @@ class _Reader:
         token = self.peek()
         if not token or (wanted is not None and token != wanted):
             self.refuse(f"{wanted or 'more'} is expected")
-        self.place = _TOKEN.match(self.text, self.place).end()  # type: ignore[union-attr]
+        self.place = _TOKEN.match(self.text, self.place).end()  # type: ignore[union-attr]  # peek found it
         return token
 
     def took(self, token: str) -> bool:
@@ -193,5 +193,13 @@ def parse_axes(text: str) -> list[str]:
     """Names of manual axes, `#sdy<manual_axes{"x", "y"}>`."""
     reader = _started(text, "#sdy<manual_axes", "manual_axes", {})
     found = reader.listed("{}", reader.name)
+    reader.took(">")
+    return reader.end(found)
+
+
+def parse_axis_list(text: str) -> list[AxisRef]:
+    """Axes and parts of axes, `#sdy<axis_ref_list{"x", "y":(1)2}>`."""
+    reader = _started(text, "#sdy<axis_ref_list", "axes", {})
+    found = reader.listed("{}", reader.axis)
     reader.took(">")
     return reader.end(found)

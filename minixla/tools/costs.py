@@ -168,6 +168,12 @@ def _loop(step: Instruction) -> Cost:
     return once._replace(is_bound=False) if trips is None else once.times(trips.count)
 
 
+def _reduce_scatter(step: Instruction) -> Cost:
+    each = graph_cost(step.op.computation)
+    times = (step.op.group_size() - 1) * element_count(step.shapes)
+    return _cost(step, each.flops * times, each.transcendentals * times)
+
+
 _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "Parameter Constant Tuple GetTupleElement AddDependency Bitcast OptimizationBarrier AfterAll "
     "Domain AllReduceDone StopGradient ReplicaId PartitionID GetDimensionSize": lambda step: Cost(),
@@ -182,6 +188,8 @@ _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "DotGeneral": _dot,
     "ConvGeneralDilated": _convolution,
     "Reduce": _reduce,
+    # Its composition has one in it, which tells members apart.
+    "ReduceScatter": _reduce_scatter,
     "ReduceWindow": _reduce_window,
     "Scatter": _scatter,
     "SelectAndScatter": _select_and_scatter,

@@ -248,18 +248,18 @@ def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]
 
 
 def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | None) -> Row:
-    shape, local = value.shape, value.shape
+    local = value.shape
     if sharding is not None and value.can_be_sharded and not sharding.mesh.is_maximal:
-        local = value.shape.with_dimensions(sharding.local_sizes(value.shape.dimensions))  # type: ignore[union-attr]
+        shape: Any = value.shape
+        local = shape.with_dimensions(sharding.local_sizes(shape.dimensions))
     is_users = source is not None and source.file != _UNKNOWN
-    return Row(depth, label, shape, sharding, local, source if is_users else None)
+    return Row(depth, label, value.shape, sharding, local, source if is_users else None)
 
 
 def _dimensions(sharding: TensorSharding | None) -> str:
     if sharding is None:
         return ""
-    text = sharding.text("")
-    return text[text.index("[") : -1].replace('"', "")
+    return sharding.layout_text.replace('"', "")
 
 
 def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
@@ -273,16 +273,12 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
         A line for each piece: the indices, as slices, and the numbers of its devices.
     """
     mesh = sharding.mesh
-    local, pieces = sharding.local_sizes(shape), {}
+    local = sharding.local_sizes(shape)
+    pieces: dict[tuple[int, ...], list[int]] = {}
     for place in np.ndindex(mesh.axis_sizes):
-        at, starts = dict(zip(mesh.axis_names, place, strict=True)), []
-        for parts in sharding.parts:
-            index = 0
-            for part in parts:
-                minor = mesh.shape[part.name] // part.end
-                index = index * part.size + at[part.name] // minor % part.size
-            starts.append(index)
-        pieces.setdefault(tuple(starts), []).append(int(mesh.numbers[place]))
+        at = dict(zip(mesh.axis_names, place, strict=True))
+        starts = tuple([mesh.piece(parts, at) for parts in sharding.parts])
+        pieces.setdefault(starts, []).append(int(mesh.numbers[place]))
     rows = []
     for starts, devices in sorted(pieces.items()):
         ends = zip(starts, local, shape, strict=True)

@@ -107,12 +107,19 @@ def _sharding(operation: type[Operation]) -> str:
 
 
 def operation_rows() -> list[Row]:
-    """A row for each entry of XLA's page, in its order."""
+    """A row for each entry of XLA's page, in its order; behind them those of other operations."""
     members: dict[str, list[type[Operation]]] = {}
     for operation in REGISTRY.values():
-        for name in operation.spec_names:
+        for name in operation.spec_names or [operation.name]:
             members.setdefault(name, []).append(operation)
-    return [_row(entry, members.get(entry.name, [])) for entry in ENTRIES]
+    own = [
+        name
+        for name, (first, *_) in members.items()
+        if first.__module__.startswith("minixla_ops.") and hasattr(ops, first.builder_name)
+    ]
+    others = [name for name in own if name not in {entry.name for entry in ENTRIES}]
+    numbered = [Entry(n, name, "user") for n, name in enumerate(others, len(ENTRIES) + 1)]
+    return [_row(entry, members.get(entry.name, [])) for entry in (*ENTRIES, *numbered)]
 
 
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
@@ -152,7 +159,8 @@ _HEADER = [name.replace("_", " ") for name in Row._fields]
 _PAGE = """# Operations
 
 Written by `python -m minixla ops --markdown > docs/operations.md` from the registry of operations.
-The entries and their numbers are those of XLA's operation semantics.
+The entries and their numbers are those of XLA's operation semantics; those from 154 on are none of
+XLA's, but operations that the array library is made of.
 
 - *stablehlo*: the operation's name there; *decomposed*: it is written as several operations.
 - *jvp*: *linear*: the tangent is the operation itself, of tangents.

@@ -121,9 +121,7 @@ def _taken(value: Any, numbers: Sequence[int]) -> Any:
 
 def _resized(shape: Any, at: int, times: int, parts: int = 1) -> Any:
     """A shape, a size of which is multiplied and divided; a part for nobody is of size 1."""
-    sizes = list(shape.dimensions)
-    sizes[at] = sizes[at] * times // parts if parts else 1
-    return shape.with_dimensions(sizes)
+    return shape.with_size(at, shape.dimensions[at] * times // parts if parts else 1)
 
 
 class AxisSum(AxisOperation):

@@ -4,7 +4,7 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 import jax.core
 import numpy as np
@@ -119,15 +119,12 @@ def _opened(value: Any) -> Any:
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -> None:
-    leaves, tree = jax.tree.flatten(jax.tree.map(_opened, (args, kwargs)))
-    is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
-    values, held = parted(is_value, leaves)
-    callback = _OfArrays(function, tree, tuple(is_value), tuple(held))
+    callback, values = OfArrays.of(function, args, kwargs)
     DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
 
 
 @dataclass(frozen=True, eq=False)
-class _OfArrays:
+class OfArrays:
     """A user's function of pytrees, as one of the leaves that are arrays; the others it holds."""
 
     function: Callable[..., Any]
@@ -135,16 +132,24 @@ class _OfArrays:
     is_value: tuple[bool, ...]
     held: tuple[Any, ...]
 
-    def __call__(self, *values: Any) -> None:
+    @classmethod
+    def of(cls, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Self, list[Any]]:
+        """The function of some of the leaves of its arguments, and these."""
+        leaves, tree = jax.tree.flatten(jax.tree.map(_opened, (args, kwargs)))
+        is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
+        values, held = parted(is_value, leaves)
+        return cls(function, tree, tuple(is_value), tuple(held)), values
+
+    def __call__(self, *values: Any) -> Any:
         args, kwargs = jax.tree.unflatten(self.tree, merged(self.is_value, values, self.held))
-        self.function(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
     def _key(self) -> tuple[Any, ...]:
         held = [each if type(each) is str else id(each) for each in self.held]
         return self.function, self.tree, self.is_value, tuple(held)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _OfArrays) and self._key() == other._key()
+        return isinstance(other, OfArrays) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())

@@ -1,5 +1,7 @@
 """reference: a function evaluated in NumPy. make_graph: the graph of a function."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax.core
@@ -7,8 +9,9 @@ import numpy as np
 
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
 from minixla.core.shapes import Shape, TupleValue, shape_of_data
-from minixla.core.tracing import Tracer, _state, shape_of, under
-from minixla.engine import random_keys
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import Tracer, _state, default_trace, shape_of, under
+from minixla.engine import eval_context, random_keys
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, misfit
 from minixla.transforms.staging import Staged, traced
@@ -96,10 +99,39 @@ def make_graph(
         found = closed(Arguments.besides("make_graph", fun, args, kwargs, static_argnums))
         if not return_shape:
             return found.graph
-        described = map(_description, found.graph.output_shapes, found.weak)
-        return found.graph, jax.tree.unflatten(found.result_tree, described)
+        return found.graph, _described("make_graph", found)
 
     return graph_of
+
+
+@api_boundary
+def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
+    """What a function would give, as shapes: it is traced, and nothing computed (JAX: eval_shape).
+
+    Args:
+        fun: a function of pytrees of arrays.
+        args: its arguments; arrays may be replaced by anything with `shape` and `dtype`, such as
+            `mx.ShapeDtypeStruct`.
+        kwargs: the same by name.
+
+    Returns:
+        A tree like the result with a `ShapeDtypeStruct` for each array: shape, dtype, weak_type.
+
+    Raises:
+        ShapeError: a result is no array.
+    """
+    given = Arguments("eval_shape", fun, args, kwargs)
+    return _described("eval_shape", traced(given.apply, given.signature(), given.name))
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Inside a `with` block what depends on no traced value is computed at once, by XLA.
+
+    (JAX: ensure_compile_time_eval.) Elsewhere in a traced function it becomes part of the program.
+    """
+    with eval_context(), under(default_trace()):
+        yield
 
 
 def closed(given: Arguments, apply: Function | None = None) -> Staged:
@@ -112,9 +144,15 @@ def closed(given: Arguments, apply: Function | None = None) -> Staged:
     return found
 
 
-def _description(shape: Any, weak: bool) -> jax.ShapeDtypeStruct:
-    if isinstance(shape, Shape):
-        return jax.ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
-    problem = "return_shape describes arrays, and a result is none"
-    advice = "Take the members out of a tuple with get_tuple_element."
-    raise explain(ShapeError, "make_graph", problem, [f"result {shape}"], advice)
+def _described(subject: str, found: Staged) -> Any:
+    """A tree like a function's result, with a ShapeDtypeStruct for each array."""
+
+    def description(shape: Any, weak: bool) -> jax.ShapeDtypeStruct:
+        if isinstance(shape, Shape):
+            return jax.ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
+        problem = "only arrays can be described, and a result is none"
+        advice = "Take the members out of a tuple with get_tuple_element."
+        raise explain(ShapeError, subject, problem, [f"result {shape}"], advice)
+
+    described = map(description, found.graph.output_shapes, found.weak)
+    return jax.tree.unflatten(found.result_tree, described)

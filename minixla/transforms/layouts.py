@@ -13,62 +13,58 @@ from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla.core.tracing import _state, current_trace, default_trace, shape_of, weak_type_of
+from minixla.core.tracing import (
+    Tracer,
+    _state,
+    current_trace,
+    default_trace,
+    shape_of,
+    weak_type_of,
+)
 from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
 from minixla.engine.random_keys import flatten
 from minixla.sharding.axes import size_of
 from minixla.sharding.mesh import MESH_NAME, Mesh
-from minixla.sharding.operations import ShardingConstraint
+from minixla.sharding.operations import Identity, ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
 
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
-class DevicePlacement(Operation):
+class DevicePlacement(Identity):
     """The operand itself, on one device (JAX: with_sharding_constraint).
 
     It runs between the programs before and after it, so that JAX knows of the device.
     """
 
+    namespace = Operation.namespace  # in Shardy's it is a constraint
     hlo_name = "custom-call"
     spans_devices = True
-    operands = ("operand",)
-    linear_operands = (0,)
     sharding: SingleDeviceSharding = attribute(Attribute())
-
-    def shape(self, operand):
-        return operand
 
     def run(self, operand):
         value = current_trace().lift(operand, self.builder_name)
-        return jax.lax.with_sharding_constraint(value, self.sharding)
-
-    def reference(self, operand):
-        return operand  # NumPy has one device
+        if isinstance(value, JaxTracer):
+            return jax.lax.with_sharding_constraint(value, self.sharding)
+        return jax.device_put(value, self.sharding)  # wherever it is now
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
             problem = "a loop or branch cannot hold a function that is placed on a device"
             advice = "Give the device to the jit around the loop or branch."
             raise misfit("jit", problem, [f"the device is {self.sharding}"], advice)
-        name, text = emit.name(), self._text
-        emit.line(f"{name} = sdy.sharding_constraint {operands[0]} {text} : {shapes[0].stablehlo}")
-        return [name]
-
-    @property
-    def _text(self) -> str:
-        (device,) = self.sharding.device_set
-        return f"<mesh<[], device_ids=[{device.id}]>, []>"
+        constraint = ShardingConstraint(_on_device(self.sharding))
+        return constraint.stablehlo(emit, operands, shapes, results)
 
     def hlo_attributes(self, shapes):
-        return {"custom_call_target": '"Sharding"', "sharding": f'"{self._text}"'}
+        text = f'"{_on_device(self.sharding)}"'
+        return {"custom_call_target": '"Sharding"', "sharding": text}
 
-    def transpose(self, cotangents, operands, linear):
-        return (self(cotangents),)
 
-    def batch(self, operands, dimensions):
-        return self(operands[0]), dimensions[0]
+def _on_device(sharding: SingleDeviceSharding) -> TensorSharding:
+    (device,) = sharding.device_set
+    return TensorSharding(Mesh.maximal(device.id))
 
 
 @contextmanager
@@ -131,6 +127,50 @@ def constrain(x: Any, sharding: Any, *, mesh: Any = None) -> Any:
         TransformError: there is no mesh, or the tree does not fit.
     """
     return _constrained("constrain", "sharding", x, sharding, mesh)
+
+
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Any:
+    """Arrays on a device, or laid out over several (JAX: device_put).
+
+    Of values that a transformation traces it becomes a part of the program: a constraint where a
+    sharding over a mesh is given, and the program runs on the device where one is given.
+
+    Args:
+        x: a pytree of arrays and numbers.
+        device: a device, a sharding, or a tree of such that is a prefix of `x`; None: the default
+            device, or where a value is.
+        src: where it is now; as donate and may_alias JAX's, it says nothing of traced values.
+        donate: whether the memory of `x` may be reused.
+        may_alias: whether the result may share it.
+
+    Returns:
+        A pytree like `x` of arrays.
+
+    Raises:
+        ShardingError: a sharding that does not fit its array.
+        TransformError: traced values, and a layout that no program here can keep.
+    """
+    subject, leaves = "device_put", jax.tree.leaves(x)
+    if _state.trace is default_trace() and not any(isinstance(each, Tracer) for each in leaves):
+        return jax.device_put(x, device, src=src, donate=donate, may_alias=may_alias)
+    lifted = jax.tree.map(lambda leaf: _state.trace.lift(leaf, subject), x)
+    places = jax.tree.map(_as_sharding, device, is_leaf=_is_leaf)
+    return _constrained(subject, "device", lifted, places, None)
+
+
+def _as_sharding(place: Any) -> Any:
+    return SingleDeviceSharding(place) if isinstance(place, jax.Device) else place
+
+
+def placed(value: Any, place: Any, name: str = "device") -> Any:
+    """An array on a device, or laid out by a sharding, as the argument of a `name` says."""
+    place = _as_sharding(place)
+    if not isinstance(place, (*_KNOWN, type(None))):
+        problem, advice = f"{name} is neither a device nor a sharding", "Give one of jax.devices()."
+        raise misfit("placement", problem, [f"{name} = {place!r}"], advice)
+    return _constrained("placement", name, value, place, None)
 
 
 def laid_out(fun: Function, options: dict[str, Any]) -> Function:
@@ -305,8 +345,7 @@ def _noted(sharding: Any, shape: Any, mesh: Any, name: str) -> TensorSharding | 
     if sharding is None:
         return None
     if isinstance(sharding, SingleDeviceSharding):
-        (device,) = sharding.device_set
-        return TensorSharding(Mesh.maximal(device.id))
+        return _on_device(sharding)
     found = tensor_sharding("jit", sharding, shape, mesh)
     check_pieces("jit", name, shape, found)
     return found

@@ -8,13 +8,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 from jax.core import Tracer as JaxTracer
 from jax.sharding import PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 import minixla.numpy as mxnp
-import minixla_ops as ops
 from minixla.core.graph import Graph, remembered
 from minixla.core.tracing import _state, default_trace, evaluate_graph
 from minixla.engine import raise_ours, stage_for_jax
@@ -22,18 +20,17 @@ from minixla.engine.devices import chosen_devices, own_count, own_share
 from minixla.engine.float0 import is_float0, of_values, places, with_axis
 from minixla.engine.meshes import OnMesh, is_outermost, jax_mesh, spec_of
 from minixla.engine.random_keys import shapes_of_members
-from minixla.sharding.differing import differing
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
-from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
+from minixla.transforms.shard_map import of_first
 from minixla.transforms.staging import Staged, stage_once, static_key
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla_ops.programs.runs_programs import program
-from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]
@@ -260,16 +257,14 @@ def _entries(axis: int | None) -> list[Any]:
 @remembered
 def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> ManualComputation:
     """A program of members on each device: pieces have the mapped axis, of size 1."""
-    differs = differing(graph, tuple([at is not None for at in in_axes]))
+    cut = tuple([() if at is None else (_AXIS,) for at in in_axes])
+    graph = of_first(graph, mesh, cut, tuple([(_AXIS,) if at is None else () for at in out_axes]))
 
     def on_each(*pieces: Any) -> list[Any]:
         pairs = zip(pieces, in_axes, strict=True)
         members = [x if at is None else mxnp.squeeze(x, at) for x, at in pairs]
-        triples = zip(evaluate_graph(graph, members), out_axes, differs, strict=True)
-        return [
-            mxnp.expand_dims(x, at) if at is not None else _of_first(x, mesh) if flag else x
-            for x, at, flag in triples
-        ]
+        pairs = zip(evaluate_graph(graph, members), out_axes, strict=True)
+        return [x if at is None else mxnp.expand_dims(x, at) for x, at in pairs]
 
     def sides(shapes: Any, axes: Axes) -> tuple[TensorSharding, ...]:
         return tuple([_side(mesh, *pair) for pair in zip(shapes, axes, strict=True)])
@@ -280,15 +275,6 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
     given, wanted = sides(pieces, in_axes), sides(body.output_shapes, out_axes)
     kind = ManualComputation if _is_own(mesh) else AcrossProcesses
     return kind(body, given, wanted, (_AXIS,))
-
-
-def _of_first(value: Any, mesh: Mesh) -> Any:
-    """The first device's value on each, so that it is the same wherever XLA goes on with it."""
-    axis, kind = MeshAxis(mesh, (_AXIS,), itertools.count(1)), array_shape(value).element_type
-    number = ops.convert_element_type(value, "u8") if kind.kind == "pred" else value
-    is_first = ops.eq(axis.index(), np.zeros((), np.int32))
-    alone = ops.select(is_first, number, zeros_like(number))
-    return ops.convert_element_type(axis.apply(AxisSum, alone), kind)
 
 
 def _side(mesh: Mesh, shape: Any, axis: int | None) -> TensorSharding:

@@ -2,29 +2,38 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 from jax.sharding import PartitionSpec
 from jax.tree_util import tree_unflatten
 
+import minixla_ops as ops
 from minixla.core.errors import MinixlaError, ShardingError, explain
+from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import Shape
-from minixla.core.tracing import _state, default_trace, shape_of
+from minixla.core.tracing import _state, default_trace, evaluate_graph, shape_of
 from minixla.engine import raise_ours
-from minixla.engine.float0 import of_values
+from minixla.engine.float0 import of_values, structure_places
 from minixla.engine.meshes import is_outermost
 from minixla.engine.random_keys import shapes_of_members
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.varying import varying
 from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, named_after
+from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
 from minixla.transforms.layouts import check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
+from minixla_ops.programs.runs_programs import program
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
+
+Names = tuple[tuple[str, ...], ...]
 
 
 def shard_map(
@@ -49,17 +58,18 @@ def shard_map(
         in_specs: a PartitionSpec for each array argument, in a pytree that is a prefix of the
             arguments: which axes cut which dimension.
         out_specs: the same for the results: along axes that a spec leaves out all devices give the
-            same, and the first device's is taken.
+            same.
         axis_names: the axes along which arrays are cut; default: all. Along others the function is
             as without devices.
-        check_vma: taken for JAX's sake. What differs between devices is not checked: derivatives
-            are those of the function of whole arrays, whatever a spec says.
+        check_vma: whether a result that devices may have different ones of along an axis that its
+            spec leaves out is refused; else the first device's is taken, of which derivatives are.
 
     Returns:
         A function of whole arrays.
 
     Raises:
-        ShardingError: specs that do not fit the mesh or the arrays.
+        ShardingError: specs that do not fit the mesh, the arrays, or which results are the same
+            on all devices.
         TransformError: specs that do not fit the arguments.
     """
     if f is None:
@@ -85,7 +95,14 @@ def shard_map(
             staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
         everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
         wanted = _out_sides(staged, out_specs, own, manual)
-        operation = ManualComputation(staged.graph, (*everywhere, *sides), wanted, manual)
+        graph, given_sides = staged.graph, (*everywhere, *sides)
+        cut = tuple([_names(each, manual)[0] for each in given_sides])
+        alike = tuple([_names(each, manual)[1] for each in wanted])
+        if not check_vma:
+            graph = of_first(graph, own, cut, alike, _free(own, manual))
+        elif any(alike):
+            _check_results(staged, alike, varying(graph, cut, own))
+        operation = ManualComputation(graph, given_sides, wanted, manual)
         return staged.results(operation(*staged.read, *given.leaves))
 
     return in_place_of(f, "shard_map")(_run_at_once(named_after(bound, f)))
@@ -128,10 +145,21 @@ def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _axes(mesh: Mesh, manual: tuple[str, ...]) -> dict[str, MeshAxis]:
     """The manual axes by name, for collectives."""
+    free, channels = _free(mesh, manual), itertools.count(1)
+    return {name: MeshAxis(mesh, (name,), channels, free) for name in manual}
+
+
+def _free(mesh: Mesh, manual: tuple[str, ...]) -> tuple[str, ...]:
+    """The axes that are not manual, here or in what is around."""
     around = [each for _, each in _state.axes if isinstance(each, MeshAxis) and each.mesh == mesh]
     held = {*manual, *[name for each in around for name in each.names]}
-    free, channels = [name for name in mesh.axis_names if name not in held], itertools.count(1)
-    return {name: MeshAxis(mesh, (name,), channels, free) for name in manual}
+    return tuple([name for name in mesh.axis_names if name not in held])
+
+
+def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The manual axes that cut an array, and those that do not."""
+    used = {axis.name for each in sharding.dimensions for axis in each.axes}
+    return [tuple([name for name in manual if (name in used) is flag]) for flag in (True, False)]
 
 
 def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorSharding:
@@ -153,6 +181,59 @@ def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
         return shape
     check_pieces("shard_map", f"argument {index}", shape, sharding)
     return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+
+
+def _check_results(staged: Staged, alike: Names, differing: Names) -> None:
+    """Refuses results that devices have different ones of where specs say that all are the same."""
+    for number, (names, axes) in enumerate(zip(alike, differing, strict=True)):
+        stray = [name for name in names if name in axes]
+        if stray:
+            shape = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))[number]
+            place = structure_places("the result", staged.result_tree)[number]
+            problem = f"{place} may differ between devices along axis {stray[0]!r}, which its spec "
+            problem += "leaves out"
+            along = ", ".join(sorted(axes))
+            shown = [f"each device's: {shape}", f"it differs along: {along}"]
+            advice = f"Name the axis in out_specs, combine the pieces (mx.psum(x, {stray[0]!r})), "
+            advice += "or give check_vma=False to take the first device's."
+            raise explain(ShardingError, "shard_map", problem, shown, advice)
+
+
+@remembered
+def of_first(
+    graph: Graph, mesh: Mesh, given: Names, alike: Names, free: Sequence[str] = ()
+) -> Graph:
+    """A program of devices, each of which gets the first one's results along axes.
+
+    Args:
+        graph: what each device runs.
+        mesh: the devices.
+        given: for each input the axes along which they have different ones.
+        alike: for each output the axes along which they shall have the same.
+        free: the axes that are not manual where it runs.
+    """
+    pairs = zip(alike, varying(graph, given, mesh), strict=True)
+    stray = [tuple([name for name in names if name in axes]) for names, axes in pairs]
+    if not any(stray):
+        return graph
+
+    def function(*operands: Any) -> list[Any]:
+        found, channels = evaluate_graph(graph, operands), itertools.count(1)
+        for number, names in enumerate(stray):
+            if names:
+                axis = MeshAxis(mesh, names, channels, free)
+                found[number] = _first_along(axis, found[number])
+        return found
+
+    return program(function, graph.input_shapes, graph.name)
+
+
+def _first_along(axis: MeshAxis, value: Any) -> Any:
+    kind = array_shape(value).element_type
+    number = ops.convert_element_type(value, "u8") if kind.kind == "pred" else value
+    is_first = ops.eq(axis.index(), np.zeros((), np.int32))
+    alone = ops.select(is_first, number, zeros_like(number))
+    return ops.convert_element_type(axis.apply(AxisSum, alone), kind)
 
 
 def _out_sides(

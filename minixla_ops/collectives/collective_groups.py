@@ -114,6 +114,8 @@ class Collective(Operation):
     covers: ClassVar[bool] = True
     #: The attribute that says how many members a group has.
     counted_by: ClassVar[str] = ""
+    #: Whether all members of a group have the same afterwards.
+    gives_all_the_same: ClassVar[bool] = False
     #: The attributes that are dimensions of the operand.
     along: ClassVar[tuple[str, ...]] = ()
 

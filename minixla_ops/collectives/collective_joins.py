@@ -32,6 +32,7 @@ class AllGather(collective_groups.Collective):
     """
 
     stablehlo_name = "all_gather"
+    gives_all_the_same = True
     all_gather_dimension: int = attribute(Dimension(), stablehlo="all_gather_dim", hlo="dimensions")
     shard_count: int = attribute(Integer(minimum=1), stablehlo=None, hlo=None)
     replica_groups = collective_groups.GROUPS

@@ -102,6 +102,7 @@ class CollectiveBroadcast(Collective, Composed):
     """
 
     stablehlo_name = "collective_broadcast"
+    gives_all_the_same = True
     linear_operands = (0,)
     covers = False
     replica_groups = GROUPS

@@ -152,6 +152,7 @@ class AllReduce(_Reducing):
 
     spec_names = ("AllReduce", "CrossReplicaSum")
     stablehlo_name = "all_reduce"
+    gives_all_the_same = True
     replica_groups = collective_groups.GROUPS
     channel_id = collective_groups.CHANNEL
     shape_with_layout = collective_groups.LAYOUT

@@ -12,12 +12,10 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla_ops.host.custom_call import REGISTERING, CustomCall, is_registered
-from minixla_ops.host.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
+from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.vocabulary.batch_dimensions import to_front
 
-#: XLA's names for what routines compute, where JAX lowers for no library; arrays are row-major.
-PORTABLE = {"ProductOfElementaryHouseholderReflectors": "orgqr", "Qr": "geqrf"}
 _TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 _TYPES: dict[str, ElementType] = {letter: ELEMENT_TYPES[name] for name, letter in LETTERS.items()}
 # Operands and results: T of the routine's element type, R real, C complex, I s32; sizes by letters,
@@ -41,9 +39,7 @@ _SIGNATURES = {name: text for text, names in _BY_SIGNATURE.items() for name in n
 
 
 def lapack_routine(target: str) -> tuple[str, str] | None:
-    """The letter of the element type (of portable ones none) and the name; None: no LAPACK call."""
-    if target in PORTABLE:
-        return "", PORTABLE[target]
+    """The letter of the element type and the name; None: no LAPACK call."""
     match = _TARGET.fullmatch(target)
     return (match[1], match[2]) if match is not None else None
 
@@ -89,16 +85,15 @@ class LapackCall(CustomCall):
     spec_names = ()
     hlo_name = "custom-call"
     no_derivative = (
-        "of LAPACK's routines only potrf and trsm (Cholesky factors, triangular systems) have one "
-        "yet; mx.jit, mx.vmap and mx.reference work, and mx.from_jax takes a JAX function with "
-        "JAX's derivative"
+        "of this routine of LAPACK's it is not known; mx.jit, mx.vmap and mx.reference work, and "
+        "mx.from_jax takes a JAX function with JAX's derivative"
     )
 
     def shape(self, *args):
         name, shapes = self.target_name, self.shapes
         signature, routine = _signature(name), lapack_routine(name)
         assert signature and routine, "importers make calls of known routines only"
-        kind = _TYPES.get(routine[0]) or self.array_shapes(args)[0].element_type
+        kind = _TYPES[routine[0]]
         found = _fits(kind, [*signature[0], *signature[1]], [*args, *shapes])
         if len(args) != len(signature[0]) or not found:
             wanted = " -> ".join(map(" ".join, signature))
@@ -148,7 +143,7 @@ class LapackCall(CustomCall):
     def hints(self, shapes, results):
         # How a stack may be split over devices.
         signature = _signature(self.target_name)
-        if signature is None or self.target_name in PORTABLE:
+        if signature is None:
             return ""
         arrays = self.array_shapes(shapes)
         batch = arrays[0].rank - len(signature[0][0]) + 1
@@ -207,9 +202,7 @@ def with_layouts(call: Any, shapes: Sequence[AnyShape], are_free: bool) -> Custo
     columns = column_major(call.target_name, shapes) if call.api_version == 4 else None
     free = columns if are_free else rows
     layouts = [None if each == row else each for each, row in zip(given, rows, strict=True)]
-    if call.target_name in PORTABLE and not any(layouts):
-        kind = LapackCall
-    elif columns and columns == tuple([a or b for a, b in zip(given, free or rows, strict=True)]):
+    if columns and columns == tuple([a or b for a, b in zip(given, free or rows, strict=True)]):
         kind, layouts = LapackCall, [*columns]
     return kind(**{**call.values, **dict(zip(_LAYOUTS, layouts, strict=True))})
 

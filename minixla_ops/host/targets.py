@@ -12,13 +12,19 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.registry import REGISTRY
 from minixla.core.shapes import AnyShape, Shape
 from minixla_ops.dynamic_sizes.dimension_sizes import SetDimensionSize
 from minixla_ops.host.lapack import lapack_routine, letters
+from minixla_ops.linear_algebra.eigen import Eig, Eigh
+from minixla_ops.linear_algebra.factorization import Factorization
+from minixla_ops.linear_algebra.matrices import diagonal
+from minixla_ops.linear_algebra.qr import Geqrf, HouseholderProduct
+from minixla_ops.linear_algebra.svd import Svd
 from minixla_ops.linear_algebra.triangular_systems import Cholesky, TriangularSolve
-from minixla_ops.vocabulary.shorthand import as_tuple
+from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, full_like, zeros
 
 _Function = Callable[..., Any]
 
@@ -27,6 +33,8 @@ def meaning(call: Any, shapes: Sequence[AnyShape], programs: Sequence[Graph]) ->
     """The function that a CustomCall means; None where that is not known."""
     routine = lapack_routine(call.target_name)
     found = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target_name)
+    if found is None and (kind := _factorizations().get(call.target_name)) is not None:
+        return _factors(kind)(call, shapes, programs)
     if found is None or not all(isinstance(each, Shape) for each in (*shapes, *call.shapes)):
         return None
     given, *counts = found
@@ -120,6 +128,83 @@ def _cholesky(call: Any, shapes: Any, programs: Any) -> _Function | None:
     return None if cholesky is None else factor
 
 
+@cache
+def _factorizations() -> dict[str, type[Factorization]]:
+    """By the names that they have in texts for no library."""
+    kinds = REGISTRY.values()
+    return {kind.target: kind for kind in kinds if issubclass(kind, Factorization)}
+
+
+def _factors(kind: type[Factorization]) -> Callable[..., _Function | None]:
+    """An operation of the call's own operands, attributes and results."""
+
+    def meant(call: Any, shapes: Any, programs: Any) -> _Function | None:
+        try:
+            operation = kind(**{n: x for n, x in call.options if n in kind.fields})
+            return operation if as_tuple(operation.infer(tuple(shapes))) == call.shapes else None
+        except MinixlaError:
+            return None  # the call, which has these shapes, is refused with its own words
+
+    return meant
+
+
+def _lu(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    """LAPACK's getrf: rows count from 1; and where the first 0 on the diagonal is, from 1, or 0."""
+    (shape,), declared = shapes, [each.dimensions for each in call.shapes]
+    count = min(shape.dimensions[-2:], default=0)
+    batch = shape.dimensions[:-2]
+    if declared != [shape.dimensions, (*batch, count), batch]:
+        return None
+
+    def factors(a: Any) -> tuple[Any, Any, Any]:
+        lu, pivots, _ = ops.lu(a)
+        counts, none = array_shape(pivots), count + 1
+        steps = ops.iota(counts, counts.rank - 1) + 1
+        steps = ops.select(diagonal(lu) == 0, steps, full_like(pivots, none))
+        first = ops.reduce(steps, np.int32(none), ops.min, (counts.rank - 1,))
+        return lu, pivots + 1, ops.select(first == none, full_like(first, 0), first)
+
+    return factors
+
+
+def _decomposed(kind: type[Any], placed: Callable[..., dict[int, Any]]) -> Any:
+    """A routine that finds values and vectors: `placed` says which of its results these are.
+
+    It is given the operand and the operation's results. The last result is 1 for a matrix without
+    values, which are NaN then, else 0; what remains LAPACK leaves undefined.
+    """
+
+    def meant(call: Any, shapes: Any, programs: Any) -> _Function | None:
+        operation, count = _of_options(kind, call), len(call.shapes)
+
+        def results(a: Any) -> list[Any]:
+            found = as_tuple(operation(a))
+            values = found[len(found) == 3]  # the middle one of u, s and vh
+            is_lost = ops.reduce(ops.ne(values, values), False, ops.or_, (array_shape(a).rank - 2,))
+            info = ops.convert_element_type(is_lost, call.shapes[-1].element_type)
+            known = {**placed(a, *found), count - 1: info}
+            return [known[at] if at in known else zeros(call.shapes[at]) for at in range(count)]
+
+        return None if operation is None else results
+
+    return meant
+
+
+def _of_svd(a: Any, *found: Any) -> dict[int, Any]:
+    return {0: a, **dict(zip((2, 1, 3) if len(found) == 3 else (1,), found, strict=True))}
+
+
+def _of_eig(a: Any, values: Any, *vectors: Any) -> dict[int, Any]:
+    is_complex = array_shape(a).element_type.is_complex
+    parts = [values] if is_complex else [ops.real(values), ops.imag(values)]
+    # Left vectors stand before those on the right.
+    return dict(enumerate(parts)) | dict(enumerate(vectors, len(parts) + 1))
+
+
+def _of_eigh(a: Any, values: Any, *vectors: Any) -> dict[int, Any]:
+    return {1: values, **dict(enumerate(vectors))}
+
+
 #: By target, or by routine; and how many operands and results there must be, None for any number.
 _MEANINGS: dict[str, tuple[Callable[..., _Function | None], int | None, int | None]] = {
     "ApproxTopK": (_approximate_top_k, None, None),
@@ -128,6 +213,15 @@ _MEANINGS: dict[str, tuple[Callable[..., _Function | None], int | None, int | No
     "TopK": (_top_k, 1, 2),
 }
 _LAPACK = {
+    "geev": (_decomposed(Eig, _of_eig), 1, None),
+    "geqrf": (_factors(Geqrf), 1, 2),
+    "gesdd": (_decomposed(Svd, _of_svd), 1, 5),
+    "gesvd": (_decomposed(Svd, _of_svd), 1, 5),
+    "getrf": (_lu, 1, 3),
+    "heevd": (_decomposed(Eigh, _of_eigh), 1, 3),
+    "orgqr": (_factors(HouseholderProduct), 2, 1),
     "potrf": (_cholesky, 1, 2),
+    "syevd": (_decomposed(Eigh, _of_eigh), 1, 3),
     "trsm": (lambda call, shapes, programs: _of_options(TriangularSolve, call), 2, 1),
+    "ungqr": (_factors(HouseholderProduct), 2, 1),
 }

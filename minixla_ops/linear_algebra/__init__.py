@@ -1,1 +1,1 @@
-"""Cholesky, triangular systems, LAPACK's calls and Fourier transforms."""
+"""Factors, eigenvalues and singular values of matrices, linear systems, Fourier transforms."""

@@ -1,6 +1,5 @@
 """Cholesky and TriangularSolve."""
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +11,11 @@ from minixla.core.element_types import F32, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.lapack_calls import lapack_target, matrix_call
-from minixla_ops.products.dot_dimensions import DotDimensionNumbers
+from minixla_ops.linear_algebra.matrices import nan_unless, oriented, product, transposed, triangle
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.casting import cast, emit_converted, widened
-from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, full_like, zeros
+from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
 
 
 class MatrixOperation(Operation):
@@ -63,37 +62,6 @@ class MatrixOperation(Operation):
         return result
 
 
-def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
-    """One triangle of matrices, with or without the diagonal; zeros elsewhere."""
-    shape = array_shape(value)
-    square = Shape("s32", shape.dimensions[-2:])
-    row, column = ops.iota(square, 0), ops.iota(square, 1)
-    pair = (column, row) if lower else (row, column)
-    mask = ops.lt(*pair) if strict else ops.le(*pair)
-    mask = ops.broadcast_in_dim(mask, shape.dimensions, (shape.rank - 2, shape.rank - 1))
-    return ops.select(mask, value, zeros(shape))
-
-
-def _transposed(value: Any) -> Any:
-    rank = array_shape(value).rank
-    return ops.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
-
-
-def _applied(value: Any, transpose_a: str) -> Any:
-    """op(value), as TriangularSolve has it."""
-    if transpose_a == "NO_TRANSPOSE":
-        return value
-    return _transposed(conjugate(value) if transpose_a == "ADJOINT" else value)
-
-
-def _product(lhs: Any, rhs: Any) -> Any:
-    """The products of stacks of matrices."""
-    rank = array_shape(lhs).rank
-    batch = range(rank - 2)
-    numbers = DotDimensionNumbers((rank - 1,), (rank - 2,), batch, batch)
-    return ops.dot_general(lhs, rhs, numbers, "HIGHEST")
-
-
 @register
 class Cholesky(MatrixOperation):
     """The Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky.
@@ -133,10 +101,8 @@ class Cholesky(MatrixOperation):
 
     def finish(self, result, failed=None):
         if failed is not None:  # NaN for matrices of which the library says that they have none
-            sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
-            is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
-            result = ops.select(is_found, result, full_like(result, math.nan))
-        return _triangle(result, self.lower)
+            result = nan_unless(failed == 0, result)
+        return triangle(result, self.lower)
 
     def call(self, platform, kind):
         if platform == "cuda":  # as JAX; XLA:GPU has kernels by the row
@@ -151,10 +117,10 @@ class Cholesky(MatrixOperation):
         # l' = l phi(l^-1 a' l^-H), where phi halves the diagonal of the lower triangle (Murray,
         # "Differentiation of the Cholesky decomposition", 2016).
         turned = "NO_TRANSPOSE" if self.lower else "ADJOINT"
-        factor, half = _applied(results, turned), _half(_applied(tangents[0], turned))
-        inner = ops.triangular_solve(factor, half + _applied(half, "ADJOINT"), True, True)
+        factor, half = oriented(results, turned), _half(oriented(tangents[0], turned))
+        inner = ops.triangular_solve(factor, half + oriented(half, "ADJOINT"), True, True)
         inner = ops.triangular_solve(factor, inner, False, True, False, "ADJOINT")
-        return _applied(_product(factor, _half(inner)), turned)
+        return oriented(product(factor, _half(inner)), turned)
 
     def batch(self, operands, dimensions):
         return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
@@ -166,7 +132,7 @@ class Cholesky(MatrixOperation):
 
 def _half(value: Any) -> Any:
     """The lower triangle with half of the diagonal."""
-    return (_triangle(value, True) + _triangle(value, True, strict=True)) * 0.5
+    return (triangle(value, True) + triangle(value, True, strict=True)) * 0.5
 
 
 def _cholesky(a: np.ndarray) -> np.ndarray:
@@ -259,14 +225,14 @@ class TriangularSolve(MatrixOperation):
         # op(a) x' = b' - op(a') x
         tangent = tangents[1]
         if tangents[0] is not None:
-            moved = _applied(self._read(tangents[0]), self.transpose_a)
+            moved = oriented(self._read(tangents[0]), self.transpose_a)
             pair = (moved, results) if self.left_side else (results, moved)
-            tangent = add_cotangents(tangent, -_product(*pair))
+            tangent = add_cotangents(tangent, -product(*pair))
         return self(primals[0], tangent)
 
     def _read(self, a: Any) -> Any:
         """The part of `a` that is read."""
-        return _triangle(a, self.lower, strict=self.unit_diagonal)
+        return triangle(a, self.lower, strict=self.unit_diagonal)
 
     def transpose(self, cotangents, operands, linear):
         a = conjugate(operands[0]) if self.transpose_a == "ADJOINT" else operands[0]
@@ -277,9 +243,9 @@ class TriangularSolve(MatrixOperation):
         of_b = self.transpose(cotangents, operands, (False, True))[1]
         if not active[0]:
             return None, of_b
-        moved = _transposed(results)
-        product = _product(of_b, moved) if self.left_side else _product(moved, of_b)
-        of_a = self._read(_applied(-product, self.transpose_a))
+        moved = transposed(results)
+        pair = (of_b, moved) if self.left_side else (moved, of_b)
+        of_a = self._read(oriented(-product(*pair), self.transpose_a))
         return of_a, of_b if active[1] else None
 
     def batch(self, operands, dimensions):

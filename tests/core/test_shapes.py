@@ -97,6 +97,7 @@ def test_parts():
     assert shape.with_dimensions((4,)) is Shape("bf16", (4,))
     assert shape.without_dimension(0) is Shape("bf16", (0, 3), (False, True))
     assert shape.without_dimension(2) is Shape("bf16", (2, 0))
+    assert shape.with_size(1, 5) is Shape("bf16", (2, 5, 3))
     assert Shape("f32").size == 1
 
 

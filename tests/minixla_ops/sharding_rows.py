@@ -155,7 +155,10 @@ def _folds() -> Iterator[tuple[str, list[Row]]]:
             for each in windows
         ],
     )
-    both = lambda x, y: ops.reduce_window([x, y], [0.0, 0.0], first, (1, 3), (1, 1), none)  # noqa: E731
+
+    def both(x, y):
+        return ops.reduce_window([x, y], [0.0, 0.0], first, (1, 3), (1, 1), none)
+
     yield "reduce_window", [_row(both, *["f32[4,8]"] * 2)]
     sources = ["4,4", "4,8", "4,1", "2,8", "4,9", "2,4", "4,8"]
 
@@ -195,7 +198,10 @@ def _indexing() -> Iterator[tuple[str, list[Row]]]:
     yield "sort", [_row(ordered, "f32[4,8]", "s32[4,8]")]
     for numbers, sizes, operand, indices in _GATHERS:
         given: Any = GatherDimensionNumbers(*numbers), sizes
-        function = lambda x, i, given=given: ops.gather(x, i, *given)  # noqa: E731
+
+        def function(x, i, given=given):
+            return ops.gather(x, i, *given)
+
         yield "gather", [_row(function, f"f32[{operand}]", f"s32[{indices}]")]
     for numbers, operand, indices, updates in _SCATTERS:
         yield "scatter", [_scatter(numbers, ops.add, operand, indices, updates)]
@@ -205,8 +211,8 @@ def _indexing() -> Iterator[tuple[str, list[Row]]]:
         for name in names.split():
             rows = [_scatter(*_SCATTERS[0][:1], getattr(ops, name), *_SCATTERS[0][1:], kind=kind)]
             yield "scatter", rows
-    for function in (_of_two(ops.add, ops.add), _of_two(ops.add, ops.max), lambda *x: x[:2]):
-        yield "scatter", [_scatter(*_SCATTERS[0][:1], function, *_SCATTERS[0][1:], count=2)]
+    for both in (_of_two(ops.add, ops.add), _of_two(ops.add, ops.max), lambda *x: x[:2]):
+        yield "scatter", [_scatter(*_SCATTERS[0][:1], both, *_SCATTERS[0][1:], count=2)]
 
 
 def _of_two(one: Any, other: Any) -> Callable[..., Any]:
@@ -328,12 +334,18 @@ def _others() -> Iterator[tuple[str, list[Row]]]:
 
     def solving(left: bool, transpose: str) -> Row:
         sizes = "2,4,6" if left else "2,6,4"
-        function = lambda a, b: ops.triangular_solve(a, b, left, True, False, transpose)  # noqa: E731
+
+        def function(a, b):
+            return ops.triangular_solve(a, b, left, True, False, transpose)
+
         return _row(function, "f32[2,4,4]", f"f32[{sizes}]")
 
     ways = [(left, way) for left in (True, False) for way in ("NO_TRANSPOSE", "TRANSPOSE")]
     yield "triangular_solve", [solving(*each) for each in [*ways, (True, "ADJOINT")]]
-    draw = lambda state: ops.rng_bit_generator("rng_philox", state, Shape("u32", (4, 8)))  # noqa: E731
+
+    def draw(state):
+        return ops.rng_bit_generator("rng_philox", state, Shape("u32", (4, 8)))
+
     yield "rng_bit_generator", [_row(draw, "u64[2]"), _row(draw, "u64[3]")]
     groups = ((0, 1),)
     yield "all_gather", _each(ops.all_gather, *[("f32[4,8]", at, 2, groups) for at in (0, 1)])

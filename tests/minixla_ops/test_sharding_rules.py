@@ -162,7 +162,10 @@ def _gather(random: np.random.Generator) -> Row:
     numbers = GatherDimensionNumbers(offsets, collapsed, mapped, at, batching, places)
     indices.insert(at, len(mapped))
     shapes = tuple(",".join(map(str, each)) for each in (operand, indices))
-    function = lambda x, i: ops.gather(x, i, numbers, slices)  # noqa: E731
+
+    def function(x, i):
+        return ops.gather(x, i, numbers, slices)
+
     return Row(function, (f"f32[{shapes[0]}]", f"s32[{shapes[1]}]"))
 
 
@@ -185,7 +188,10 @@ def _sort(random: np.random.Generator) -> Row:
     at = int(random.integers(len(sizes)))
     if count == 1:
         return Row(lambda x: ops.sort(x, ops.lt, at), (_shape(sizes),))
-    both = lambda x, y: ops.sort([x, y], lambda a, b, c, d: ops.lt(c, d), at)  # noqa: E731
+
+    def both(x, y):
+        return ops.sort([x, y], lambda a, b, c, d: ops.lt(c, d), at)
+
     return Row(both, (_shape(sizes), _shape(sizes, "s32")))
 
 
@@ -262,7 +268,10 @@ def _scatter(random: np.random.Generator) -> Row:
     row = _gather(random)
     graph = mx.make_graph(row.function)(*row.operands)
     numbers = ScatterDimensionNumbers(*graph.instructions[-1].op.dimension_numbers)
-    function = lambda x, i, u: ops.scatter(x, i, u, ops.add, numbers)  # noqa: E731
+
+    def function(x, i, u):
+        return ops.scatter(x, i, u, ops.add, numbers)
+
     return Row(function, (*row.shapes, str(graph.output_shapes[0])))
 
 
@@ -270,9 +279,15 @@ def _select_and_scatter(random: np.random.Generator) -> Row:
     row = _reduce_window(random)
     step = mx.make_graph(row.function)(*row.operands).instructions[-1]
     window = step.op.window[:3]
-    fold = lambda x, y: ops.reduce_window(x, y, ops.max, *window)  # noqa: E731
+
+    def fold(x, y):
+        return ops.reduce_window(x, y, ops.max, *window)
+
     (source,) = mx.make_graph(fold)(*row.operands).output_shapes
-    function = lambda x, y, z: ops.select_and_scatter(x, ops.ge, *window, y, z, ops.add)  # noqa: E731
+
+    def function(x, y, z):
+        return ops.select_and_scatter(x, ops.ge, *window, y, z, ops.add)
+
     return Row(function, (row.shapes[0], str(source), "f32[]"))
 
 

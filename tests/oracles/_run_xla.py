@@ -1,5 +1,6 @@
 """The process behind `xla.py`: compiles and runs modules on XLA:CPU."""
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from jax.extend import backend
 from jax.extend.mlir import ir
 
+from minixla.engine.foreign_code import prepare_target
 from minixla.tools.worker import check_arguments, find_main, next_context, serve
 
 Options = tuple[tuple[str, Any], ...]
@@ -21,6 +23,8 @@ def compiled(text: str, options: Options) -> tuple[Any, list[str], Any]:
         # Named, for its functions do not keep it alive: without it they point to freed memory.
         module = ir.Module.parse(text)
         _, types = find_main(module)
+    for target in re.findall(r'"(lapack_\w+)"', text):
+        prepare_target(target, None)
     client: Any = backend.get_backend("cpu")
     device = client.local_devices()[0]
     chosen = backend.get_compile_options(

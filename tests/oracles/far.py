@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from minixla.core.errors import TransformError
 from minixla.engine.far import Compiled, Refused, compile_far, exported_for, platform_named
@@ -39,6 +40,12 @@ def missing(platform: str) -> str:
     ) as error:  # missing, or a compiler that this machine cannot run
         return str(error)[:500]
     return ""
+
+
+def require(platform: str) -> None:
+    """Skips the test where nothing compiles for a platform."""
+    if why := missing(platform.partition(" ")[0]):
+        pytest.skip(f"nothing compiles for {platform} here: {why}")
 
 
 def refusals(

@@ -157,3 +157,9 @@ def _bitcast(d: Draft) -> Call | None:
 @row("reduce_precision")
 def _reduce_precision(d: Draft) -> Call:
     return (d.array(("f32", "f64", "f16", "bf16"), _WHOLE), d.integer(3, 9), d.integer(3, 24)), {}
+
+
+@row("threefry2x32")
+def _threefry2x32(d: Draft) -> Call:
+    first = d.array(("u32",))
+    return (first, *[d.like(first) for _ in range(3)]), {}

@@ -25,6 +25,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.reference_evaluator.trace import widened
+from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.shorthand import array_shape
 from tests.programs.domains import COMPLEX, Domain, is_inexact
 from tests.programs.draft import Draft
@@ -70,12 +71,14 @@ def _triangular(
     return (generator.uniform(-0.5, 0.5, sizes) + 2 * np.eye(sizes[-1])).astype(dtype)
 
 
-def row(*names: str, interpreted: bool = True) -> Callable[..., Any]:
-    """Makes a function that draws a call the row of these builders."""
+def row(
+    *names: str, interpreted: bool = True, function: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Makes a function that draws a call the row of these builders, or of `function`."""
 
     def decorated(call: Callable[[Draft], Call]) -> Callable[[Draft], Call]:
         for name in names:
-            INEXACT[name] = Row(name, call, interpreted)
+            INEXACT[name] = Row(name, call, interpreted, function=function)
         return call
 
     return decorated
@@ -111,7 +114,7 @@ for names, first, second in (
     ("add sub max min", USUAL, USUAL),
     ("mul", _MODERATE, _MODERATE),
     ("complex", _MODERATE, _MODERATE),
-    ("div", USUAL, _LARGE),
+    ("div gap_quotient", USUAL, _LARGE),
     ("atan2", USUAL, _LARGE),
     ("pow", within(0.5, 3), within(-2, 2)),
 ):
@@ -169,17 +172,56 @@ def _fft(d: Draft) -> Call:
     return (value, kind, [2 * size - 1 if kind == "IRFFT" else size]), {}
 
 
+_REGULAR = Domain(lambda array: False, _triangular)
+_SYMMETRIC = Domain(lambda array: False, _positive_definite)
+
+
+def _of_square(domain: Domain, d: Draft) -> Call:
+    size = d.integer(1, 3)
+    return (d.array(REAL, domain, sizes=(*d.sizes((0, 1)), size, size)),), {}
+
+
+def _sum_of_squares(values: Any) -> Any:
+    return sum_over(ops.mul(values, values), (array_shape(values).rank - 1,))
+
+
+# Of several results those that are floats; of values and vectors what no backend chooses.
+for name, function, domain in (
+    ("lu", lambda a: ops.lu(a)[0], _REGULAR),
+    ("geqrf", ops.geqrf, _REGULAR),
+    ("householder_product", lambda a: ops.householder_product(*ops.geqrf(a)), _REGULAR),
+    ("qr", ops.qr, _REGULAR),
+    ("eigh", partial(ops.eigh, vectors=False), _SYMMETRIC),
+    ("eig", lambda a: _sum_of_squares(ops.eig(a, vectors=False)), _REGULAR),
+    ("svd", partial(ops.svd, vectors=False), _REGULAR),
+):
+    row(name, interpreted=False, function=function)(partial(_of_square, domain))
+
+
+def _solved(a: Any, b: Any, way: str) -> Any:
+    lu, _, permutation = ops.lu(a)
+    return ops.lu_solve(a, lu, permutation, b, way)
+
+
+@row("lu_solve", interpreted=False, function=_solved)
+def _lu_solve(d: Draft) -> Call:
+    (a,), _ = _of_square(_REGULAR, d)
+    shape = array_shape(a)
+    sizes = (*shape.dimensions[:-1], d.size(1))
+    b = d.array((str(shape.element_type),), USUAL, sizes=sizes)
+    return (a, b, d.choice(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))), {}
+
+
 @row("cholesky", interpreted=False)
 def _cholesky(d: Draft) -> Call:
-    size = d.integer(1, 3)
-    domain = Domain(lambda array: False, _positive_definite)
-    return (d.array(REAL, domain, sizes=(*d.sizes((0, 1)), size, size)), d.chance()), {}
+    (a,), _ = _of_square(_SYMMETRIC, d)
+    return (a, d.chance()), {}
 
 
 @row("triangular_solve", interpreted=False)
 def _triangular_solve(d: Draft) -> Call:
     kind, size, left = d.kind(REAL), d.integer(1, 3), d.chance()
-    a = d.array((kind,), Domain(lambda array: False, _triangular), sizes=(size, size))
+    a = d.array((kind,), _REGULAR, sizes=(size, size))
     b = d.array((kind,), USUAL, sizes=(size, d.size()) if left else (d.size(), size))
     keywords = {"transpose_a": d.choice(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))}
     return (a, b, left, d.chance()), keywords
@@ -337,6 +379,8 @@ def _carried(
             continue
         numbers = _reals(operand)
         for index, number in enumerate(numbers):
+            if not np.isfinite(number):  # it is exact
+                continue
             step = 1e-6 * max(1.0, abs(number))
             ends = []
             for sign in (1, -1):

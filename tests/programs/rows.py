@@ -19,17 +19,19 @@ class Row(NamedTuple):
         call: draws arguments; None where there is no fitting call.
         interpreted: whether StableHLO's interpreter can run it.
         is_basic: whether programs inside programs have it too.
+        function: what is called in place of the builder.
     """
 
     name: str
     call: Callable[[Draft], Call | None]
     interpreted: bool = True
     is_basic: bool = True
+    function: Callable[..., Any] | None = None
 
     @property
     def builder(self) -> Callable[..., Any]:
-        """The function of the operation set."""
-        return getattr(ops, self.name)
+        """The function that makes a row's results: by default that of the operation set."""
+        return self.function or getattr(ops, self.name)
 
 
 TABLE: dict[str, Row] = {}

@@ -1,88 +1,214 @@
 """The pass that reshards where an operation's operands and results are laid out in other ways."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from minixla.core.sharding_rule import ShardingRule
-from minixla.sharding.axes import Part, merged, size_of
-from minixla.sharding.operations import Reshard
-from minixla.sharding.program import Program, Step, Value
+from minixla.sharding.axes import merged
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.operations import (
+    AllReduce,
+    DataFlowEdge,
+    Placed,
+    PropagationBarrier,
+    Reshard,
+    ShardingGroup,
+)
+from minixla.sharding.passes.common_axes import are_compatible, axes_of, common_axes, voted_axes
+from minixla.sharding.passes.insertions import Insertions, differ, replicated
+from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.propagation.driver import common_mesh
 from minixla.sharding.propagation.factors import Parts, Tensor
-from minixla.sharding.propagation.strategies import shared_prefix, without
+from minixla.sharding.propagation.strategies import without
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
-from minixla.sharding.value_shardings import sharding_of
-from minixla_ops.movement.slicing import ConcatInDim
+from minixla.sharding.value_shardings import sharding_of, without_axes
+from minixla_ops.movement.slicing import ConcatInDim, Slice
 from minixla_ops.products.dot import DotGeneral
 
-#: A factor and axes along which to split it.
-Candidate = tuple[int, Parts]
+#: How all tensors are to be split along each factor; None where they stay as they are.
 Find = Callable[[Sequence[Tensor], Sequence[int], ShardingRule], list[Parts] | None]
 
 
-def insert_explicit_reshards(program: Program) -> None:
-    """Reshards operands and results of concatenations, and results of some products.
+def insert_explicit_reshards(program: Program, *, enable_full_version: bool = False) -> None:
+    """Reshards operands and results of operations that are not split alike.
 
-    SDY: sdy-insert-explicit-reshards, as it is by default: XLA's partitioner reshards for all other
-    operations.
+    SDY: sdy-insert-explicit-reshards.
+
+    Args:
+        program: the program, which is changed.
+        enable_full_version: whether that is done for all operations, all that control flow carries
+            and what functions give, and sums of the devices' parts are written out. Else only for
+            calls, concatenations, and results of some products: the rest is left to XLA's
+            partitioner.
     """
-    for block in program.blocks():
-        steps: list[Step] = []
-        for step in block.steps:
-            find = _FINDERS.get(type(step.op))
-            steps += [step] if find is None else _resharded(program, step, find)
-        block.steps = steps
+    inserted = Insertions(program)
+    for function in program.functions.values():
+        for step in _inner_first(function):
+            if step.callee is not None:
+                _fit_operands(inserted, step, step.callee)
+            elif not enable_full_version:
+                find = _FINDERS.get(type(step.op))
+                if find is not None:
+                    _Split(inserted, step).fit(find)
+            elif step.edges:
+                _fit_sources(inserted, step)
+            elif not isinstance(step.op, _AS_THEY_ARE):
+                _Split(inserted, step).fit(_full, with_sums=True)
+        if enable_full_version:
+            for number, sharding in enumerate(function.output_shardings):
+                _fit(inserted, Use(function, number), sharding)
+    inserted.write()
 
 
-def _resharded(program: Program, step: Step, find: Find) -> list[Step]:
-    """A step, with the reshards before and behind it."""
-    rule = step.op.sharding_rule(*[value.shape for value in step.operands])
-    values = [*step.operands, *step.results]
-    given = [sharding_of(value) for value in values]
-    known = common_mesh(given)
-    if rule is None or known is None:
-        return [step]
-    mappings = (*rule.operands, *rule.results)
-    tensors = [
-        Tensor(mapping, sharding, rule.sizes)
-        for mapping, sharding in zip(mappings, given, strict=True)
-    ]
-    axes = find(tensors, [_size(value) for value in values], rule)
-    if axes is None:
-        return [step]
-    before, behind = [], []
-    for number, (tensor, sharding) in enumerate(zip(tensors, given, strict=True)):
-        for factor, own in tensor.factors.items():
-            own.parts, own.overflow = axes[factor], ()
-        wanted = _laid_out(tensor, known)
-        if tensor.parts() == (sharding.parts if sharding else ((),) * len(tensor.dimensions)):
-            continue
-        if number < len(step.operands):
-            before.append(_reshard(step, step.operands[number], wanted))
-            step.operands[number] = before[-1].results[0]
-        else:
-            uses = program.uses().get(values[number], ())
-            old = sharding or TensorSharding.closed(
-                known.mesh, values[number].rank, known.mesh_name
-            )
-            behind.append(_reshard(step, values[number], old))
-            program.replace(values[number], behind[-1].results[0], uses)
-            values[number].sharding = wanted
-    return [*before, step, *behind]
+def _inner_first(block: Block) -> Iterator[Step]:
+    for step in list(block.steps):
+        for inner in step.blocks:
+            yield from _inner_first(inner)
+        yield step
 
 
-def _reshard(step: Step, value: Value, sharding: TensorSharding) -> Step:
-    return step.block.new_step(Reshard(sharding), [value], step.source)
+def _fit_operands(inserted: Insertions, step: Step, callee: Function) -> None:
+    """Has what a function is called with lie as its arguments do."""
+    first = next(filter(None, [value.sharding for value in callee.inputs]), None)
+    for number, value in enumerate(callee.inputs):
+        wanted = value.sharding or (first and first.saying_nothing(value.shape))
+        _fit(inserted, Use(step, number), wanted, is_late=False)
 
 
-def _laid_out(tensor: Tensor, known: TensorSharding) -> TensorSharding:
+def _fit_sources(inserted: Insertions, step: Step) -> None:
+    """Has what flows into the owners of edges lie as these do."""
+    for edge in step.edges:
+        for place in edge.sources:
+            sharding = sharding_of(step.at(edge.owner))
+            if sharding is not None and isinstance(step.op, ManualComputation):
+                if place.kind == "operand":
+                    sharding = step.op.in_shardings[place.number]
+                else:
+                    sharding = without_axes(sharding, step.op.manual_axes)
+            user = step if place.kind == "operand" else step.blocks[place.block]
+            _fit(inserted, Use(user, place.number), sharding, is_late=False)
+
+
+def _fit(
+    inserted: Insertions, use: Use, wanted: TensorSharding | None, is_late: bool = True
+) -> None:
+    """Has what is read somewhere lie as wanted, or whole on every device; see `reshard`."""
+    given = sharding_of(use.value)
+    if differ(given, wanted):
+        inserted.reshard(use, wanted or replicated(given, use.value), is_late)
+
+
+def _seen_sharding(value: Value) -> TensorSharding | None:
+    """How an operation sees a value lie: behind barriers of propagation as before."""
+    while value.step is not None and isinstance(value.step.op, PropagationBarrier):
+        value = value.step.operands[0]
+    return sharding_of(value)
+
+
+class _Split:
+    """A step whose tensors are to be split alike."""
+
+    def __init__(self, inserted: Insertions, step: Step) -> None:
+        self.inserted, self.step = inserted, step
+        self.values = [*step.operands, *step.results]
+        self.given = [_seen_sharding(value) for value in self.values]
+
+    def fit(self, find: Find, with_sums: bool = False) -> None:
+        """Reshards operands and results as found.
+
+        Args:
+            find: finds how they are to be split.
+            with_sums: whether sums of the devices' parts are written out.
+        """
+        known = common_mesh(self.given)
+        rule = _rule_of(self.step)
+        if rule is None or known is None:
+            return
+        tensors = [
+            Tensor(mapping, sharding, rule.sizes)
+            for mapping, sharding in zip((*rule.operands, *rule.results), self.given, strict=True)
+        ]
+        axes = find(tensors, [_size(value) for value in self.values], rule)
+        if axes is not None:
+            self._split(tensors, axes, known)
+        if with_sums:
+            self._add_sums(tensors, rule, known)
+
+    def _split(
+        self, tensors: Sequence[Tensor], axes: Sequence[Parts], known: TensorSharding
+    ) -> None:
+        behind = []
+        for number, (tensor, sharding) in enumerate(zip(tensors, self.given, strict=True)):
+            value = self.values[number]
+            tensor.put(axes)
+            if tensor.parts() == (sharding.parts if sharding else ((),) * len(tensor.dimensions)):
+                continue
+            wanted = _laid_out(tensor, sharding, known)
+            if number < len(self.step.operands):
+                self.inserted.reshard(Use(self.step, number), wanted)
+                continue
+            old = Reshard(sharding or replicated(known, value))
+            behind.append(self.step.block.new_step(old, [value], self.step.source))
+            _put(value, wanted)
+        self.inserted.put_behind(behind, self.step)
+
+    def _add_sums(
+        self, tensors: Sequence[Tensor], rule: ShardingRule, known: TensorSharding
+    ) -> None:
+        found = [axes_of(tensors, factor) for factor in sorted(rule.reduction)]
+        axes = [part for each in found for part in next(iter(each), ())]
+        sums = []
+        for value in self.step.results:
+            sharding = sharding_of(value) or replicated(known, value)
+            open_ = map(known.mesh.part, sharding.unreduced)
+            left = [each for each in axes if not any(part.contains(each) for part in open_)]
+            if left:
+                parts = merged(known.mesh.sorted_parts(left))
+                op = AllReduce(sharding, tuple(map(known.mesh.axis, parts)))
+                sums.append(self.step.block.new_step(op, [value], self.step.source))
+        self.inserted.put_behind(sums, self.step)
+
+
+def _rule_of(step: Step) -> ShardingRule | None:
+    """The rule of a step's operation; pieces of arrays are joined by permutations."""
+    rule = step.sharding_rule
+    is_own = step.stated_rule is None and isinstance(step.op, ConcatInDim)
+    if rule is not None and is_own and _joins_pieces(step):
+        return replace(rule, need_replication=frozenset(), permutation=rule.need_replication)
+    return rule
+
+
+def _joins_pieces(step: Step) -> bool:
+    """Whether all operands are pieces, or all are pieces of one array or that itself."""
+    pieces = [value.step for value in step.operands]
+    wholes = {
+        piece.operands[0] if piece is not None and isinstance(piece.op, Slice) else value
+        for value, piece in zip(step.operands, pieces, strict=True)
+    }
+    are_pieces = [each is not None and isinstance(each.op, Slice) for each in pieces]
+    return all(are_pieces) or (any(are_pieces) and len(wholes) == 1)
+
+
+def _put(value: Value, sharding: TensorSharding) -> None:
+    """Says how a result lies, and of others of its step, if nothing, that they are whole."""
+    step = value.step
+    assert step is not None
+    if isinstance(step.op, Placed):
+        step.op = step.op.replace(sharding=sharding)
+        return
+    value.sharding = sharding
+    for each in step.results:
+        each.sharding = each.sharding or replicated(sharding, each)
+
+
+def _laid_out(
+    tensor: Tensor, given: TensorSharding | None, known: TensorSharding
+) -> TensorSharding:
     axes = [tuple(map(known.mesh.axis, parts)) for parts in tensor.parts()]
     dimensions = tuple(map(DimensionSharding, axes))
-    return TensorSharding(known.mesh, dimensions, mesh_name=known.mesh_name)
-
-
-def _axes_of(tensors: Sequence[Tensor], factor: int) -> set[Parts]:
-    return {each.factors[factor].parts for each in tensors if factor in each.factors}
+    unreduced = given.unreduced if given is not None else ()
+    return TensorSharding(known.mesh, dimensions, (), unreduced, known.mesh_name)
 
 
 def _size(value: Value) -> int:
@@ -90,6 +216,12 @@ def _size(value: Value) -> int:
     for each in getattr(value.shape, "dimensions", ()):
         size *= each
     return size
+
+
+def _full(
+    tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule
+) -> list[Parts] | None:
+    return None if are_compatible(tensors, rule) else common_axes(tensors, sizes, rule)
 
 
 def _product_axes(
@@ -101,7 +233,7 @@ def _product_axes(
     else. None where it is otherwise.
     """
     operands, result = tensors[:-1], tensors[-1]
-    found = [_axes_of(operands, factor) for factor in range(len(rule.sizes))]
+    found = [axes_of(operands, factor) for factor in range(len(rule.sizes))]
     if any(len(each) != 1 for each in found):
         return None
     axes = [next(iter(each)) for each in found]
@@ -120,70 +252,13 @@ def _product_axes(
 def _common_axes(
     tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule
 ) -> list[Parts] | None:
-    """For each factor the axes along which all tensors are to be split; None if they are.
-
-    Every tensor votes for its axes, and for each beginning of them, with its size. What has most
-    votes is taken, again and again, until nothing is left that goes with what was taken.
-    """
-    if all(len(_axes_of(tensors, factor)) == 1 for factor in range(len(rule.sizes))):
+    """Those of a concatenation, if they are not split alike."""
+    if all(len(axes_of(tensors, factor)) == 1 for factor in range(len(rule.sizes))):
         return None
-    whole = rule.need_replication
-    lists = [
-        (size, factor, own.parts)
-        for tensor, size in zip(tensors, sizes, strict=True)
-        for factor, own in tensor.factors.items()
-    ]
-    votes: dict[Candidate, int] = {}
-    for _, factor, parts in lists:
-        for count in range(1, len(parts) + 1):
-            first = parts[:count]
-            voters = [
-                each
-                for each, other, own in lists
-                if other == factor and shared_prefix(first, own) == first
-            ]
-            votes[factor, first] = sum(voters)
-    taken: list[Parts] = [()] * len(rule.sizes)
-
-    def rank(candidate: Candidate) -> tuple[object, ...]:
-        factor, parts = candidate
-        gain = size_of(parts) // size_of(taken[factor])
-        return votes[candidate], factor not in whole, gain, factor, len(parts), parts
-
-    while votes:
-        factor, parts = max(votes, key=rank)
-        taken[factor] = parts
-        votes = _left(votes, factor, taken)
-    return _moved(taken, rule.sizes, whole)
+    return voted_axes(tensors, sizes, rule)
 
 
-def _left(votes: dict[Candidate, int], chosen: int, taken: Sequence[Parts]) -> dict[Candidate, int]:
-    """The candidates that still go, after one for a factor was taken."""
-    found: dict[Candidate, int] = {}
-    for (factor, parts), count in votes.items():
-        left: list[Part] = []
-        for part in parts if factor != chosen else ():
-            kept = without(part, taken[chosen])
-            left += () if kept is None else (kept,)
-            if kept != part:
-                break
-        key = factor, parts if factor == chosen else tuple(left)
-        if key[1] != taken[factor] and shared_prefix(taken[factor], key[1]) == taken[factor]:
-            found[key] = max(count, found.get(key, 0))
-    return found
-
-
-def _moved(taken: list[Parts], sizes: Sequence[int], whole: Collection[int]) -> list[Parts]:
-    """The axes of factors that must stay whole go to others, as far as they divide these."""
-    axes = [part for factor in sorted(whole) for part in taken[factor]]
-    for factor, size in enumerate(sizes):
-        if factor in whole:
-            taken[factor] = ()
-            continue
-        while axes and size % (size_of(taken[factor]) * axes[0].size) == 0:
-            taken[factor] = tuple(merged([*taken[factor], axes.pop(0)]))
-    return taken
-
-
-#: By operation how all tensors are to be split, given them, their numbers of elements and the rule.
+#: What is left as it is, whatever its rule.
+_AS_THEY_ARE = Reshard, AllReduce, DataFlowEdge, PropagationBarrier, ShardingGroup
+#: By operation what finds how all tensors are to be split.
 _FINDERS: dict[type[Any], Find] = {ConcatInDim: _common_axes, DotGeneral: _product_axes}

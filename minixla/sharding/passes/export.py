@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from minixla.core.operation import Operation
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import (
     DataFlowEdge,
@@ -35,7 +36,7 @@ def merge_constants(program: Program) -> None:
             else:
                 merged[step.results[0]] = first.results[0]
         block.steps = kept
-    _read_instead(program, merged)
+    read_instead(program, merged)
 
 
 def _is_merged(step: Step) -> bool:
@@ -51,16 +52,30 @@ def _identity(step: Step) -> object:
 
 def sink_data_flow_edges(program: Program) -> None:
     """Takes edges away, whose shardings go to their owners (SDY: sdy-sink-data-flow-edges)."""
+    sink_edges(program, Operation)
+
+
+def sink_edges(program: Program, kind: type[Operation]) -> None:
+    """Does so with edges that operations of a kind own."""
     owners: dict[Value, Value] = {}
     for block in program.blocks():
+        kept = []
         for step in block.steps:
-            if isinstance(step.op, DataFlowEdge):
-                owner = step.operands[0]
-                owners[step.results[0]] = owner
-                if step.op.sharding is not None:
-                    _put(owner, step.op.sharding)
-        block.steps = [step for step in block.steps if not isinstance(step.op, DataFlowEdge)]
-    _read_instead(program, owners)
+            if not isinstance(step.op, DataFlowEdge) or not _is_edge_of(step, kind):
+                kept.append(step)
+                continue
+            (owner,), (target,) = step.operands, step.results
+            owners[target] = owner
+            if step.op.sharding is not None:
+                _put(owner, step.op.sharding)
+        block.steps = kept
+    read_instead(program, owners)
+
+
+def _is_edge_of(step: Step, kind: type[Operation]) -> bool:
+    owner = step.operands[0].owner
+    flow = owner.step if isinstance(owner, Block) else owner
+    return flow is None or isinstance(flow.op, kind)
 
 
 def _put(owner: Value, sharding: TensorSharding) -> None:
@@ -105,7 +120,7 @@ def close_shardings(program: Program) -> None:
     change_shardings(program, closed)
 
 
-def _read_instead(program: Program, values: dict[Value, Value]) -> None:
+def read_instead(program: Program, values: dict[Value, Value]) -> None:
     """Has values read in place of others, everywhere."""
 
     def current(value: Value) -> Value:
@@ -117,28 +132,3 @@ def _read_instead(program: Program, values: dict[Value, Value]) -> None:
         for step in block.steps:
             step.operands = [current(each) for each in step.operands]
         block.outputs = [current(each) for each in block.outputs]
-
-
-def remove_dead_steps(program: Program) -> None:
-    """Takes steps away of which nothing is read (MLIR: what canonicalization does besides)."""
-    read = {value for function in program.functions.values() for value in function.outputs}
-    for function in program.functions.values():
-        _remove_dead(function, read)
-
-
-def _remove_dead(block: Block, read: set[Value]) -> None:
-    kept = []
-    for step in reversed(block.steps):
-        if read.isdisjoint(step.results) and not _has_effects(step):
-            continue
-        kept.append(step)
-        for inner in step.blocks:
-            read.update(inner.outputs)
-            _remove_dead(inner, read)
-        read.update(step.operands)
-    block.steps = kept[::-1]
-
-
-def _has_effects(step: Step) -> bool:
-    inner = (each for block in step.blocks for each in block.steps)
-    return step.op.has_side_effect or any(map(_has_effects, inner))

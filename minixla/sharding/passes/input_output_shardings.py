@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from minixla.sharding.axes import Part
 from minixla.sharding.manual_computation import ManualComputation
-from minixla.sharding.passes.function_calls import fit_calls
 from minixla.sharding.program import Program, Value
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 
@@ -33,7 +32,11 @@ def keep_dividing_axes(program: Program) -> None:
         return kept(sharding.parts[number], size)
 
     _change(program, of_sharding, everywhere=True)
-    fit_calls(program)
+    for step in program.walk():
+        for value, sharding in zip(
+            step.results, step.callee.output_shardings if step.callee else (), strict=False
+        ):
+            value.sharding = sharding or value.sharding
 
 
 def remove_sub_axes(program: Program) -> None:

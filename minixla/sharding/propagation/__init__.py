@@ -3,8 +3,8 @@
 Source: Shardy (openxla/shardy, `shardy/dialect/sdy/transforms/propagation`), with its results.
 """
 
-from collections.abc import Callable
-
+from minixla.core.collecting import collection_paused
+from minixla.sharding.dead_steps import remove_dead_steps
 from minixla.sharding.program import Program
 from minixla.sharding.propagation.driver import Driver
 from minixla.sharding.propagation.groups import separate, share
@@ -21,19 +21,36 @@ _STRATEGIES = {
 
 def _propagate(
     program: Program,
-    run: Callable[[Driver], None],
-    strategy: str = "aggressive",
-    conservative: bool = False,
+    strategy: str,
+    conservative: bool,
+    by_operations: bool = False,
+    by_users: bool = False,
 ) -> None:
-    separate(program)
-    network = Network(program, conservative)
-    share(network)
-    driver = Driver(network, _STRATEGIES[strategy], conservative)
-    run(driver)
-    network.write()
+    with collection_paused():
+        remove_dead_steps(program)
+        network = Network(program, conservative, by_operations)
+        if separate(program, network.groups):
+            network = Network(program, conservative, by_operations)
+        share(network)
+        driver = Driver(network, _STRATEGIES[strategy], conservative)
+        once = by_operation if by_operations else _at_once
+        if by_users:
+            by_user(driver, once)
+        else:
+            once(driver)
+        driver.end()
+        network.write()
+        drop_sharding_rules(program)
 
 
-def _plainly(driver: Driver) -> None:
+def drop_sharding_rules(program: Program) -> None:
+    """Takes away the sharding rules that are not users' own (SDY: sdy-drop-sharding-rules)."""
+    for step in program.walk():
+        if step.stated_rule is not None and not step.stated_rule.is_custom:
+            step.stated_rule = None
+
+
+def _at_once(driver: Driver) -> None:
     driver.run(directions)
 
 
@@ -44,7 +61,7 @@ def basic_propagate(program: Program, *, conservative_propagation: bool = False)
         program: it is changed.
         conservative_propagation: whether parts of axes stay where they are.
     """
-    _propagate(program, _plainly, "basic", conservative_propagation)
+    _propagate(program, "basic", conservative_propagation)
 
 
 def aggressive_propagate(
@@ -60,7 +77,7 @@ def aggressive_propagate(
         propagation_strategy: `basic`, `aggressive` or `basic-then-aggressive`.
         conservative_propagation: whether parts of axes stay where they are.
     """
-    _propagate(program, _plainly, propagation_strategy, conservative_propagation)
+    _propagate(program, propagation_strategy, conservative_propagation)
 
 
 def operation_priority_propagate(
@@ -72,14 +89,10 @@ def operation_priority_propagate(
 ) -> None:
     """Propagates by operations that pass values on first (SDY: sdy-op-priority-propagate).
 
-    Args:
-        program: it is changed.
-        propagation_strategy: see `aggressive_propagate`.
-        conservative_propagation: whether parts of axes stay where they are.
-        run_op_priority_propagation: whether operations have an order.
+    Args: those of `user_priority_propagate`.
     """
-    run = by_operation if run_op_priority_propagation else _plainly
-    _propagate(program, run, propagation_strategy, conservative_propagation)
+    by_operations = run_op_priority_propagation
+    _propagate(program, propagation_strategy, conservative_propagation, by_operations)
 
 
 def user_priority_propagate(
@@ -95,12 +108,8 @@ def user_priority_propagate(
         program: it is changed.
         propagation_strategy: see `aggressive_propagate`.
         conservative_propagation: whether parts of axes stay where they are.
-        run_op_priority_propagation: whether each priority is a round of all of
-            `operation_priority_propagate`.
+        run_op_priority_propagation: whether shardings go through operations in their order, for
+            each priority again.
     """
-    once = by_operation if run_op_priority_propagation else _plainly
-
-    def run(driver: Driver) -> None:
-        by_user(driver, once)
-
-    _propagate(program, run, propagation_strategy, conservative_propagation)
+    by_operations = run_op_priority_propagation
+    _propagate(program, propagation_strategy, conservative_propagation, by_operations, True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minixla.sharding.propagation.factors import Tensor
+from minixla.sharding.propagation.manual import View
 from minixla.sharding.propagation.network import NOWHERE, Kind, Network, Node
 from minixla.sharding.propagation.strategies import Projection
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -12,10 +13,10 @@ from minixla.sharding.tensor_sharding import TensorSharding
 Directions = Callable[[Kind], Sequence[int]]
 #: What one step of a strategy does with a projection: see `strategies`.
 Strategy = Callable[[Projection, Sequence[int]], None]
-#: Shardings of a node's tensors after a visit; None where they stay as they are.
-After = Sequence[TensorSharding | None] | None
-#: A strategy, directions, and what visits do by the identities of the shardings before.
-Plan = tuple[Strategy, Sequence[int], dict[tuple[int, ...], After]]
+#: Of a node's tensors those whose sharding a visit changes, with the numbers of the new ones.
+Changes = Sequence[tuple[int, int]]
+#: A strategy, directions, and what visits do by the numbers of the shardings before.
+Plan = tuple[Strategy, Sequence[int], dict[tuple[int, ...], Changes]]
 
 
 class Driver:
@@ -23,9 +24,10 @@ class Driver:
 
     What a visit does depends on the shardings of its tensors alone. It is worked out once for each
     combination, and left out where neither they nor the directions are others than last time.
+    Equal shardings have one number, and that of nothing is 0.
 
     Args:
-        network: it is changed.
+        network: its shardings are changed at the `end`.
         strategies: what each visit does, one after the other.
         only_whole: whether parts of axes are not propagated.
     """
@@ -34,27 +36,40 @@ class Driver:
         self, network: Network, strategies: Sequence[Strategy], only_whole: bool = False
     ) -> None:
         self.network, self.strategies, self.only_whole = network, strategies, only_whole
-        self._same: dict[TensorSharding, TensorSharding] = {}
-        network.shardings[:] = map(self.known, network.shardings)
+        self._known: list[TensorSharding | None] = [None]
+        self._numbers: dict[TensorSharding | None, int] = {None: 0}
+        # By tensor.
+        self._shardings = [0 if each is None else self._number(each) for each in network.shardings]
         self._plans: dict[Any, Plan] = {}
-        # For each node the plan of the last visit, if that changed nothing and nothing did since.
-        count = len(network.nodes) + len(network.results)
-        self._settled: list[Any] = [None] * count
-        self._near: list[list[int]] = [[] for _ in network.shardings]
-        for node in (*network.nodes, *network.results):
-            for tensor in node.tensors:
-                self._near[tensor].append(node.number)
-        self._near[NOWHERE] = []
+        self._waiting: list[Node] = []
 
-    def known(self, sharding: TensorSharding | None) -> TensorSharding | None:
-        """The one object of all equal shardings."""
-        return None if sharding is None else self._same.setdefault(sharding, sharding)
+    def _number(self, sharding: TensorSharding | None) -> int:
+        number = self._numbers.setdefault(sharding, len(self._known))
+        if number == len(self._known):
+            self._known.append(sharding)
+        return number
+
+    def sharding(self, tensor: int) -> TensorSharding | None:
+        """The sharding of a tensor as it is now."""
+        return self._known[self._shardings[tensor]]
 
     def put(self, tensor: int, sharding: TensorSharding | None) -> None:
-        """Gives a tensor a sharding that is known."""
-        self.network.shardings[tensor] = sharding
-        for number in self._near[tensor]:
-            self._settled[number] = None
+        """Gives a tensor a sharding."""
+        self._put(tensor, self._number(sharding))
+
+    def _put(self, tensor: int, number: int) -> None:
+        self._shardings[tensor] = number
+        for node in self.network.watchers[tensor]:
+            node.settled = None
+            if not node.is_waiting:
+                node.is_waiting = True
+                self._waiting.append(node)
+        for node in self.network.others.get(tensor, ()):
+            node.settled = None
+
+    def end(self) -> None:
+        """Gives the network the shardings."""
+        self.network.shardings[:] = [self._known[number] for number in self._shardings]
 
     def run(self, directions: Directions) -> None:
         """Visits the nodes, and those whose tensors change again, until nothing changes.
@@ -64,27 +79,23 @@ class Driver:
         those near a change first. With several strategies all is done by each in turn.
         """
         for number in range(len(self.strategies)):
-            kinds = self.network.kinds.values()
+            kinds = self.network.kinds
             self._run([self._plan(number, kind, directions(kind)) for kind in kinds])
 
     def _run(self, plan: Sequence[Plan]) -> None:
-        network, settled = self.network, self._settled
-        for node in network.results:
+        results, waiting = self.network.results, self.network.nodes[::-1]
+        self._waiting = waiting
+        for node in waiting:
+            node.is_waiting = True
+        for node in results:
             self._visit(node, plan[node.kind.number])
-        waiting = network.nodes[::-1]
-        is_waiting = [True] * len(waiting)
         while waiting:
             node = waiting.pop()
-            is_waiting[node.number] = False
             planned = plan[node.kind.number]
-            if settled[node.number] is planned:
-                continue
-            for tensor in self._visit(node, planned):
-                for other in network.watchers[tensor]:
-                    if other is not node and not is_waiting[other.number]:
-                        is_waiting[other.number] = True
-                        waiting.append(other)
-        for node in network.results:
+            if node.settled is not planned:
+                self._visit(node, planned)
+            node.is_waiting = False
+        for node in results:
             self._visit(node, plan[node.kind.number])
 
     def _plan(self, number: int, kind: Kind, directions: Sequence[int]) -> Plan:
@@ -93,54 +104,49 @@ class Driver:
             self._plans[key] = self.strategies[number], directions, {}
         return self._plans[key]
 
-    def _visit(self, node: Node, planned: Plan) -> Sequence[int]:
-        """Lets shardings pass through a node; the tensors that changed."""
-        shardings = self.network.shardings
-        before = [shardings[tensor] for tensor in node.tensors]
+    def _visit(self, node: Node, planned: Plan) -> None:
+        """Lets shardings pass through a node."""
+        strategy, directions, visits = planned
+        shardings, members = self._shardings, self.network.members
+        before = node.of_tensors(shardings)
         if node.views:
             before = self._seen(node, before)
-        strategy, directions, visits = planned
-        key = tuple(map(id, before))
-        if key not in visits:
-            visits[key] = self._step(strategy, node.kind, before, directions)
-        after = visits[key]
-        if after is None:
-            self._settled[node.number] = planned
-            return ()
-        return self._put_all(node, before, after)
+        changes = visits.get(before)
+        if changes is None:
+            changes = visits[before] = self._step(strategy, node.kind, before, directions)
+        if not changes:
+            node.settled = planned
+        for at, number in changes:
+            tensor = node.tensors[at]
+            if node.views:
+                number = self._left(node.views[at], number)
+            for member in members.get(tensor) or (tensor,):
+                if member != NOWHERE and shardings[member] != number:
+                    self._put(member, number)
 
-    def _put_all(
-        self, node: Node, before: Sequence[Any], after: Sequence[TensorSharding | None]
-    ) -> Sequence[int]:
-        """Gives a node's tensors, and the others of their groups, their new shardings."""
-        changed = []
-        for number, (old, new) in enumerate(zip(before, after, strict=True)):
-            tensor = node.tensors[number]
-            if new is old or tensor == NOWHERE:
-                continue
-            view = node.views[number] if node.views else None
-            if view is not None and new is not None:
-                new = self.known(view.leave(new))
-            for member in self.network.members.get(tensor, (tensor,)):
-                if self.network.shardings[member] is not new:
-                    self.put(member, new)
-                    changed.append(member)
-        return changed
+    def _left(self, view: View | None, number: int) -> int:
+        """The sharding outside of a node that sees a tensor otherwise."""
+        sharding = self._known[number]
+        return number if view is None or sharding is None else self._number(view.leave(sharding))
 
-    def _seen(self, node: Node, before: list[Any]) -> list[TensorSharding | None]:
-        pairs = zip(before, node.views, strict=True)
-        return [self.known(view.enter(each)) if view and each else each for each, view in pairs]
+    def _seen(self, node: Node, before: Iterable[int]) -> tuple[int, ...]:
+        """The numbers of a node's shardings as it sees them."""
+        given = [self._known[number] for number in before]
+        pairs = zip(given, node.views, strict=True)
+        seen = [view.enter(each) if view and each else each for each, view in pairs]
+        return tuple(map(self._number, seen))
 
     def _step(
         self,
         strategy: Strategy,
         kind: Kind,
-        before: Sequence[TensorSharding | None],
+        numbers: Sequence[int],
         directions: Sequence[int],
-    ) -> After:
+    ) -> Changes:
+        before = [self._known[number] for number in numbers]
         first = common_mesh(before)
         if first is None:
-            return None
+            return ()
         rule, count = kind.rule, len(kind.rule.operands)
         tensors = [
             Tensor(dimensions, sharding, rule.sizes)
@@ -155,8 +161,12 @@ class Driver:
             self.only_whole and kind.can_be_conservative,
         )
         strategy(step, directions)
-        after = [self.known(each.sharding_of(first.mesh, first.mesh_name)) for each in tensors]
-        return None if all(map(lambda old, new: old is new, before, after)) else after
+        changes = []
+        for at, tensor in enumerate(tensors):
+            new = tensor.sharding_of(first.mesh, first.mesh_name)
+            if new is not before[at]:
+                changes.append((at, self._number(new)))
+        return changes
 
 
 def common_mesh(shardings: Iterable[TensorSharding | None]) -> TensorSharding | None:

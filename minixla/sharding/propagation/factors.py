@@ -81,6 +81,13 @@ class Tensor:
             if left and not is_minor and size_of(own.parts) != self.sizes[factor]:
                 own.overflow = overflow = tuple(reversed(left))
 
+    def put(self, axes: Sequence[Parts]) -> None:
+        """Lays it out along some axes of each factor."""
+        for factors in self.dimensions:
+            for factor in factors:
+                is_minor = factor == factors[-1]
+                self.factors[factor] = Factor(axes[factor], True, is_minor)
+
     def parts(self) -> tuple[Parts, ...]:
         """The axes of each dimension."""
         dimensions = []
@@ -101,7 +108,8 @@ class Tensor:
         if sharding is None:
             if not any(found):
                 return None
-            sharding = TensorSharding.open(mesh, len(found), mesh_name)
+            dimensions = [DimensionSharding(tuple(map(mesh.axis, each)), False) for each in found]
+            return TensorSharding(mesh, dimensions, mesh_name=mesh_name)
         if sharding.parts == found:
             return sharding
         dimensions = tuple(

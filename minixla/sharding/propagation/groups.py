@@ -1,30 +1,30 @@
 """Sharding groups before propagation: tensors that lie alike."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from minixla.sharding.operations import ShardingConstraint, ShardingGroup
+from minixla.sharding.operations import ShardingConstraint
 from minixla.sharding.program import Block, Program, Step, Value
 from minixla.sharding.propagation.network import Network
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 
 
-def separate(program: Program) -> None:
-    """Gives groups whose members have different shardings other members.
+def separate(program: Program, groups: Mapping[int, Sequence[Value]]) -> bool:
+    """Gives groups whose members have different shardings other members; whether there are any.
 
     In the place of each comes an open constraint on it, which all that read it read.
     """
-    groups: dict[int, dict[Value, None]] = {}
-    for step in program.walk():
-        if isinstance(step.op, ShardingGroup):
-            groups.setdefault(step.op.group_id, {})[step.operands[0]] = None
-    for members in groups.values():
+    has_any = False
+    for values in groups.values():
+        members = dict.fromkeys(values)
         given = _said(map(sharding_of, members))
         if len(given) > 1:
+            has_any = True
             sharding = next(iter(given))
             sharding = TensorSharding.open(sharding.mesh, sharding.rank, sharding.mesh_name)
             for value in members:
                 _constrain(program, value, sharding)
+    return has_any
 
 
 def share(network: Network) -> None:

@@ -4,8 +4,11 @@ A node is a step with a sharding rule, a data-flow edge with its sources, or a r
 with the value that is returned.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain, count
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from minixla.core.data_flow import Edge
@@ -13,6 +16,7 @@ from minixla.core.sharding_rule import ShardingRule
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import (
     DataFlowEdge,
+    FuncDataFlowEdge,
     NamedComputation,
     Placed,
     PropagationBarrier,
@@ -28,6 +32,9 @@ from minixla.sharding.tensor_sharding import TensorSharding
 Write = Callable[[TensorSharding], None]
 #: The tensor in the place of what lies nowhere: it never has a sharding.
 NOWHERE = 0
+_UNKNOWN: Any = object()
+# Operations that hold the shardings of their results.
+_HOLDERS = (Placed, ManualComputation, NamedComputation)
 
 
 class Kind(NamedTuple):
@@ -58,67 +65,92 @@ class Node:
 
     Attributes:
         kind: the kind of node.
-        tensors: the numbers of the operands' tensors and of the results'.
+        tensors: the numbers of the operands' tensors and of the results', two or more.
+        of_tensors: picks from a list with a place for each tensor what is of these.
         views: for each tensor how the node sees it, where that is otherwise than as it is.
         hears_operands: whether it is visited again when an operand changes.
-        number: its place among the nodes.
+        is_waiting, settled: whether it is to be visited, and which plan of visits did nothing since
+            its tensors changed; for the driver.
     """
 
-    __slots__ = ("hears_operands", "kind", "number", "tensors", "views")
+    __slots__ = (
+        "hears_operands",
+        "is_waiting",
+        "kind",
+        "of_tensors",
+        "settled",
+        "tensors",
+        "views",
+    )
 
-    def __init__(self, kind: Kind, tensors: Sequence[int]) -> None:
-        self.kind, self.tensors = kind, tensors
+    def __init__(self, kind: Kind, tensors: tuple[int, ...]) -> None:
+        self.kind = kind
+        self.tensors = tensors
+        self.of_tensors: Callable[[list[int]], tuple[int, ...]] = itemgetter(*tensors)
         self.views: Sequence[View | None] = ()
-        self.hears_operands = True
-        self.number = -1
+        self.hears_operands = self.is_waiting = True
+        self.settled: Any = None
 
 
 class Network:
     """The tensors and nodes of a program.
 
+    Args:
+        program: it is changed by `write`.
+        is_conservative: whether rules are careful: see `conservative`.
+        counts_readers: whether kinds know who `reads_once`; else they say that all do.
+
     Attributes:
         shardings: of each tensor its sharding, or None.
         nodes: in the program's order, outer before inner.
-        results: the nodes of functions' results, numbered behind the others.
+        results: the nodes of functions' results.
         watchers: for each tensor the nodes to visit when it changes, the last first.
+        others: nodes that a tensor is of besides, by the tensor.
+        groups: the members of each sharding group.
         members: for each tensor of a sharding group the tensors that change with it.
         kinds: the kinds of nodes.
     """
 
-    def __init__(self, program: Program, is_conservative: bool = False) -> None:
+    def __init__(
+        self, program: Program, is_conservative: bool = False, counts_readers: bool = True
+    ) -> None:
         self._is_conservative = is_conservative
         self.shardings: list[TensorSharding | None] = [None]
         self.nodes: list[Node] = []
         self.results: list[Node] = []
-        self.watchers: list[list[Node]] = []
+        self.groups: dict[int, list[Value]] = {}
         self.members: dict[int, list[int]] = {}
-        self.kinds: dict[Any, Kind] = {}
+        self.kinds: list[Kind] = []
         self._homes: list[Value | Write | None] = [None]
-        self._tensors: dict[Value, int] = {}
+        self._tensors = _Tensors()
         self._targets: set[Value] = set()
         self._edges: dict[Step, dict[Value, Edge]] = {}
-        self._rules: dict[Any, ShardingRule | None] = {}
-        self._readers: dict[Value, int] = {}
-        self._owners: set[Value] = set()
-        steps = list(program.walk())
-        self._count_readers(program, steps)
-        for function in program.functions.values():
-            self._add_values(function.inputs)
+        self._kinds: dict[Any, Kind | None] = {}
+        self._passing_kinds: dict[tuple[Any, int], Kind] = {}
+        steps, functions = list(program.walk()), program.functions.values()
+        holders: list[Step] = []
+        plain: list[Step] = []
         for step in steps:
-            self._add_made(step)
-        for step in steps:
-            if isinstance(step.op, DataFlowEdge):
-                self._alias_targets(step)
-        groups: dict[int, list[Value]] = {}
-        for step in steps:
-            if isinstance(step.op, ShardingGroup):
-                groups.setdefault(step.op.group_id, []).append(step.operands[0])
-            else:
-                self._add_node(step)
-        for function in program.functions.values():
+            (holders if isinstance(step.op, _HOLDERS) else plain).append(step)
+        edges = [step for step in holders if isinstance(step.op, DataFlowEdge)]
+        self._often_read = _often_read(functions, steps) if counts_readers else set()
+        function_edges = [step for step in plain if isinstance(step.op, FuncDataFlowEdge)]
+        self._owners = {step.operands[0] for step in (*edges, *function_edges)}
+        self._calls: dict[Function, list[Step]] = {}
+        for step in steps if function_edges else ():
+            if step.callee is not None:
+                self._calls.setdefault(step.callee, []).append(step)
+        self._add_values(chain.from_iterable([function.inputs for function in functions]))
+        self._add_values(chain.from_iterable([step.results for step in plain]))
+        for step in holders:
+            self._add_held(step)
+        for step in edges:
+            self._alias_targets(step)
+        self._add_nodes(steps)
+        for function in functions:
             if function.is_public:
                 self._add_results(function)
-        for values in groups.values():
+        for values in self.groups.values():
             self._add_group(values)
         self._watch()
 
@@ -134,42 +166,27 @@ class Network:
 
     # Tensors.
 
-    def _count_readers(self, program: Program, steps: Iterable[Step]) -> None:
-        readers = self._readers
-        for step in steps:
-            for value in step.operands:
-                readers[value] = readers.get(value, 0) + 1
-            if isinstance(step.op, DataFlowEdge):
-                self._owners.update(step.operands)
-            for block in step.blocks:
-                for value in block.outputs:
-                    readers[value] = readers.get(value, 0) + 1
-        for function in program.functions.values():
-            for value in function.outputs:
-                readers[value] = readers.get(value, 0) + 1
-
-    def _add(self, sharding: TensorSharding | None, home: Value | Write) -> int:
+    def _add(self, sharding: TensorSharding | None, home: Write) -> int:
         self.shardings.append(sharding)
         self._homes.append(home)
         return len(self.shardings) - 1
 
     def _add_values(self, values: Iterable[Value]) -> None:
         """Values that keep their shardings; owners of edges leave that to the edges."""
-        for value in values:
-            if value.can_be_sharded and value not in self._owners:
-                self._tensors[value] = self._add(value.sharding, value)
+        owners = self._owners
+        kept = [value for value in values if value.can_be_sharded and value not in owners]
+        self._tensors.update(zip(kept, count(len(self.shardings)), strict=False))
+        self.shardings += [value.sharding for value in kept]
+        self._homes += kept
 
-    def _add_made(self, step: Step) -> None:
-        """The results of a step, and the inputs of its blocks where these have shardings."""
-        op = step.op
-        if isinstance(op, Placed):
+    def _add_held(self, step: Step) -> None:
+        """The results of a step that holds their shardings, and the inputs of its block."""
+        if isinstance(step.op, Placed):
             home = partial(_replace_sharding, step)
-            self._tensors[step.results[0]] = self._add(op.sharding, home)
-        elif isinstance(op, (ManualComputation, NamedComputation)):
+            self._tensors[step.results[0]] = self._add(step.op.sharding, home)
+        else:
             self._add_bound(step, step.results, "out_shardings")
             self._add_bound(step, step.blocks[0].inputs, "in_shardings")
-        else:
-            self._add_values(step.results)
 
     def _add_bound(self, step: Step, values: Iterable[Value], name: str) -> None:
         """Values whose shardings stand in their step's `in_shardings` or `out_shardings`."""
@@ -210,49 +227,53 @@ class Network:
 
     # Nodes.
 
-    def _numbers(self, values: Iterable[Value]) -> list[int]:
-        find = self._tensors.get
-        return [find(value, NOWHERE) for value in values]
+    def _new_kind(self, rule: ShardingRule, op: Any, reads_once: bool) -> Kind:
+        is_elementwise = op is not None and op.is_elementwise and op.namespace != "sdy"
+        self.kinds.append(Kind(len(self.kinds), rule, op, is_elementwise, reads_once))
+        return self.kinds[-1]
 
-    def _kind(self, rule: ShardingRule, op: Any, reads_once: bool) -> Kind:
-        # The rules live as long as this.
-        key = id(rule), op if isinstance(op, SdyOperation) else type(op), reads_once
-        if key not in self.kinds:
-            is_elementwise = op is not None and op.is_elementwise and op.namespace != "sdy"
-            self.kinds[key] = Kind(len(self.kinds), rule, op, is_elementwise, reads_once)
-        return self.kinds[key]
+    def _add_nodes(self, steps: Iterable[Step]) -> None:
+        nodes, kinds, tensor_of = self.nodes, self._kinds, self._tensors.__getitem__
+        for step in steps:
+            op, operands = step.op, step.operands
+            reads_once = self._often_read.isdisjoint(operands)
+            key = op, step.stated_rule, reads_once, *[value.shape for value in operands]
+            kind = kinds.get(key, _UNKNOWN)
+            if kind is _UNKNOWN:
+                kind = kinds[key] = self._kind_of(step, reads_once)
+            if kind is not None:
+                nodes.append(Node(kind, tuple(map(tensor_of, operands + step.results))))
+            elif isinstance(op, DataFlowEdge):
+                self._add_edge(step)
+            elif isinstance(op, FuncDataFlowEdge):
+                self._add_function_edge(step)
+            elif isinstance(op, ShardingGroup):
+                self.groups.setdefault(op.group_id, []).append(operands[0])
 
-    def _add_node(self, step: Step) -> None:
-        if isinstance(step.op, DataFlowEdge):
-            self._add_edge(step)
-            return
+    def _kind_of(self, step: Step, reads_once: bool) -> Kind | None:
+        """The kind of node of a step; None where it is none by itself."""
+        if (
+            isinstance(step.op, (DataFlowEdge, FuncDataFlowEdge))
+            or len(step.operands) + len(step.results) < 2
+        ):
+            return None
         rule = self._rule(step)
-        if rule is not None:
-            kind = self._kind(rule, step.op, self._reads_once(step.operands))
-            self.nodes.append(Node(kind, self._numbers(step.operands + step.results)))
+        return None if rule is None else self._new_kind(rule, step.op, reads_once)
 
     def _rule(self, step: Step) -> ShardingRule | None:
-        if isinstance(step.op, SdyOperation) and step.results:
-            return self._identity(step.results[0])
-        key = step.op, *[value.shape for value in step.operands]
-        if key not in self._rules:
-            rule = step.op.sharding_rule(*key[1:])
-            if rule is not None and self._is_conservative:
-                rule = conservative(rule, step.op)
-            self._rules[key] = rule
-        return self._rules[key]
+        if step.stated_rule is not None:
+            return step.stated_rule
+        if isinstance(step.op, SdyOperation):
+            return _identity(step.results[0].shape, 1)
+        rule = step.sharding_rule
+        return conservative(rule, step.op) if rule and self._is_conservative else rule
 
-    def _identity(self, value: Value, operands: int = 1) -> ShardingRule:
-        """The rule of what gives one of its operands."""
-        key: Any = (value.shape, operands)
-        if key not in self._rules:
-            sizes = value.shape.dimensions  # type: ignore[union-attr]
-            tensor = tuple([(number,) for number in range(len(sizes))])
-            self._rules[key] = ShardingRule((tensor,) * operands, (tensor,), sizes)
-        return self._rules[key]  # type: ignore[return-value]
-
-    def _reads_once(self, operands: Iterable[Value]) -> bool:
-        return all(self._readers[value] == 1 or value.rank == 0 for value in operands)
+    def _passing(self, value: Value, operands: int = 1) -> Kind:
+        """The kind of what gives one of its operands: edges, and results of functions."""
+        key = value.shape, operands
+        if key not in self._passing_kinds:
+            self._passing_kinds[key] = self._new_kind(_identity(*key), None, True)
+        return self._passing_kinds[key]
 
     def _add_edge(self, step: Step) -> None:
         found = self._edge_of(step)
@@ -260,8 +281,9 @@ class Network:
             return
         flow, edge = found
         sources = [flow.at(place) for place in edge.sources]
-        rule = self._identity(step.results[0], len(sources))
-        node = Node(self._kind(rule, None, True), self._numbers([*sources, *step.results]))
+        kind = self._passing(step.results[0], len(sources))
+        node = Node(kind, tuple(map(self._tensors.__getitem__, sources + step.results)))
+        self.nodes.append(node)
         is_input = edge.owner.kind == "input"
         # Shardy does not visit the edge of a block's input again when what flows in changes.
         node.hears_operands = not is_input
@@ -269,16 +291,29 @@ class Network:
             bounds = flow.op.in_shardings if is_input else flow.op.out_shardings
             manual = ManualAxes(bounds[edge.owner.number], flow.op.manual_axes)
             node.views = [None, manual.seen_outside if is_input else manual.seen_inside]
-        self.nodes.append(node)
+
+    def _add_function_edge(self, step: Step) -> None:
+        """A node from what calls give a function, or from what the called function returns."""
+        (value,), (target,) = step.operands, step.results
+        owner = value.owner
+        if isinstance(owner, Step):
+            assert owner.callee is not None
+            sources = [owner.callee.outputs[value.index]]
+        else:
+            assert isinstance(owner, Function)
+            sources = [call.operands[value.index] for call in self._calls.get(owner, ())]
+        if sources and value.can_be_sharded:
+            kind = self._passing(value, len(sources))
+            tensors = tuple(map(self._tensors.__getitem__, (*sources, target)))
+            self.nodes.append(Node(kind, tensors))
 
     def _add_results(self, function: Function) -> None:
         outputs = function.output_shardings
         for number, value in enumerate(function.outputs):
             if value in self._tensors:
                 home = partial(outputs.__setitem__, number)
-                tensors = [self._tensors[value], self._add(outputs[number], home)]
-                kind = self._kind(self._identity(value), None, True)
-                self.results.append(Node(kind, tensors))
+                tensors = self._tensors[value], self._add(outputs[number], home)
+                self.results.append(Node(self._passing(value), tensors))
 
     def _add_group(self, values: Iterable[Value]) -> None:
         """Has tensors of a group change together.
@@ -296,19 +331,39 @@ class Network:
 
         The last is visited first, and those that read it in the order of the program.
         """
-        makers: list[list[Node]] = [[] for _ in self.shardings]
-        readers: list[list[Node]] = [[] for _ in self.shardings]
-        for number, node in enumerate([*self.nodes, *self.results]):
-            node.number = number
-        for node in self.nodes:
-            count = len(node.kind.rule.operands)
-            for tensor in node.tensors[:count] if node.hears_operands else ():
-                readers[tensor].append(node)
-            for tensor in node.tensors[count:]:
-                makers[tensor].append(node)
-        for made, read in zip(makers, readers, strict=True):
-            made += reversed(read)
-        self.watchers = makers
+        self.watchers: list[list[Node]] = [[] for _ in self.shardings]
+        self.others: dict[int, list[Node]] = {}
+        for node in reversed(self.nodes):
+            tensors, count = node.tensors, len(node.kind.rule.operands)
+            for tensor in tensors[:count]:
+                if node.hears_operands:
+                    self.watchers[tensor].append(node)
+                else:
+                    self.others.setdefault(tensor, []).append(node)
+            for tensor in tensors[count:]:
+                if tensor != NOWHERE:
+                    self.watchers[tensor].insert(0, node)
+
+
+class _Tensors(dict[Value, int]):
+    """The tensor of each value that may be sharded."""
+
+    def __missing__(self, _: Value) -> int:
+        return NOWHERE
+
+
+def _often_read(functions: Iterable[Function], steps: Iterable[Step]) -> set[Value]:
+    """The values but scalars that are read more than once."""
+    blocks = [*functions, *[block for step in steps for block in step.blocks]]
+    read = [*[step.operands for step in steps], *[block.outputs for block in blocks]]
+    counts = Counter(chain.from_iterable(read))
+    return {value for value, times in counts.items() if times > 1 and value.rank}
+
+
+def _identity(shape: Any, operands: int) -> ShardingRule:
+    """The rule of what gives one of its operands."""
+    tensor = tuple([(number,) for number in range(len(shape.dimensions))])
+    return ShardingRule((tensor,) * operands, (tensor,), shape.dimensions)
 
 
 def _replace_sharding(step: Step, sharding: TensorSharding) -> None:

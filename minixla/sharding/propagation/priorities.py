@@ -89,15 +89,14 @@ class _Waiting:
 
 def by_user(driver: Driver, once: Callable[[Driver], None]) -> None:
     """Propagates shardings in the order of their priorities, each time by `once`."""
-    shardings = driver.network.shardings
     waiting = [
         _Waiting(tensor, sharding)
-        for tensor, sharding in enumerate(shardings)
+        for tensor, sharding in enumerate(driver.network.shardings)
         if sharding is not None and any(each.priority is not None for each in sharding.dimensions)
     ]
     for last in sorted({0}.union(*[each.priorities for each in waiting])):
         for each in waiting:
             if last == 0 or last in each.priorities:
-                current = shardings[each.tensor] or each.given
-                driver.put(each.tensor, driver.known(each.sharding(current, last)))
+                current = driver.sharding(each.tensor) or each.given
+                driver.put(each.tensor, each.sharding(current, last))
         once(driver)

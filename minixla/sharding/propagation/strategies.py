@@ -86,6 +86,8 @@ class Projection:
 
 def shared_prefix(first: Parts, second: Parts) -> Parts:
     """The longest list of axes with which both begin."""
+    if not first or not second:
+        return ()
     for number, (one, other) in enumerate(zip(first, second, strict=False)):
         if one == other:
             continue
@@ -203,8 +205,9 @@ def aggressive(step: Projection, directions: Sequence[int]) -> list[bool]:
     for number in numbers:
         tensor = step.tensors[number]
         if step.is_elementwise and number == 0:
+            given = step.results[0].factors  # a stated rule may have other factors besides
             wanted = [
-                shared_prefix(parts, step.results[0].factors[factor].parts)
+                shared_prefix(parts, given[factor].parts) if factor in given else parts
                 for factor, parts in enumerate(wanted)
             ]
         grown: dict[int, Parts] = {}

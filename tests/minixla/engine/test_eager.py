@@ -14,6 +14,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core import tracing
 from minixla.core.attributes import Literal
 from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
 from minixla.core.operation import operation_named
@@ -401,6 +402,51 @@ def test_options_that_are_equal_but_not_the_same():
         np.testing.assert_array_equal(
             np.signbit(found), np.signbit(jnp.prod(x + 1, initial=initial))
         )
+
+
+@pytest.mark.parametrize("most", [tracing._MOST_PROGRAMS, 3])  # 3: forgotten in between
+def test_kept_programs_tell_options_apart(most, monkeypatch):
+    monkeypatch.setattr(tracing, "_MOST_PROGRAMS", most)
+
+    @tracing.one_program("x")
+    def described(x, option, *, more=None):
+        traced.append(1)
+        return x + len(repr((option, more)))
+
+    x = jnp.ones(2)
+    options = [1, True, 1.0, 0.0, -0.0, (1,), (True,), None, "1", np.float32, (0.0, (1,))]
+    for count in (len(options), 0):  # the second time, of programs that are kept
+        traced: list[int] = []
+        for option in options:
+            np.testing.assert_array_equal(described(x, option), x + len(repr((option, None))))
+            np.testing.assert_array_equal(described(x, 1, more=option), x + len(repr((1, option))))
+        assert len(traced) == 2 * count
+    np.testing.assert_array_equal(described(x, [1]), x + len("([1], None)"))  # unhashable
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda np, x: np.stack([x, x], 1),
+        lambda np, x: np.stack([x, x], axis=-1),
+        lambda np, x: np.concatenate([x, x, x], axis=None),
+        lambda np, x: np.lexsort((x, -x)),
+        lambda np, x: np.roll(x, 2),
+        lambda np, x: np.roll(x, np.array([1, 2]), (0, 1)),
+        lambda np, x: np.linspace(1, 4, 5),
+        lambda np, x: np.linspace(start=1.5, stop=4, num=5),
+        lambda np, x: np.geomspace(1, 8, 4),
+        lambda np, x: np.logspace(0.0, 2, 3, base=2),
+        lambda np, x: np.split(x, 3, axis=1)[1],
+        lambda np, x: np.array_split(x, np.array([1, 2]), axis=1)[2],
+        lambda np, x: np.polymul(x[0], x[1]),
+    ],
+)
+def test_a_function_gives_the_same_each_time(function):
+    x = jnp.arange(6.0).reshape(2, 3)
+    expected = function(jnp, x)
+    for _ in range(3):
+        np.testing.assert_allclose(function(mnp, x), expected, rtol=1e-6)
 
 
 def test_arguments_that_the_function_refuses():

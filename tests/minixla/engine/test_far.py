@@ -15,8 +15,10 @@ NAMES = {
     "tpu": Platform("tpu", "v5e", "2x2"),
     "TPU v5e": Platform("tpu", "v5e", "2x2"),
     "tpu v5e:16x16": Platform("tpu", "v5e", "16x16"),
-    "gpu": Platform("cuda", "h100", "1x1x1"),
-    " gpu h100 ": Platform("cuda", "h100", "1x1x1"),
+    "gpu": Platform("cuda", "h100", "1x1"),
+    " gpu h100 ": Platform("cuda", "h100", "1x1"),
+    "gpu h100:4": Platform("cuda", "h100", "1x4"),
+    "gpu h100:32x8": Platform("cuda", "h100", "32x8"),
 }
 
 
@@ -27,10 +29,20 @@ def test_names(name):
 
 
 def test_how_many_devices_there_are():
-    assert [platform_named(name).size for name in ("tpu", "tpu v5e:16x16", "gpu")] == [4, 256, 1]
+    assert {name: platform_named(name).size for name in NAMES} == {
+        "tpu": 4,
+        "TPU v5e": 4,
+        "tpu v5e:16x16": 256,
+        "gpu": 1,
+        " gpu h100 ": 1,
+        "gpu h100:4": 4,
+        "gpu h100:32x8": 256,
+    }
 
 
-@pytest.mark.parametrize("name", ["", "cpu", "gpu a100", "tpu v5e:axb", "tpu v5e:2x", "gpu h100:2"])
+@pytest.mark.parametrize(
+    "name", ["", "cpu", "gpu a100", "tpu v5e:axb", "tpu v5e:2x", "gpu h100:a", "gpu h100:1x1x2"]
+)
 def test_names_that_are_no_platforms(name):
     with pytest.raises(AttributeValueError, match="is no platform") as caught:
         platform_named(name)
@@ -40,7 +52,7 @@ def test_names_that_are_no_platforms(name):
 @pytest.mark.parametrize("name", ["tpu", "gpu"])
 def test_missing_packages_are_named_with_what_to_install(name, tmp_path, monkeypatch):
     monkeypatch.setenv("MINIXLA_FAR", str(tmp_path))
-    platform = platform_named(name)._replace(topology="1x1x1" if name == "gpu" else "4x4")
+    platform = platform_named(name)._replace(topology="1x1" if name == "gpu" else "4x4")
     with pytest.raises(TransformError, match="nothing to compile for") as caught:
         compile_far(platform, exported_for(platform, mx.jit(lambda x: x + 1), [X]))
     assert "pip install" in str(caught.value)

@@ -221,7 +221,7 @@ REFUSED = {
     "scanned": (lambda: mx.scan(lambda c, k: (c, k), 0, KEY), ShapeError, "has no leading axis"),
     "differentiated": (lambda: mx.grad(lambda k: 1.0)(KEY), DerivativeError, "has no gradient"),
     "computed with": (lambda: mx.jit(mx.numpy.sin)(KEY), ShapeError, "key<fry>"),
-    "added to": (lambda: mx.jit(lambda k: k + 1)(KEY), TypeError, "RandomKey"),
+    "added to": (lambda: mx.jit(lambda k: k + 1)(KEY), TypeError, "ForeignKey"),
     "counted": (lambda: mx.jit(len)(KEY), TypeError, "single random key"),
 }
 

@@ -413,7 +413,9 @@ def test_c63_several_inputs_and_a_jvp():
         x, _, y = ctx.inputs
         return tangents[0] * y + x * tangents[2]
 
-    function = lambda x, y: op(x, np.int32(1), y)  # noqa: E731
+    def function(x, y):
+        return op(x, np.int32(1), y)
+
     mx.check_grads(function, (X, X + 1), order=2)
     np.testing.assert_array_equal(mx.grad(lambda x: function(x, X).sum())(X), X)
 

@@ -62,7 +62,9 @@ def test_custom_rules_of_jax_are_followed_unless_the_program_is_wanted():
 
 
 def test_nested_derivatives_and_batches():
-    f = lambda x: jnp.sin(x) * x  # noqa: E731
+    def f(x):
+        return jnp.sin(x) * x
+
     ours = mx.from_jax(f)
     x = np.float32(0.7)
 
@@ -450,13 +452,19 @@ def test_a_function_is_staged_once_for_each_shape():
 
 def test_inside_loops_and_branches_and_simulated_processes():
     ours = mx.from_jax(lambda x: jnp.cos(x))
-    looped = lambda x: mx.fori_loop(0, 4, lambda i, c: ours(c) + i, x)  # noqa: E731
+
+    def looped(x):
+        return mx.fori_loop(0, 4, lambda i, c: ours(c) + i, x)
+
     expected = X
     for i in range(4):
         expected = np.cos(expected) + i
     for run in (looped, mx.jit(looped), mx.reference(looped)):
         np.testing.assert_allclose(run(X), expected, rtol=1e-5)
-    chosen = lambda x: mx.cond(x.sum() > 5, ours, lambda x: ours(x) * 2, x)  # noqa: E731
+
+    def chosen(x):
+        return mx.cond(x.sum() > 5, ours, lambda x: ours(x) * 2, x)
+
     np.testing.assert_allclose(mx.jit(chosen)(X), 2 * np.cos(X), rtol=1e-6)
     ((found,),) = mx.simulate([[ours]], [[(X,)]])
     np.testing.assert_allclose(found, np.cos(X), rtol=1e-6)

@@ -51,7 +51,9 @@ def slopes(name, order=1):
 
     def forward(call, number):
         def moved(*given):
-            rest = lambda x: call(*given[:number], x, *given[number + 1 :])  # noqa: E731
+            def rest(x):
+                return call(*given[:number], x, *given[number + 1 :])
+
             return mx.jvp(rest, (given[number],), (np.ones_like(given[number]),))[1]
 
         return moved
@@ -90,9 +92,10 @@ def test_derivatives_at_the_ends_of_the_domain_are_the_functions_in_both_modes(n
 
 def quotients(name, operands, number, order):
     """Difference quotients of SciPy's function by one operand."""
-    moved = lambda step: SCIPY[name](  # noqa: E731
-        *[each + step * (at == number) for at, each in enumerate(operands)]
-    )
+
+    def moved(step):
+        return SCIPY[name](*[each + step * (at == number) for at, each in enumerate(operands)])
+
     if order == 1:
         return (moved(STEP) - moved(-STEP)) / (2 * STEP)
     return (moved(STEP) - 2 * moved(0) + moved(-STEP)) / STEP**2

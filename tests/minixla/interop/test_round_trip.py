@@ -39,6 +39,9 @@ _REASONS = {
     "states of random bits are u64 there": "rng_bit_generator",
     "its text captures what branches read, each value once": "conditional",
     "its program may hold any of these": "call composite_call while_",
+    "its text is the program that it is": "gap_quotient lu_solve qr threefry2x32",
+    "of matrices without elements its text has constants": """
+        eig eigh geqrf householder_product lu svd""",
 }
 #: Why the text of a builder's operation may be that of others.
 REWRITTEN = {name: reason for reason, names in _REASONS.items() for name in names.split()}

@@ -24,7 +24,9 @@ NAMES = [
     "hard_sigmoid",
     "hard_silu",
     "hard_tanh",
+    "identity",
     "leaky_relu",
+    "log1mexp",
     "log_sigmoid",
     "mish",
     "relu",
@@ -34,6 +36,8 @@ NAMES = [
     "silu",
     "soft_sign",
     "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
     "squareplus",
     "tanh",
 ]
@@ -108,9 +112,11 @@ def test_edges(case: str, dtype: Any) -> None:
 
 
 def slopes(name: str, options: dict[str, Any]) -> Case:
-    # JAX's derivative of relu is 0 at NaN, which ours hands on; squareplus of 1e30 is NaN in JAX.
+    # JAX's derivative of relu is 0 at NaN, which ours hands on; squareplus of 1e30 is NaN in JAX,
+    # and so is the derivative of sparse_plus at infinity.
     points = edges(np.float32)
-    points = points[~np.isnan(points)] if name != "squareplus" else points[np.abs(points) < 1e5]
+    largest = {"squareplus": 1e5, "sparse_plus": 1e31}.get(name, np.inf)
+    points = points[np.abs(points) <= largest]
     ours, theirs = pair(name, options)
     optimized = name == "gelu" and not options
     return Case(gradients(ours), gradients(theirs, jax), [points], optimized=optimized)
@@ -124,10 +130,20 @@ def test_gradients_at_edges(case: str) -> None:
     GRADIENTS.check(case)
 
 
+def points(name: str) -> np.ndarray:
+    drawn = 2 * draw(2, 4)
+    return abs(drawn) if name == "log1mexp" else drawn
+
+
 VALUES = Table(
-    {label(case): Case(*pair(*case), [2 * draw(2, 4)], eager=case[0] == "glu") for case in CASES}
+    {label(case): Case(*pair(*case), [points(case[0])], eager=case[0] == "glu") for case in CASES}
 )
-TRANSFORMED = Transformed({label(case): (*pair(*case), [2 * draw(2, 4)]) for case in CASES})
+TRANSFORMED = Transformed({label(case): (*pair(*case), [points(case[0])]) for case in CASES})
+
+
+def test_sparse_plus_has_a_derivative_at_infinity() -> None:
+    ends = np.array([-np.inf, np.inf], np.float32)
+    np.testing.assert_array_equal(gradients(mx.nn.sparse_plus)(ends), [0, 1])
 
 
 @over(CASES)
@@ -147,7 +163,7 @@ def of_integers() -> dict[str, list[Any]]:
 
     def results(name: str, xs: list[Any]) -> list[Any]:
         # JAX does not take integers everywhere, and log_sigmoid(u8) negates them.
-        kept = name in ("relu", "hard_tanh")
+        kept = name in ("relu", "hard_tanh", "identity")
         return [getattr(jax.nn, name)(x if kept else x.astype(np.float32)) for x in xs]
 
     return by_jax(lambda xs: {name: results(name, xs) for name in OF_INTEGERS}, arrays)

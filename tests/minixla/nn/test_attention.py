@@ -19,6 +19,7 @@ from tests.minixla.numpy.tables import assert_close
 BATCH, LENGTH, POSITIONS, HEADS, SIZE = 2, 3, 4, 4, 2
 MASK = np.random.default_rng(0).integers(0, 2, (BATCH, 1, LENGTH, POSITIONS)).astype(bool)
 BIAS = draw(1, HEADS, LENGTH, POSITIONS, seed=3)
+LENGTHS = np.array([1, 3], np.int32)
 BLIND = np.concatenate([MASK[:, :, :2], np.zeros_like(MASK[:, :, :1])], 2)
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -28,6 +29,11 @@ OPTIONS: list[dict[str, Any]] = [
     {"mask": BLIND},
     {"bias": BIAS},
     {"bias": BIAS, "mask": MASK, "is_causal": True},
+    {"query_seq_lengths": LENGTHS},
+    {"query_seq_lengths": LENGTHS, "key_value_seq_lengths": LENGTHS, "is_causal": True},
+    {"local_window_size": 1},
+    {"local_window_size": (2, 0), "implementation": "xla"},
+    {"return_residual": True, "mask": BLIND},
 ]
 
 
@@ -105,3 +111,44 @@ def test_rejected(place: int, sizes: tuple[int, ...]) -> None:
     check_rejected(
         lambda *xs: mx.nn.dot_product_attention(*xs), given, mx.ShapeError, message, shape
     )
+
+
+SCALED = [draw(2, 3, 8), draw(2, 5, 8, seed=1), draw(2, 3, 4, seed=2), draw(2, 5, 4, seed=3)]
+
+
+def scaled_product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any) -> Any:
+    """What JAX's documentation says of scaled_matmul, which JAX runs on GPUs only."""
+    lhs, rhs = lhs * jnp.repeat(lhs_scales, 2, -1), rhs * jnp.repeat(rhs_scales, 2, -1)
+    return jnp.einsum("bmk,bnk->bmn", lhs, rhs)
+
+
+def test_scaled_matmul() -> None:
+    eights = [np.asarray(x, ml_dtypes.float8_e4m3fn) for x in SCALED[:2]]
+    wide = [x.astype(np.float32) for x in eights]
+    check(Case(mx.nn.scaled_matmul, scaled_product, SCALED, eager=True))
+    found = mx.jit(mx.nn.scaled_matmul)(*eights, *SCALED[2:])
+    assert_close(found, jax.jit(scaled_product)(*wide, *SCALED[2:]), 8)
+    half = mx.nn.scaled_matmul(*SCALED, preferred_element_type=np.float16)
+    assert half.dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("function", "phrases"),
+    [
+        (
+            lambda q: mx.nn.dot_product_attention(q, q, q, query_seq_lengths=np.ones(3, "i4")),
+            ("query_seq_lengths does not fit the batch", "s32[3]", "dimensions (2,)"),
+        ),
+        (
+            lambda q: mx.nn.scaled_matmul(q[0], q[0], q[0, :, :, :1], q[0, :, :2, :1]),
+            ("scaled_matmul: the operands do not fit", "rhs_scales f32[3,2,1]"),
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(function: Any, phrases: Any) -> None:
+    check_rejected(function, operands()[:1], mx.ShapeError, *phrases)
+
+
+def test_an_implementation_that_is_not_there() -> None:
+    with pytest.raises(mx.AttributeValueError, match="implementation is 'cudnn'"):
+        mx.nn.dot_product_attention(*operands(), implementation="cudnn")

@@ -171,7 +171,57 @@ def test_layer_norm_of_16_bits() -> None:
     )
 
 
+MASK = draw(2, 3, 4, seed=5) > 0
+STANDARDIZE: list[dict[str, Any]] = [
+    {},
+    {"axis": 0},
+    {"axis": None},
+    {"axis": (0, 2), "algorithm": "stable"},
+    {"where": MASK},
+    {"where": MASK, "algorithm": "stable"},
+    {"mean": 0.5},
+    {"mean": draw(2, 3, 1, seed=1), "variance": abs(draw(2, 3, 1, seed=2))},
+    {"epsilon": 0.1},
+]
+
+
+def standardized(library: Any, options: dict[str, Any]) -> Any:
+    return lambda x: library.nn.standardize(x, **options)
+
+
+STANDARDIZED = Table(
+    {
+        f"{'-'.join(options)}-{at}": Case(
+            standardized(mx, options),
+            standardized(jax, options),
+            [draw(2, 3, 4)],
+            others=[np.zeros((2, 3, 4), np.float32)],
+            units=16,
+            eager=not options,
+        )
+        for at, options in enumerate(STANDARDIZE)
+    }
+)
+
+
+@pytest.mark.parametrize("options", STANDARDIZED.cases)
+def test_standardize(options: str) -> None:
+    STANDARDIZED.check(options)
+
+
+def test_standardize_derivatives_and_batches() -> None:
+    options = {"where": MASK[0], "axis": 1}
+    given = standardized(mx, options), standardized(jax, options), [draw(3, 4)]
+    check_transformed(*given)
+
+
+def test_standardize_of_integers() -> None:
+    assert mx.nn.standardize(np.arange(3)).dtype == np.float32
+
+
 def test_rejected() -> None:
+    with pytest.raises(mx.AttributeValueError, match="standardize: algorithm is 'best'"):
+        mx.nn.standardize(1.0, algorithm="best")
     x = draw(2, 3, 4)
     check_rejected(
         lambda x: mx.nn.layer_norm(x, np.ones(3, np.float32)),

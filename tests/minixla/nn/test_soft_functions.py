@@ -23,7 +23,7 @@ from tests.minixla.nn.comparing import (
 )
 from tests.minixla.numpy.tables import assert_close
 
-NAMES = ["softmax", "log_softmax", "logsumexp"]
+NAMES = ["softmax", "log_softmax", "logsumexp", "logmeanexp"]
 INF, NAN = np.inf, np.nan
 ROWS = np.array(
     [

@@ -22,6 +22,7 @@ import minixla.numpy as mnp
 from minixla.tools.comparison import real_part_info
 from tests.compilation import OPTIMIZED
 from tests.minixla.numpy.accuracy_rows import BINARY, TYPES, UNARY, WIDE, WIDE_COMPLEX, Array, Row
+from tests.minixla.scipy.accuracy import section as special_functions
 from tests.oracles.values import all_values, edge_pairs, edge_values
 
 #: Operands of each sort, for `measure` and `make test-full`.
@@ -345,7 +346,7 @@ def page() -> str:
         lines = [f"## {_TITLES[arity]}", "", _line(columns), _line(["---"] * len(columns))]
         lines += [_line(_cells(name, row)) for name, row in rows.items()]
         parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, special_functions()])
 
 
 def _line(cells: Iterable[str]) -> str:

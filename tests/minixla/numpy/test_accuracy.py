@@ -28,6 +28,7 @@ OTHERS = {
     "divmod",
     "left_shift",
     "nan_to_num",
+    "nextafter",
     "right_shift",
 }
 

@@ -2,7 +2,9 @@
 
 import ast
 import importlib
+from inspect import Parameter, signature
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,8 @@ import pytest
 
 import minixla.nn as nn
 import minixla.numpy as mnp
+from minixla.core.tracing import Tracer
+from minixla.numpy.indexing import IndexUpdate
 
 OWN_LAYERS = [
     "avg_pool",
@@ -28,6 +32,78 @@ IMPORTED = [
 ]
 
 
+MODULES = {
+    "": (mnp, jnp),
+    "fft.": (mnp.fft, jnp.fft),
+    "linalg.": (mnp.linalg, jnp.linalg),
+    "Array.": (Tracer, jax.Array),
+}
+# What JAX has and we have not, with the reason.
+_MEMORY = "traced values have no memory and lie on no known device"
+LEFT_OUT = {
+    **dict.fromkeys(["int1", "uint1"], "JAX's own arrays of them fail on CPU; StableHLO has none"),
+    "Array.flat": "arrays do not change: what it iterates over is ravel()",
+    **dict.fromkeys(
+        ["Array.addressable_data", "Array.addressable_shards", "Array.committed"], _MEMORY
+    ),
+    **dict.fromkeys(
+        ["Array.global_shards", "Array.is_fully_addressable", "Array.is_fully_replicated"], _MEMORY
+    ),
+    "Array.sharding": _MEMORY,
+}
+# Keywords that JAX has and we have not.
+KEYWORDS_LEFT_OUT = {
+    ("einsum", "_dot_general"): "private",
+    **{
+        ("ufunc", name): "methods of ufuncs are found by their name"
+        for name in ("nargs", "reduce", "accumulate", "at", "reduceat")
+    },
+}
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+
+def keywords(function: Any) -> set[str] | None:
+    """The parameters of a function that can be named; None where it takes any."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return {each.name for each in parameters if each.kind in _NAMED}
+
+
+@pytest.mark.parametrize("place", MODULES)
+def test_every_name_of_jax_is_here_with_its_keywords(place: str) -> None:
+    ours, theirs = MODULES[place]
+    names = [name for name in dir(theirs) if not name.startswith("_")]
+    missing = {f"{place}{name}" for name in names if not hasattr(ours, name)}
+    assert missing == {name for name in LEFT_OUT if name.rpartition(".")[0] == place[:-1]}
+    lacking = set()
+    for name in names:
+        pair = [getattr(each, name, None) for each in (ours, theirs)]
+        own, wanted = (keywords(each) if callable(each) else None for each in pair)
+        if own is not None and wanted is not None:
+            lacking |= {(f"{place}{name}", each) for each in wanted - own - {"self"}}
+    assert lacking == {
+        pair for pair in KEYWORDS_LEFT_OUT if pair[0].rpartition(".")[0] == place[:-1]
+    }
+
+
+def test_page_tells_what_is_left_out() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "numpy.md").read_text()
+    pairs = {**LEFT_OUT, **{name: why for (_, name), why in KEYWORDS_LEFT_OUT.items()}}
+    for name, why in pairs.items():
+        assert any(
+            f"`{name.rpartition('.')[2]}`" in line and why in line for line in page.splitlines()
+        )
+
+
+def test_updates_have_the_methods_of_jaxs() -> None:
+    theirs = {name for name in dir(jnp.zeros(1).at[0]) if not name.startswith("_")}
+    assert theirs <= set(dir(IndexUpdate))
+
+
 def test_names_are_of_numpy_or_jax() -> None:
     found = [n for n in mnp.__all__ if not hasattr(np, n) and not hasattr(jnp, n)]
     assert sorted(found) == ["cummax", "cummin"]
@@ -35,6 +111,8 @@ def test_names_are_of_numpy_or_jax() -> None:
 
 def test_dir_shows_the_names_and_nothing_else() -> None:
     assert dir(mnp) == sorted(mnp.__all__)
+    for module in (mnp.fft, mnp.linalg):
+        assert dir(module) == sorted(module.__all__)
     assert {"add", "sum", "linalg", "float32", "bool", "pi", "newaxis", "dtype"} <= set(dir(mnp))
     assert dir(nn) == sorted(nn.__all__)
     assert sorted(name for name in nn.__all__ if not hasattr(jax.nn, name)) == OWN_LAYERS

@@ -13,6 +13,7 @@ F32, S32, C64 = np.float32, np.int32, np.complex64
 LONG, SHORT, ODD = values(F32, 7), values(F32, 4, seed=1), values(F32, 3, seed=2)
 COMPLEX = values(C64, 5)
 X = values(F32, 3, 6)
+PARTS7 = values(F32, 7, low=0.1)
 COUNTS, PARTS = np.array([1, 2, 3, 1, 1, 2]), values(F32, 6, low=0.1)
 
 SLIDING = [
@@ -61,6 +62,11 @@ CALLS = [
     ("polyint", (LONG,), {"m": 2, "k": 3.0}),
     ("polyint", (values(S32, 5),), {"m": 2, "k": F32([3, 4])}),
     ("polyval", (SHORT, X), {"unroll": 2}),
+    ("polyfit", (LONG, values(F32, 7, seed=3), 2), {}),
+    ("polyfit", (LONG, values(F32, 7, 2), 2), {"w": PARTS7}),
+    ("polyfit", (LONG, values(F32, 7, 2), 2), {"full": True}),
+    ("polyfit", (LONG, values(F32, 7), 2), {"cov": True}),
+    ("polyfit", (LONG, values(F32, 7, 2), 1), {"cov": "unscaled", "rcond": 1e-3}),
 ]
 TABLE = numbered(call, CALLS, jit=True, units=256)
 
@@ -76,6 +82,7 @@ GRADIENTS = Table(
         "correlate": gradient("correlate", SHORT, LONG, mode="same"),
         "cov": gradient("cov", X, aweights=PARTS),
         "poly": gradient("poly", SHORT),
+        "polyfit": gradient("polyfit", LONG, values(F32, 7), 2, units=4096),
         "polydiv": gradient("polydiv", LONG / 3, 1 + abs(ODD), units=1024),
         "polyint": gradient("polyint", LONG, m=2),
         "polyder": gradient("polyder", LONG),
@@ -115,6 +122,11 @@ ERRORS = [
     ("polyder", (LONG, -1), {}, "polyder: m is negative"),
     ("polyint", (LONG, 2), {"k": LONG}, "polyint: k has not m constants"),
     ("poly", (X,), {}, "poly: the array has 2 dimensions"),
+    ("roots", (X,), {}, "roots: the array has 2 dimensions"),
+    ("polyfit", (LONG, SHORT, 2), {}, "polyfit: x and y, or w, are not as long"),
+    ("polyfit", (LONG, LONG, 2), {"w": X}, "polyfit: x and y, or w, are not as long"),
+    ("polyfit", (LONG, LONG, -1), {}, "polyfit: deg is negative"),
+    ("polyfit", (ODD, ODD, 2), {"cov": True}, "polyfit: there are 3 values, not more than"),
     ("cov", (X,), {"aweights": X}, "cov: the array has 2 dimensions"),
 ]
 
@@ -128,3 +140,22 @@ def test_errors(name: str, args: tuple, options: dict, message: str) -> None:
 def test_leading_zeros_must_be_known() -> None:
     with pytest.raises(mx.ConcretizationError, match=r"(?s)polymul.*Leave trim_leading_zeros out"):
         mx.jit(lambda x: mnp.polymul(x, x, trim_leading_zeros=True))(LONG)
+
+
+def in_order(zeros: np.ndarray) -> np.ndarray:
+    return np.sort_complex(np.round(np.asarray(zeros), 3))
+
+
+def test_zeros_of_polynomials_are_numpys() -> None:
+    for p in (LONG, F32([0, 0, 1, -2, 0, 0]), C64([1j, 2, 0]), F32([2]), F32([0, 0])):
+        np.testing.assert_allclose(in_order(mnp.roots(p)), in_order(np.roots(p)), atol=2e-3)
+    padded = mx.jit(lambda p: mnp.roots(p, strip_zeros=False))(F32([0, 0, 1, -2, 0]))
+    np.testing.assert_allclose(padded, [2, 0, np.nan, np.nan], atol=1e-5)
+    assert np.isnan(mnp.roots(F32([0, 0]), strip_zeros=False)).all()
+    with pytest.raises(mx.ConcretizationError, match=r"(?s)roots.*Give strip_zeros=False"):
+        mx.jit(lambda p: mnp.roots(p))(LONG)
+
+
+def test_a_polynomial_of_a_matrix_is_its_characteristic_one() -> None:
+    a = values(F32, 3, 3)
+    np.testing.assert_allclose(mnp.poly(a), np.poly(a), rtol=1e-4, atol=1e-4)

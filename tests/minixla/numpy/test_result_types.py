@@ -29,7 +29,10 @@ FORMS = [
     [(4,), (4,), (4,)],
 ]
 NO_FUNCTIONS_OF_ARRAYS = """broadcast_shapes can_cast dtype finfo iinfo isdtype isscalar issubdtype
-promote_types result_type generic"""
+promote_types result_type generic apply_along_axis apply_over_axes array_repr array_str bartlett
+blackman from_dlpack frombuffer fromfile fromiter frompyfunc fromstring get_printoptions hamming
+hanning iterable kaiser load piecewise place printoptions put save savez set_printoptions ufunc
+vectorize fft.fftfreq fft.rfftfreq"""
 #: Functions whose other parameters must be known: see `CALLS`.
 KNOWN = """arange array_split dsplit fromfunction hsplit insert split unravel_index vsplit"""
 DIFFERENT = {
@@ -43,7 +46,8 @@ DIFFERENT = {
 
 def names():
     found = [n for n in mnp.__all__ if not isinstance(getattr(mnp, n), (type, mnp.ScalarType))]
-    found += [f"linalg.{name}" for name in mnp.linalg.__all__]
+    for module in ("fft", "linalg"):
+        found += [f"{module}.{name}" for name in getattr(mnp, module).__all__]
     left_out = {*NO_FUNCTIONS_OF_ARRAYS.split(), *KNOWN.split(), *DIFFERENT}
     return sorted({n for n in found if callable(function_of(n, mnp))} - left_out)
 

@@ -78,19 +78,19 @@ def test_members(method: str) -> None:
             assert_equal(found, np.isin(element, others, invert=invert))
 
 
-I, J = np.array([4, 1, 1, 2, 9], S32), np.array([2, 4, 7, 2], S32)  # noqa: E741
+FIRST, SECOND = np.array([4, 1, 1, 2, 9], S32), np.array([2, 4, 7, 2], S32)
 ALL = {"return_index": True, "return_inverse": True, "return_counts": True}
 SIZED = [
-    *(("unique", (I,), {**ALL, "size": size}) for size in (0, 1, 4)),
-    ("unique", (I,), {**ALL, "size": 9, "fill_value": 7}),
+    *(("unique", (FIRST,), {**ALL, "size": size}) for size in (0, 1, 4)),
+    ("unique", (FIRST,), {**ALL, "size": 9, "fill_value": 7}),
     ("unique", (values(S32, 4, 3),), {"axis": 0, "size": 5}),
     ("unique", (values(F32, 0),), {"size": 2, "fill_value": 3}),
-    ("unique_all", (I,), {"size": 3}),
-    ("isin", (I, J), {}),
-    *((name, (I, J), {"size": size}) for name in SETS for size in (1, 3, 8)),
-    *((name, (I, J), {"size": 6, "fill_value": -5}) for name in SETS),
-    ("intersect1d", (I, J), {"size": 4, "return_indices": True}),
-    ("setdiff1d", (I, J), {"size": 4, "assume_unique": True}),
+    ("unique_all", (FIRST,), {"size": 3}),
+    ("isin", (FIRST, SECOND), {}),
+    *((name, (FIRST, SECOND), {"size": size}) for name in SETS for size in (1, 3, 8)),
+    *((name, (FIRST, SECOND), {"size": 6, "fill_value": -5}) for name in SETS),
+    ("intersect1d", (FIRST, SECOND), {"size": 4, "return_indices": True}),
+    ("setdiff1d", (FIRST, SECOND), {"size": 4, "assume_unique": True}),
 ]
 TABLE = numbered(call, SIZED, jit=True)
 
@@ -120,14 +120,14 @@ def test_batches_are_sets_of_their_own() -> None:
 
 def test_none_of_two_has_size_zero() -> None:
     for name in SETS:
-        assert getattr(mnp, name)(I, J, size=0).shape == (0,)
+        assert getattr(mnp, name)(FIRST, SECOND, size=0).shape == (0,)
 
 
 def test_errors() -> None:
-    for name, args in [("unique", (I,)), *((name, (I, J)) for name in SETS)]:
+    for name, args in [("unique", (FIRST,)), *((name, (FIRST, SECOND)) for name in SETS)]:
         with pytest.raises(mx.ConcretizationError, match=r"(?s)depends on values.*Give size"):
             mx.jit(getattr(mnp, name))(*args)
     with pytest.raises(ValueError, match=r"(?s)unique: there is no element to fill.*called at"):
         run("unique", (values(F32, 0),), {"size": 2})
     with pytest.raises(ValueError, match="isin: method 'quickly' is unknown"):
-        mnp.isin(I, J, method="quickly")
+        mnp.isin(FIRST, SECOND, method="quickly")

@@ -22,7 +22,7 @@ from tests.minixla.numpy.tables import (
 F32, S32, PRED = np.float32, np.int32, np.bool_
 X = values(F32, 3, 4)
 V = values(F32, 6)
-I = np.array([[0, 3], [2, 1], [1, 1]])  # noqa: E741
+INDICES = np.array([[0, 3], [2, 1], [1, 1]])
 SORTED = np.sort(V)
 
 CALLS = [
@@ -61,7 +61,7 @@ CALLS = [
     ),
     ("interp", (values(F32, 5, low=-4, high=4, seed=2), SORTED, V), {"left": 7.0, "right": -7.0}),
     ("polyval", (V[:3], X), {}),
-    ("put_along_axis", (X, I, 9.0, 1), {"inplace": False}),
+    ("put_along_axis", (X, INDICES, 9.0, 1), {"inplace": False}),
     (
         "ravel_multi_index",
         ((np.array([0, 1]), np.array([2, 3])), (2, 4)),
@@ -75,7 +75,7 @@ CALLS = [
     ),
     ("searchsorted", (SORTED, V), {}),
     ("searchsorted", (np.array([1, 2, 2, 3]), np.array([[2, 0], [3, 4]])), {"side": "right"}),
-    ("take", (X, I), {}),
+    ("take", (X, INDICES), {}),
     ("take", (X, np.array([2, -1])), {"axis": 1}),
     ("take", (X, np.array([2, 9, -9])), {"axis": 0}),
     ("take", (X, np.array([2, 9, -9])), {"axis": 0, "mode": "clip"}),
@@ -83,8 +83,8 @@ CALLS = [
     ("take", (X, np.array([9])), {"axis": 0, "fill_value": 5.0}),
     ("take", (values(S32, 3), np.array([7])), {}),
     ("take", (X, 1), {"axis": 1}),
-    ("take_along_axis", (X, I), {"axis": 1}),
-    ("take_along_axis", (X, I[:1]), {"axis": 1}),
+    ("take_along_axis", (X, INDICES), {"axis": 1}),
+    ("take_along_axis", (X, INDICES[:1]), {"axis": 1}),
     ("take_along_axis", (X, np.array([[0, 1, 2, 0]])), {"axis": 0}),
     ("take_along_axis", (X, np.array([[0, 9, -9, -1]])), {"axis": 0}),
     ("take_along_axis", (X, np.array([1, 5])), {"axis": None}),
@@ -121,7 +121,7 @@ def test_gradient(name: str) -> None:
 def test_gradients_of_taking() -> None:
     check(
         gradient("take", X, np.array([2, 2]), axis=1),
-        gradient("take_along_axis", X, I, axis=1),
+        gradient("take_along_axis", X, INDICES, axis=1),
     )
 
 
@@ -129,11 +129,11 @@ def test_batched_and_compiled() -> None:
     def taken(x, i):
         return mnp.take_along_axis(x, i, 1), mnp.take(x, i[0], 1)
 
-    expected = np.take_along_axis(X, I, 1), np.take(X, I[0], 1)
-    assert_close(mx.jit(taken)(X, I), expected)
-    batched = mx.reference(mx.vmap(taken, in_axes=(None, 0)))(X, np.stack([I, I[::-1]]))
-    assert_close(batched[0][1], np.take_along_axis(X, I[::-1], 1))
-    assert_close(batched[1][1], np.take(X, I[-1], 1))
+    expected = np.take_along_axis(X, INDICES, 1), np.take(X, INDICES[0], 1)
+    assert_close(mx.jit(taken)(X, INDICES), expected)
+    batched = mx.reference(mx.vmap(taken, in_axes=(None, 0)))(X, np.stack([INDICES, INDICES[::-1]]))
+    assert_close(batched[0][1], np.take_along_axis(X, INDICES[::-1], 1))
+    assert_close(batched[1][1], np.take(X, INDICES[-1], 1))
 
 
 def test_other_types() -> None:

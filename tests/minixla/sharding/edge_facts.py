@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from tests.minixla.sharding.facts import Fact
+from tests.minixla.sharding.facts import Fact, loop
 
 EDGES = "sdy-add-data-flow-edges"
 CONSTRAINTS = "sdy-apply-sharding-constraints"
 
-_WHILE = """(%x: t6x4, %i: tensor<i32>) -> t6x4 {
-  %r:2 = stablehlo.while(%a = %x, %j = %i) : t6x4, tensor<i32>
-    cond {
-      %p = stablehlo.compare LT, %j, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %p : tensor<i1>
-    } do {
-      %s = stablehlo.add %a, %a : t6x4
-      stablehlo.return %s, %j : t6x4, tensor<i32>
-    }
-  return %r#0 : t6x4
-}"""
 _EDGES = [
     Fact(
         "P1.1: one edge takes all uses of a barrier's result",
@@ -48,7 +37,7 @@ _EDGES = [
     Fact(
         "P1.3: results of while have edges, unused ones and scalars too; arguments have none",
         EDGES,
-        _WHILE,
+        loop("t6x4"),
         {
             "+ return %r": "%e = sdy.data_flow_edge %r#0 : t6x4",
             "+ return %r#0": "%f = sdy.data_flow_edge %r#1 : tensor<i32>",

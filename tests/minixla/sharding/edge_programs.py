@@ -188,6 +188,14 @@ func.func @main(%x: t4) -> t4 {
 
 _LINK = "(%x: t8x4) -> (t8x4, t8x4) {\n  %n = stablehlo.negate %x : t8x4\n"
 _OPEN_LINK = _LINK.replace("negate %x", "negate %x on [{?}, {?}]")
+_BOTH = f"""{_LINK}
+  %c = sdy.sharding_constraint %n <[AXES, {{}}]> : t8x4
+  %m = sdy.manual_computation(%n) in_shardings=[<[{{p}}, {{}}]>] out_shardings=[<[{{p}}, {{}}]>]
+      manual_axes={{"p"}} (%a: t4x4) {{
+    sdy.return %a : t4x4
+  }} : (t8x4) -> t8x4
+  return %c, %m : t8x4, t8x4
+}}"""
 CONSTRAINTS = {
     "a loop that reads what is outside": _OPEN_LOOP,
     "a chain of three, whose last has no use": f"""{_LINK}
@@ -296,22 +304,8 @@ CONSTRAINTS = {
     }}
   return %w : t8x4
 }}""",
-    "a constraint and a manual computation that agree": f"""{_LINK}
-  %c = sdy.sharding_constraint %n <[{{p}}, {{}}]> : t8x4
-  %m = sdy.manual_computation(%n) in_shardings=[<[{{p}}, {{}}]>] out_shardings=[<[{{p}}, {{}}]>]
-      manual_axes={{"p"}} (%a: t4x4) {{
-    sdy.return %a : t4x4
-  }} : (t8x4) -> t8x4
-  return %c, %m : t8x4, t8x4
-}}""",
-    "a constraint and a manual computation that do not": f"""{_LINK}
-  %c = sdy.sharding_constraint %n <[{{q}}, {{}}]> : t8x4
-  %m = sdy.manual_computation(%n) in_shardings=[<[{{p}}, {{}}]>] out_shardings=[<[{{p}}, {{}}]>]
-      manual_axes={{"p"}} (%a: t4x4) {{
-    sdy.return %a : t4x4
-  }} : (t8x4) -> t8x4
-  return %c, %m : t8x4, t8x4
-}}""",
+    "a constraint and a manual computation that agree": _BOTH.replace("AXES", "{p}"),
+    "a constraint and a manual computation that do not": _BOTH.replace("AXES", "{q}"),
     "a manual computation with one operand twice": f"""{_LINK}
   %m:2 = sdy.manual_computation(%n, %n) in_shardings=[<[{{p}}, {{}}]>, <[{{}}, {{p}}]>]
       out_shardings=[<[{{p}}, {{}}]>, <[{{}}, {{p}}]>] manual_axes={{"p"}} (%a: t4x4, %b: t8x2) {{

@@ -38,3 +38,18 @@ class Fact:
             else:
                 text = text.replace(old, new)
         return text
+
+
+def loop(type_: str, at: str = "", result: str = "") -> str:
+    """A program that doubles an array of a type, which may lie somewhere, in a loop."""
+    return f"""(%x: {type_}{at}, %i: tensor<i32>) -> {result or type_} {{
+  %r:2 = stablehlo.while(%a = %x, %j = %i) : {type_}, tensor<i32>
+    cond {{
+      %p = stablehlo.compare LT, %j, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    }} do {{
+      %s = stablehlo.add %a, %a : {type_}
+      stablehlo.return %s, %j : {type_}, tensor<i32>
+    }}
+  return %r#0 : {type_}
+}}"""

@@ -128,9 +128,56 @@ func.func @main(%a: t{shape} at {inside}) -> (t{shape} at {outside}) {{
 }}"""
 
 
+_JOINED = """(%a: t8x8 at [{p}, {}]) -> (t8x8 at [{q}, {}], t12x8) {
+  %s = stablehlo.slice %a [0:4, 0:8] on [{p}, {}] : (t8x8) -> t4x8
+  %u = stablehlo.slice %a [4:8, 0:8] on [{q}, {}] : (t8x8) -> t4x8
+  %c = stablehlo.concatenate %u, %s, dim = 0 on [{q}, {}] : (t4x8, t4x8) -> t8x8
+  %d = stablehlo.concatenate %u, %a, dim = 0 on [{p}, {}] : (t4x8, t8x8) -> t12x8
+  return %c, %d : t8x8, t12x8
+}"""
+_MOVED = """(%a: t8x8 at [{p}, {}], %b: t12x2x4 at [{q}, {}, {p}])
+    -> (t8x8 at [{}, {q}], t6x16, t6x16) {
+  %r = stablehlo.reverse %a, dims = [0] on [{}, {q}] : t8x8
+  %h = sdy.propagation_barrier %r allowed_direction=NONE : t8x8
+  %t = stablehlo.transpose %h, dims = [1, 0] on [{p}, {}] : (t8x8) -> t8x8
+  %s = stablehlo.reshape %b on [{p}, {}] : (t12x2x4) -> t6x16
+  %u = stablehlo.reshape %b on [{}, {p}] : (t12x2x4) -> t6x16
+  return %t, %s, %u : t8x8, t6x16, t6x16
+}"""
+_CARRIED = """(%x: t8x4 at [{p}, {}], %i: tensor<i32>) -> (t8x4 at [{}, {q}], t8x4) {
+  %w = stablehlo.while(%a = %x) : t8x4 attributes \
+{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"q"}, {}]>]>}
+    cond {
+      %t = stablehlo.constant dense<true> : tensor<i1>
+      stablehlo.return %t : tensor<i1>
+    } do {
+      %n = stablehlo.negate %a on [{}, {q}] : t8x4
+      stablehlo.return %n : t8x4
+    }
+  %m = sdy.manual_computation(%w) in_shardings=[<[{p}, {q}]>]
+      out_shardings=[<[{p}, {}]>] manual_axes={"p"} (%a: t4x4) {
+    %b = stablehlo.tanh %a on [{q}, {}] : t4x4
+    sdy.return %b : t4x4
+  } : (t8x4) -> t8x4
+  %c = "stablehlo.case"(%i) ({
+    stablehlo.return %w : t8x4
+  }, {
+    stablehlo.return %m : t8x4
+  }) on [{p}, {q}] : (tensor<i32>) -> t8x4
+  return %c, %m : t8x4, t8x4
+}"""
+_FULL_RESHARDS = "sdy-insert-explicit-reshards{enable-full-version=true}"
 _TO_COLLECTIVES = "sdy-reshard-to-collectives"
 #: Passes, names and programs.
+_RULE = "#sdy.op_sharding_rule<([i, j])->([i, k]) {i=8, j=4, k=4}"
+_RULES = f"""(%x: t8x4 at [{{p}}, {{}}]) -> t8x4 {{
+  %n = stablehlo.negate %x {{sdy.sharding_rule = {_RULE}>}} : t8x4
+  %a = stablehlo.abs %n {{sdy.sharding_rule = {_RULE}, custom>}} : t8x4
+  return %a : t8x4
+}}"""
 PROGRAMS = [
+    ("sdy-drop-sharding-rules", "stated rules", _RULES),
+    ("sdy-propagation-pipeline", "stated rules", _RULES),
     ("sdy-import-pipeline", "all there is", _MIXED),
     ("sdy-import-pipeline{dedup-functions-fully=true}", "all there is", _MIXED),
     ("sdy-import-pipeline", "calls", _CALLS),
@@ -164,9 +211,14 @@ PROGRAMS = [
     ("sdy-update-non-divisible-input-output-shardings", "axes that do not divide", _INPUTS),
     ("sdy-remove-sub-axes-in-input-output-shardings", "parts of axes", _PARTS),
     ("sdy-insert-explicit-reshards", "a product, of which not all is resharded", _RESHARDS),
-    ("sdy-insert-explicit-reshards{enable-full-version=true}", "a product", _RESHARDS),
+    (_FULL_RESHARDS, "a product", _RESHARDS),
+    (_FULL_RESHARDS, "pieces are joined", _JOINED),
+    (_FULL_RESHARDS, "what is permuted, and axes that do not divide", _MOVED),
+    (_FULL_RESHARDS, "what control flow carries", _CARRIED),
+    (_FULL_RESHARDS, "calls", _CALLS),
+    ("sdy-insert-explicit-reshards", "calls", _CALLS),
     (
-        "sdy-insert-explicit-reshards{enable-full-version=true},sdy-reshard-to-collectives",
+        f"{_FULL_RESHARDS},sdy-reshard-to-collectives",
         "a product",
         _RESHARDS,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.minixla.sharding.facts import Fact
+from tests.minixla.sharding.facts import Fact, loop
 
 BASIC, AGGRESSIVE = "sdy-basic-propagate", "sdy-aggressive-propagate"
 BY_OPERATION, BY_USER = "sdy-op-priority-propagate", "sdy-user-priority-propagate"
@@ -194,17 +194,7 @@ PROPAGATION_FACTS = [
     Fact(
         "G14: a carried value is sharded in the loop and behind it",
         f"sdy-add-data-flow-edges,{BASIC},sdy-sink-data-flow-edges",
-        """(%x: t8x4 at [{p}, {}], %i: tensor<i32>) -> (t8x4) {
-  %r:2 = stablehlo.while(%a = %x, %j = %i) : t8x4, tensor<i32>
-    cond {
-      %p = stablehlo.compare LT, %j, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %p : tensor<i1>
-    } do {
-      %s = stablehlo.add %a, %a : t8x4
-      stablehlo.return %s, %j : t8x4, tensor<i32>
-    }
-  return %r#0 : t8x4
-}""",
+        loop("t8x4", " at [{p}, {}]", "(t8x4)"),
         {
             "tensor<i32>\n    cond": "tensor<i32> attributes {sdy.sharding = "
             "#sdy.sharding_per_value<[<[{p, ?}, {?}]>, <@mesh, []>]>}\n    cond",

@@ -35,7 +35,23 @@ _SQUARE = """%s = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0] : (
 _ORDER = "[dense<[1, 0]> : tensor<2xindex>]"
 _LAYOUTS = f'{{backend_config = "", operand_layouts = {_ORDER}, result_layouts = {_ORDER}}}'
 
-PROGRAMS = {
+
+def _with_rule(rule: str) -> str:
+    """An operation of which the program says how its operands and results are split."""
+    stated = f"{{sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>}}"
+    arguments = "%x: t4x8 at [{p}, {}], %z: t4x8"
+    return _of(f"stablehlo.add %x, %z {stated} : t4x8", arguments, "t4x8")
+
+
+_RULES = {
+    "without a factor of the result": "([i, j], [k, j])->([i, j]) {i=4, j=8, k=4}",
+    "with nothing in common": "([i, j], [k, l])->([m, n]) {i=4, j=8, k=4, l=8, m=4, n=8}",
+    "that replicates": "([i, j], [i, j])->([i, j]) {i=4, j=8} need_replication={i}",
+    "that is blocked": "([i, j], [i, j])->([i, j]) {i=4, j=8} blocked_propagation={i}",
+    "of users": "([i, j], [k, j])->([i, j]) {i=4, j=8, k=4}, custom",
+}
+
+PROGRAMS = {f"a stated rule {name}": _with_rule(rule) for name, rule in _RULES.items()} | {
     # Operations.
     "a batched product": _of(
         "stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1]\n"

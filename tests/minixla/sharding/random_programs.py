@@ -69,7 +69,7 @@ class Body:
         """A line that makes one array: `%v1 = TEXT {attributes} : TAIL`."""
         name = self.program.name()
         shown = ""
-        if annotated and self.draw.random() < 0.12:
+        if annotated and self.draw.random() < self.program.placed:
             sharding = self.program.sharding(sizes)
             shown = f" {{sdy.sharding = #sdy.sharding_per_value<[{sharding}]>}}"
         self.line(f"{name} = {text}{shown} : {tail or type_of(sizes)}", read, {name: sizes})
@@ -106,16 +106,19 @@ class RandomProgram:
         seed: which.
         steps: about how many operations its function has.
         has_named: whether it may have named computations.
+        placed: how often an operation has a sharding; if often no dimension has a priority.
     """
 
-    def __init__(self, seed: int, steps: int = 12, has_named: bool = True) -> None:
+    def __init__(
+        self, seed: int, steps: int = 12, has_named: bool = True, placed: float = 0.12
+    ) -> None:
         self.draw = random.Random(seed)
-        self.has_named = has_named
+        self.has_named, self.placed = has_named, placed
         self.counter = 0
         axes = self.draw.choice(_MESHES)
         self.mesh = Mesh(None, list(axes), list(axes.values()))
         self.groups: dict[Sizes, list[int]] = {}
-        self.has_priorities = self.draw.random() < 0.4
+        self.has_priorities = self.draw.random() < 0.4 and placed < 0.5
         self.manual: list[str] = []
         arguments = {self.name(): self.sizes(self.draw.randint(0, 3)) for _ in range(4)}
         body = Body(self, arguments)

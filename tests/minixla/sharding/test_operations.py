@@ -12,6 +12,7 @@ from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, S
 from minixla.core.tracing import evaluate_graph
 from minixla.sharding import operations as sdy
 from minixla.sharding import parse_sharding
+from minixla.sharding.axes import AxisRef
 from minixla.sharding.explicit import explicit
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.program import Program
@@ -25,12 +26,12 @@ PROGRAM = """module @main {
   sdy.mesh @mesh = <["p"=2, "q"=2]>
   func.func public @main(%arg0: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"p"}, {?}]>}, %arg1: tensor<i32>) -> (tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"p"}, {}]>}) {
     %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"q", ?}]>]>} dense<1.0> : tensor<8x6xf32>
-    %1 = stablehlo.add %arg0, %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"p"}, {?}p2], replicated={"q"}>]>} : tensor<8x6xf32>
+    %1 = stablehlo.add %arg0, %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"p"}, {?}p2], replicated={"q"}>]>, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j], [i, k])->([i, j]) {i=8, j=6, k=6}>} : tensor<8x6xf32>
     %2 = sdy.sharding_constraint %1 <@mesh, [{}, {}]> : tensor<8x6xf32>
     sdy.sharding_group %2 group_id=3 : tensor<8x6xf32>
     %5 = "sdy.manual_computation"(%2) <{in_shardings = #sdy.sharding_per_value<[<@mesh, [{"p"}, {?}], replicated={"q"}>]>, manual_axes = #sdy<manual_axes{"p", "q"}>, out_shardings = #sdy.sharding_per_value<[<@mesh, [{"p"}, {}], replicated={"q"}>]>}> ({
     ^bb0(%r3: tensor<4x6xf32>):
-    %4 = stablehlo.tanh %r3 : tensor<4x6xf32>
+    %4 = stablehlo.tanh %r3 {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, k]) {i=4, j=6, k=6}, custom>} : tensor<4x6xf32>
     sdy.return %4 : tensor<4x6xf32>
     }) : (tensor<8x6xf32>) -> (tensor<8x6xf32>)
     %6 = "stablehlo.optimization_barrier"(%5) : (tensor<8x6xf32>) -> (tensor<8x6xf32>)
@@ -46,16 +47,18 @@ PROGRAM = """module @main {
     sdy.return %15 : tensor<8x6xf32>
     }) : (tensor<8x6xf32>) -> (tensor<8x6xf32>)
     %17 = func.call @g(%16) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"p"}, {}]>]>} : (tensor<8x6xf32>) -> (tensor<8x6xf32>)
-    %18 = sdy.reshard %17 <@mesh, [{}, {"p"}]> : tensor<8x6xf32>
-    %20 = "stablehlo.case"(%arg1) ({
+    %18 = sdy.func_data_flow_edge %17 : tensor<8x6xf32>
+    %19 = sdy.reshard %18 <@mesh, [{}, {"p"}]> {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=6}>} : tensor<8x6xf32>
+    %20 = sdy.all_reduce {"q"} %19 out_sharding=<@mesh, [{}, {"p"}]> : tensor<8x6xf32>
+    %22 = "stablehlo.case"(%arg1) ({
     ^bb0():
-    %19 = stablehlo.negate %18 : tensor<8x6xf32>
-    stablehlo.return %19 : tensor<8x6xf32>
+    %21 = stablehlo.negate %20 : tensor<8x6xf32>
+    stablehlo.return %21 : tensor<8x6xf32>
     }, {
     ^bb0():
-    stablehlo.return %17 : tensor<8x6xf32>
+    stablehlo.return %18 : tensor<8x6xf32>
     }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"q"}, {}]>]>} : (tensor<i32>) -> (tensor<8x6xf32>)
-    return %20 : tensor<8x6xf32>
+    return %22 : tensor<8x6xf32>
   }
   func.func private @g(%arg0: tensor<8x6xf32>) -> (tensor<8x6xf32>) {
     %0 = stablehlo.tanh %arg0 : tensor<8x6xf32>
@@ -77,8 +80,25 @@ def test_a_program_with_everything_comes_back():
     again = pickle.loads(pickle.dumps(graph))
     assert again == graph
     assert again.stablehlo() == PROGRAM
-    other = mx.import_stablehlo(PROGRAM.replace('[{}, {"q", ?}]', '[{}, {"q"}]')).graph
-    assert other != graph
+    for old, new in (('[{}, {"q", ?}]', '[{}, {"q"}]'), ("{i=8, j=6}", "{i=8, j=6}, custom")):
+        assert mx.import_stablehlo(PROGRAM.replace(old, new)).graph != graph
+
+
+def test_a_program_without_some_of_its_annotated_steps_is_one():
+    read = 'stablehlo.tanh %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"p"}]>]>}'
+    text = f"""sdy.mesh @mesh = <["p"=2]>
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{
+      %y = {read} : tensor<8xf32>
+      %z = {read.replace("tanh", "abs")} : tensor<8xf32>
+      return %z : tensor<8xf32>
+    }}"""
+    graph = mx.import_stablehlo(text).graph.pruned()
+    assert len(graph.instructions) == 1
+    assert pickle.loads(pickle.dumps(graph)) == graph
+    assert (
+        graph
+        == mx.import_stablehlo(text.replace(f"%y = {read}", "%y = stablehlo.abs %x")).graph.pruned()
+    )
 
 
 def test_it_runs_everywhere():
@@ -108,6 +128,8 @@ def test_annotations_become_instructions_that_transformations_keep():
 IDENTITIES = {
     "sharding_constraint": sdy.ShardingConstraint(ROWS),
     "reshard": sdy.Reshard(ROWS),
+    "all_reduce": sdy.AllReduce(ROWS, (AxisRef("q"),)),
+    "func_data_flow_edge": sdy.FuncDataFlowEdge(),
     "data_flow_edge": sdy.DataFlowEdge(ROWS),
     "propagation_barrier": sdy.PropagationBarrier("NONE"),
     "sharding_group": sdy.ShardingGroup(4),

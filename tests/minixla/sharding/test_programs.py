@@ -96,12 +96,6 @@ DIFFERENCES = {
     "a constant with attributes of others": "operations of ours keep no attributes but their own",
     "numbers below 0": "numbers of groups of ours are 0 or more",
 }
-#: What is wrong with a pass of ours, by the ends of the names of rows.
-WRONG: dict[str, str] = {
-    "sdy-propagation-pipeline, calls": "of equal functions another one remains, in another place",
-    "sdy-propagation-pipeline{dedup-functions-fully=true}, all there is": "it has no such option",
-    "{enable-full-version=true}, a product": "it has no such option",
-}
 
 
 def _outcome(run, text, passes):
@@ -123,9 +117,7 @@ def test_shardy(row):
 def _native_rows():
     for row, (passes, name, text) in (PROGRAMS | _rows(_BY_STRATEGY)).items():
         if all(step in PASSES for step, _ in steps_of(passes)):
-            wrong = [reason for end, reason in WRONG.items() if row.endswith(end)]
-            marks = [pytest.mark.xfail(reason=reason) for reason in wrong]
-            yield pytest.param(passes, name, text, id=row, marks=marks)
+            yield pytest.param(passes, name, text, id=row)
 
 
 @pytest.mark.parametrize(("passes", "name", "text"), list(_native_rows()))

@@ -46,6 +46,13 @@ CASES = {
     "sort": (lambda x: ops.sort([x], lambda a, b: ops.lt(a, b), 0), [VECTOR], 64, 0, False),
     "fft": (lambda x: ops.fft(x, "FFT", (16,)), [VECTOR.astype("c8")], 5 * 16 * 4, 0, False),
     "cholesky": (lambda x: ops.cholesky(x), [np.eye(6, dtype="f4")], 72, 0, False),
+    "reduce_scatter": (
+        lambda x: ops.reduce_scatter(x, ops.add, 0, 2, [[0, 1]]),
+        [VECTOR],
+        8,
+        0,
+        False,
+    ),
     "user's operation": (lambda x: ops.top_k(x, 2), [VECTOR], 64, 0, False),
 }
 

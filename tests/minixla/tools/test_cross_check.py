@@ -280,7 +280,9 @@ def by_numpy(graph, operands):
 
 
 def test_an_evaluator_of_the_users():
-    function = lambda x: mnp.tanh(x) * x  # noqa: E731
+    def function(x):
+        return mnp.tanh(x) * x
+
     report = mx.cross_check(function, random(3), evaluators={"NumPy": by_numpy})
     assert report.ok, report
     verdicts = {
@@ -358,7 +360,10 @@ PROGRAMS_OF_A_SEARCH = {"layers": 5, "loop_of_layers": 7}
 def test_a_search_compiles_each_program_once(monkeypatch, function):
     monkeypatch.setattr(REGISTRY["Tanh"], "stablehlo", sine_form)
     reports = []
-    check = lambda: reports.append(mx.cross_check(function, random(3, 5), random(5, 5)))  # noqa: E731
+
+    def check():
+        return reports.append(mx.cross_check(function, random(3, 5), random(5, 5)))
+
     count = compiled_by(check)
     assert [finding.operation for finding in reports[0].findings] == ["tanh"]
     assert count == PROGRAMS_OF_A_SEARCH[function.__name__]

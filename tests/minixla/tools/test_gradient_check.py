@@ -228,7 +228,9 @@ def test_a_wrong_vjp_rule():
 
 
 def test_an_operation_with_one_wrong_rule():
-    function = lambda x: bind(HALF, x)  # noqa: E731
+    def function(x):
+        return bind(HALF, x)
+
     check(function, (X,), modes=("fwd",))
     message = failure(function, (X,))
     assert "mode rev, order 1" in message

@@ -71,12 +71,14 @@ def scaled(kind: str, fault: str = "", library: Any = None) -> Any:
     op.gradient(lambda context, grad: [grad * np.float32(context.attr("n") + wrong)])
     if fault == "batching":
         # The first member for all.
-        rule = lambda context, inputs, dimensions: (  # noqa: E731
-            [ops.broadcast_in_dim(op(inputs[0][0], n=context.attr("n")), inputs[0].shape, [1])]
-            if inputs[0].ndim == 2
-            else [op(inputs[0], n=context.attr("n"))],
-            [0],
-        )
+        def rule(context, inputs, dimensions):
+            return (
+                [ops.broadcast_in_dim(op(inputs[0][0], n=context.attr("n")), inputs[0].shape, [1])]
+                if inputs[0].ndim == 2
+                else [op(inputs[0], n=context.attr("n"))],
+                [0],
+            )
+
         op.batching(rule)
     return op
 

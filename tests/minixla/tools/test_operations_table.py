@@ -30,6 +30,25 @@ def test_the_inventory_has_153_entries_in_order():
     assert ENTRIES[0].name == "Abs" and ENTRIES[152].name == "RngGetAndUpdateState"
 
 
+def test_operations_that_are_none_of_xlas_follow_with_their_platforms():
+    assert [row.number for row in ROWS] == list(range(1, len(ROWS) + 1))
+    assert [row.name for row in ROWS[:153]] == [entry.name for entry in ENTRIES]
+    others = {row.name: (row.tpu, row.gpu) for row in ROWS[153:]}
+    factorizations = {
+        "Lu": ("not f64", "yes"),
+        "Qr": ("yes", "yes"),
+        "Eigh": ("no", "yes"),
+        "Svd": ("no", "yes"),
+        "Eig": ("no", "no"),
+        "Schur": ("no", "no"),
+        "Threefry2x32": ("yes", "yes"),
+    }
+    assert {name: others[name] for name in factorizations} == factorizations
+    builders = {name for name in ops.__all__ if name[0].islower()}
+    named = {row.builder.removeprefix("ops.") for row in ROWS}
+    assert builders - named == {"create_token", "register_custom_call", "slice_in_dim"}
+
+
 def test_no_cell_is_empty():
     empty = {
         (row.name, column) for row in ROWS for column, cell in row._asdict().items() if not cell
@@ -91,7 +110,7 @@ def test_the_command_prints_text_json_and_the_page(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["number", "name", "builder"]
     assert lines[1].split()[:4] == ["1", "Abs", "ops.abs", "abs"]
-    assert len(lines[: lines.index("")]) == 154
+    assert len(lines[: lines.index("")]) == 1 + len(ROWS)
     assert main(["ops", "--json"]) == 0
     loaded = json.loads(capsys.readouterr().out)
     assert [tuple(each.values()) for each in loaded] == [tuple(row) for row in ROWS]
@@ -109,7 +128,7 @@ def test_the_command_does_without_jax():
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    assert len(json.loads(done.stdout)) == 153
+    assert len(json.loads(done.stdout)) == len(ROWS)
 
 
 def test_a_missing_rule_says_why():

@@ -25,6 +25,23 @@ assert incomplete and lapack  # they register operations when they are imported
 _SHARED = 10
 X = np.linspace(0.1, 0.9, 5, dtype=np.float32)
 
+
+def exchanged(x):
+    """A matrix far from singular ones, whose rows LU exchanges."""
+    return x[:, None] * mx.numpy.cos(3 * x) + 3 * mx.numpy.eye(5, dtype=x.dtype)[::-1]
+
+
+def solution(x):
+    a = exchanged(x)
+    lu, _, permutation = ops.lu(mx.stop_gradient(a))
+    return ops.lu_solve(a, lu, permutation, x[:, None])
+
+
+def matrix(x):
+    """A square matrix whose eigenvalues are far from each other."""
+    return mx.numpy.outer(x, 1 - x) + mx.numpy.diag(x) * np.arange(1, 6, dtype=np.float32)
+
+
 #: Operations that random programs leave out, each by a function of `X`.
 MORE = {
     **{
@@ -40,7 +57,16 @@ MORE = {
     "polygamma": lambda x: ops.polygamma(np.full_like(X, 2), x),
     "zeta": lambda x: ops.zeta(X + 2, x),
     "a composite": lambda x: ops.composite_call(ops.tanh, x, name="test.composite"),
+    "lu": lambda x: ops.lu(exchanged(x))[0],
+    "lu_solve": solution,
+    "qr": lambda x: ops.qr(exchanged(x)),
+    "reflections": lambda x: ops.householder_product(*ops.geqrf(exchanged(x))),
     "iota": lambda x: x * ops.iota(Shape("f32", (5,)), 0),
+    # Signs are up to rounding errors.
+    "eigh": lambda x: [each * each for each in ops.eigh(matrix(x))],
+    "eig": lambda x: [each * each for each in ops.eig(matrix(x))],
+    "svd": lambda x: ops.svd(matrix(x)),
+    "gap_quotient": lambda x: ops.gap_quotient(x, x + 1),
 }
 
 _STEPS = "ceil floor next_after round round_nearest_afz round_nearest_even sign"
@@ -66,6 +92,7 @@ _REASONS = {
     "it runs code of the user's": "CustomCall",
     "it is an input of a program": "Parameter",
     "its result is no array": "AfterAll",
+    "rounding errors choose signs, and turn its vectors": "Schur",
     "programs that were read call it, whose tests are in tests/minixla/interop": """
         Betainc Igamma Igammac LapackCall""",
 }

@@ -84,9 +84,14 @@ def test_work_goes_on_where_the_terminal_is_gone(monkeypatch):
 
 
 def test_a_check_shows_its_steps_by_itself(monkeypatch):
-    check = lambda: mx.cross_check(mnp.sin, np.ones(2, "f4"), gradients=False)  # noqa: E731
+    def check():
+        return mx.cross_check(mnp.sin, np.ones(2, "f4"), gradients=False)
+
     assert "cross_check: the function: XLA (" in written(monkeypatch, True, check)
-    silent = lambda: mx.cross_check(  # noqa: E731
-        mnp.sin, np.ones(2, "f4"), gradients=False, progress=lambda step: None
-    )
+
+    def silent():
+        return mx.cross_check(
+            mnp.sin, np.ones(2, "f4"), gradients=False, progress=lambda step: None
+        )
+
     assert written(monkeypatch, True, silent) == ""

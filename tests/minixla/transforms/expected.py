@@ -108,10 +108,10 @@ class Expected(NamedTuple):
         """The dimensions of the result."""
         return self.coefficients.shape[:-3]
 
-    def __add__(self, other: Expected) -> Expected:  # type: ignore[override]
+    def __add__(self, other: Expected) -> Expected:  # type: ignore[override]  # of its own kind alone
         return Expected(self.coefficients + other.coefficients)
 
-    def __rmul__(self, factor: float) -> Expected:  # type: ignore[override]
+    def __rmul__(self, factor: float) -> Expected:  # type: ignore[override]  # of its own kind alone
         return Expected(factor * self.coefficients)
 
     def derivative(self) -> Expected:

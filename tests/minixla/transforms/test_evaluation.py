@@ -68,7 +68,7 @@ def test_shapes_of_results():
         str(each) for each in jax.tree.leaves(theirs)
     ]
     assert graph == mx.make_graph(function)(np.ones(3, np.float16), 1.0)
-    with pytest.raises(ShapeError, match="return_shape describes arrays"):
+    with pytest.raises(ShapeError, match="only arrays can be described"):
         mx.make_graph(lambda x: ops.tuple([x, x]), return_shape=True)(1.0)
 
 
@@ -297,3 +297,44 @@ def test_double_precision_sees_the_declared_types():
 
     mx.reference(function, "float64")(X)
     assert seen == [np.float32]
+
+
+# eval_shape and ensure_compile_time_eval.
+
+
+def test_eval_shape_computes_nothing_and_keeps_weak_types():
+    def function(x, *, y):
+        return Point(x @ y, [x[0] > 0, 2.0, jnp.ones(2)])
+
+    def of_jax(x, *, y):
+        return Point(x @ y, [x[0] > 0, jnp.asarray(2.0), jnp.ones(2)])
+
+    shapes = mx.ShapeDtypeStruct((10**6, 3), "float16"), mx.ShapeDtypeStruct((3,), "float32")
+    ours = mx.eval_shape(function, shapes[0], y=shapes[1])
+    theirs = jax.eval_shape(of_jax, shapes[0], y=shapes[1])
+    assert jax.tree.map(repr, ours) == jax.tree.map(repr, theirs)
+    assert ours.y[1].weak_type
+    key = mx.ShapeDtypeStruct((), jax.random.key(0).dtype)
+    assert mx.eval_shape(lambda key: key, key) == key
+
+
+def test_eval_shape_inside_a_transformation_may_read_its_values():
+    def function(x):
+        inner = mx.eval_shape(lambda y: mnp.outer(x, y), X)
+        return x * inner.shape[0]
+
+    np.testing.assert_array_equal(mx.jit(function)(X), 3 * X)
+    with pytest.raises(ShapeError, match="eval_shape: only arrays can be described"):
+        mx.eval_shape(lambda x: ops.tuple([x, x]), 1.0)
+
+
+def test_what_is_known_can_be_computed_while_tracing():
+    def function(x):
+        with mx.ensure_compile_time_eval():
+            count = int(mnp.arange(4).sum())
+        return x * count
+
+    for transform in (mx.jit, mx.reference, mx.vmap, jax.jit, lambda f: f):
+        np.testing.assert_array_equal(transform(function)(X), 6 * X)
+    with pytest.raises(ConcretizationError):
+        mx.jit(lambda x: x * int(mnp.arange(4).sum()))(X)

@@ -52,8 +52,13 @@ CALLERS = {
 
 def in_jax(name):
     """The same by JAX, without layouts."""
-    value = lambda x: jnp.sin(x) * 2  # noqa: E731
-    slope = lambda x: jnp.cos(x) * 2  # noqa: E731
+
+    def value(x):
+        return jnp.sin(x) * 2
+
+    def slope(x):
+        return jnp.cos(x) * 2
+
     if name in ("jit", "jax.jit"):
         return lambda x: value(x) + 1
     if name == "jvp":
@@ -355,3 +360,42 @@ def test_arguments_and_results_without_equal_pieces():
             assert f"{name}: f32[6,2]" in message
             assert "pad it, or use other axes" in message
             assert "test_layouts.py" in message
+
+
+DEVICE = jax.devices()[2]
+PUT = {
+    "at once": lambda x, where: mx.device_put(x, where),
+    "jit": lambda x, where: mx.jit(lambda x: mx.device_put(x, where))(x),
+    "grad": lambda x, where: mx.grad(lambda y: (mx.device_put(y, where) * x).sum())(x),
+    "vmap": lambda x, where: mx.vmap(lambda y: mx.device_put(y, where))(x[None])[0],
+}
+
+
+@pytest.mark.parametrize("way", PUT)
+@pytest.mark.parametrize("where", [DEVICE, SingleDeviceSharding(DEVICE), PARTS], ids=str)
+def test_arrays_are_put_where_they_are_wanted(way, where):
+    found = PUT[way](X, where)
+    np.testing.assert_array_equal(found, X)
+    assert found.devices() == ({DEVICE} if where is not PARTS else {*MESH.devices.flat})
+
+
+def test_what_is_elsewhere_moves_to_a_device():
+    elsewhere = jax.device_put(X, jax.devices()[1])
+    found = mx.grad(lambda x: mx.device_put(x * 2, DEVICE).sum())(elsewhere)
+    np.testing.assert_array_equal(found, np.full(8, 2))
+
+
+def test_trees_are_put_by_a_prefix():
+    tree = {"a": X, "b": (1.0, X)}
+    found = mx.jit(lambda tree: mx.device_put(tree, {"a": PARTS, "b": None}))(tree)
+    assert found["a"].sharding.is_equivalent_to(PARTS, 1)
+    assert found["b"][0].weak_type
+    moved = mx.device_put(tree, {"a": DEVICE, "b": jax.devices()[0]})
+    assert moved["a"].devices() == {DEVICE}
+    np.testing.assert_array_equal(mx.reference(lambda x: mx.device_put(x, DEVICE))(X), X)
+    np.testing.assert_array_equal(mx.jit(lambda x: mx.device_put(2.0) * x)(X), 2 * X)
+
+
+def test_a_layout_that_is_none_is_refused():
+    with pytest.raises(TransformError, match="device_put: device inside another transformation"):
+        mx.jit(lambda x: mx.device_put(x, "cpu:0"))(X)

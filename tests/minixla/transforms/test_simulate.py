@@ -169,7 +169,10 @@ def test_what_xla_makes_for_each_device_runs_in_numpy():
     options = {"mesh": mesh, "in_shardings": (weights, spec("a")), "out_shardings": weights}
     gradient = mx.jit(mx.grad(loss), **options)
     random = np.random.default_rng(0)
-    draw = lambda *sizes: random.standard_normal(sizes).astype(np.float32)  # noqa: E731
+
+    def draw(*sizes):
+        return random.standard_normal(sizes).astype(np.float32)
+
     given = [(draw(4, 8), draw(8, 4))], draw(6, 4)
     compiled = gradient.lower(*given).compile()
     program = mx.import_hlo(compiled.as_text(), shardings="drop")

@@ -128,7 +128,10 @@ def test_branches_share_operands():
     graph = graph_of(by_predicate, [TRUE, X, Y])
     (step,) = graph.instructions
     assert len(step.operands) == 3
-    twice = lambda p, x: ops.conditional(p, [x, x], ops.add, x, ops.neg)  # noqa: E731
+
+    def twice(p, x):
+        return ops.conditional(p, [x, x], ops.add, x, ops.neg)
+
     assert len(graph_of(twice, [TRUE, X]).instructions[0].operands) == 3
     np.testing.assert_array_equal(mx.reference(twice)(TRUE, X), 2 * X)
 
@@ -144,7 +147,9 @@ def test_derivatives(index):
 
 def test_the_derivative_runs_everywhere():
     def slopes(i, x, y):
-        total = lambda x, y: mx.numpy.sum(by_index(i, x, y)[0])  # noqa: E731
+        def total(x, y):
+            return mx.numpy.sum(by_index(i, x, y)[0])
+
         return mx.grad(total, argnums=(0, 1))(x, y)
 
     check_operation(slopes, [np.int32(0), X.astype(np.float32), np.float32(2)], ulp=4)
@@ -243,8 +248,13 @@ def test_batches_of_batches_whose_members_choose_differently(name):
         for sums, at, slope in zip(of_members, own, mx.reference(slopes)(*member), strict=True):
             sums[at] += slope
     assert mx.make_graph(function)(x, w, u).stablehlo().count("stablehlo.if") == 2
-    sum_of = lambda *each: mx.numpy.sum(squares(*each))  # noqa: E731
-    whole = lambda *each: (function(*each), mx.grad(sum_of, argnums=(0, 1, 2))(*each))  # noqa: E731
+
+    def sum_of(*each):
+        return mx.numpy.sum(squares(*each))
+
+    def whole(*each):
+        return (function(*each), mx.grad(sum_of, argnums=(0, 1, 2))(*each))
+
     for found in (mx.reference(whole)(x, w, u), mx.jit(whole)(x, w, u)):
         for one, other in zip([found[0], *found[1]], [values, *of_members], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-10)
@@ -259,7 +269,9 @@ def test_members_that_do_not_take_a_branch_show_nothing(capsys):
         mx.debug_print("{}", x)
         return x * 2
 
-    function = lambda x: mx.cond(x > 0, shown, lambda x: x, x)  # noqa: E731
+    def function(x):
+        return mx.cond(x > 0, shown, lambda x: x, x)
+
     x = np.array([[[1.0, -1], [-1, -2]], [[-3, -4], [-5, 2]]])
     mapped = mx.vmap(mx.vmap(mx.vmap(function)))
     for run in (mx.reference(mapped), mx.jit(mapped)):
@@ -271,7 +283,10 @@ def test_members_that_do_not_take_a_branch_show_nothing(capsys):
 
 def test_a_branch_that_computes_nothing_runs_without_a_choice():
     branches = [lambda x: x, lambda x: mx.numpy.zeros(2), mx.numpy.sin, lambda x: marked(x)]
-    function = lambda i, x: mx.switch(i, branches, x)  # noqa: E731
+
+    def function(i, x):
+        return mx.switch(i, branches, x)
+
     graph = mx.make_graph(mx.vmap(function, in_axes=(0, None)))(np.arange(5, dtype=np.int32), X)
     assert graph.stablehlo().count("stablehlo.if") == 2
     found = reference_graph(graph, [np.arange(5, dtype=np.int32), X])[0]

@@ -44,7 +44,9 @@ def chain(holds, n, w, x):
     def body(i, n, w, x, total):
         return [i + ONE, n, w, ops.sin(ops.dot(w, x)), total + x * x]
 
-    condition = lambda i, n, *_: holds(i, n)  # noqa: E731
+    def condition(i, n, *_):
+        return holds(i, n)
+
     return ops.while_(condition, body, [ZERO, n, w, x, ops.sub(x, x)])[3:]
 
 
@@ -89,7 +91,9 @@ def test_schedule_with_few_slots(size, monkeypatch):
     monkeypatch.setattr(loop_blocks, "_FEWEST_STATES", size)
 
     def function(x, n):
-        body = lambda i, n, x: [i + ONE, n, x + 0.3 * ops.sin(x)]  # noqa: E731
+        def body(i, n, x):
+            return [i + ONE, n, x + 0.3 * ops.sin(x)]
+
         return ops.while_(lambda i, n, x: ops.lt(i, n), body, [ZERO, n, x])[2]
 
     slope = mx.jit(mx.value_and_grad(function))
@@ -123,7 +127,9 @@ def test_memory_does_not_grow_with_the_iterations():
 
 @pytest.mark.parametrize("n", [0, 1, 127, 128, 129, 10_000, 16_385, 100_003])
 def test_many_iterations(n):
-    iterate = lambda a: lax.fori_loop(0, n, lambda i, x: x + a / (1.0 + x), 2.0)  # noqa: E731
+    def iterate(a):
+        return lax.fori_loop(0, n, lambda i, x: x + a / (1.0 + x), 2.0)
+
     expected = jax.jvp(iterate, (1e-3,), (1.0,))[1]
     actual = compiled_slope_of_many()(1e-3, 2.0, np.int32(n))
     np.testing.assert_allclose(actual, expected, rtol=1e-9)
@@ -131,7 +137,9 @@ def test_many_iterations(n):
 
 def many(a, x, n):
     # A slope that stays away from 0 and infinity.
-    body = lambda i, n, a, x: [i + ONE, n, a, x + a / (1.0 + x)]  # noqa: E731
+    def body(i, n, a, x):
+        return [i + ONE, n, a, x + a / (1.0 + x)]
+
     return ops.while_(lambda i, n, *_: ops.lt(i, n), body, [ZERO, n, a, x])[3]
 
 
@@ -144,7 +152,9 @@ def nested(w, x, n):
     """A while in a while, and a conditional that has a while in a branch."""
 
     def inner(holds, i, w, x):
-        condition = lambda j, m, *_: holds(j, m)  # noqa: E731
+        def condition(j, m, *_):
+            return holds(j, m)
+
         return ops.while_(
             condition, lambda j, m, w, x: [j + ONE, m, w, ops.sin(ops.dot(w, x))], [ZERO, i, w, x]
         )[3]
@@ -206,7 +216,9 @@ def test_batches_of_loops_that_stop_at_different_times():
 def test_members_that_are_done_add_nothing_to_the_cotangents():
     # The body has no derivative where a member stops: 1 / 0 and the root of 0.
     def function(x):
-        body = lambda x: ops.sqrt(x - 1.0)  # noqa: E731
+        def body(x):
+            return ops.sqrt(x - 1.0)
+
         return ops.while_(lambda x: ops.gt(x, np.float64(1)), body, x)
 
     xs = np.array([1.0, 5.0, 0.0, 2.0])
@@ -221,7 +233,9 @@ def scan(xs, h):
         h = ops.tanh(h + ops.reshape(ops.dynamic_slice(xs, [i, 0], (1, 3)), (3,)))
         return [i + ONE, xs, h, ops.dynamic_update_slice(ys, ops.reshape(h, (1, 3)), [i, 0])]
 
-    condition = lambda i, *_: ops.lt(i, np.int32(4))  # noqa: E731
+    def condition(i, *_):
+        return ops.lt(i, np.int32(4))
+
     return ops.while_(condition, body, [ZERO, xs, h, np.zeros((4, 3))])[3]
 
 
@@ -244,7 +258,9 @@ def test_the_cotangent_of_a_stack_that_is_written_once_stays_as_it_is():
 
 def test_the_first_value_of_a_stack_has_its_derivative():
     def function(ys):
-        body = lambda i, ys: [i + ONE, ops.dynamic_update_slice(ys, np.ones(1), [i])]  # noqa: E731
+        def body(i, ys):
+            return [i + ONE, ops.dynamic_update_slice(ys, np.ones(1), [i])]
+
         return ops.while_(lambda i, ys: ops.lt(i, np.int32(2)), body, [ZERO, ys])[1]
 
     np.testing.assert_array_equal(mx.grad(total(function))(X), [0, 0, 1])
@@ -253,7 +269,10 @@ def test_the_first_value_of_a_stack_has_its_derivative():
 def test_a_value_of_dynamic_size_of_which_nothing_is_kept():
     def function(x):
         y = ops.set_dimension_size(x, np.int32(2), 0)
-        body = lambda i, y: [i + ONE, y + y]  # noqa: E731
+
+        def body(i, y):
+            return [i + ONE, y + y]
+
         return ops.while_(lambda i, y: ops.lt(i, np.int32(3)), body, [ZERO, y])[1]
 
     slope = mx.reference(mx.grad(total(function)))(np.ones(3))
@@ -270,8 +289,12 @@ def test_transposition_of_loops_in_jvp_rules():
 
     @scaled.defjvp
     def _(primals, tangents):  # a loop over the tangent
-        body = lambda i, n, c, t: [i + ONE, n, c, t * c]  # noqa: E731
-        condition = lambda i, n, *_: ops.lt(i, n)  # noqa: E731
+        def body(i, n, c, t):
+            return [i + ONE, n, c, t * c]
+
+        def condition(i, n, *_):
+            return ops.lt(i, n)
+
         x, n = primals
         return loop(x), ops.while_(condition, body, [ZERO, n, ops.cos(x), tangents[0]])[3]
 

@@ -53,8 +53,13 @@ def test_counts(relation):
 
 def test_bound_on_the_left_and_bound_and_step_as_constants_of_the_loop():
     init = [np.uint32(7), np.int64(10), np.int64(1), np.int64(3)]
-    condition = lambda x, n, i, s: ops.gt(n, i)  # noqa: E731
-    body = lambda x, n, i, s: [x, n, ops.add(i, s), s]  # noqa: E731
+
+    def condition(x, n, i, s):
+        return ops.gt(n, i)
+
+    def body(x, n, i, s):
+        return [x, n, ops.add(i, s), s]
+
     assert known_trips(*programs(condition, body, *init), init) == (3, 2, 1, 3)
 
 

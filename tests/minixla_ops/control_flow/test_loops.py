@@ -37,13 +37,20 @@ def x64():
 
 def powers(n, x):
     """x, sin applied n times, and the sum of what came in between."""
-    condition = lambda i, n, x, y: ops.lt(i, n)  # noqa: E731
-    body = lambda i, n, x, y: [i + ONE, n, ops.sin(x) * 1.5, y + x]  # noqa: E731
+
+    def condition(i, n, x, y):
+        return ops.lt(i, n)
+
+    def body(i, n, x, y):
+        return [i + ONE, n, ops.sin(x) * 1.5, y + x]
+
     return ops.while_(condition, body, [ZERO, n, x, ops.sub(x, x)])[2:]
 
 
 def jax_powers(n, x):
-    body = lambda s: (s[0] + 1, jnp.sin(s[1]) * 1.5, s[2] + s[1])  # noqa: E731
+    def body(s):
+        return (s[0] + 1, jnp.sin(s[1]) * 1.5, s[2] + s[1])
+
     return lax.while_loop(lambda s: s[0] < n, body, (0, x, jnp.zeros(3)))[1:]
 
 
@@ -113,7 +120,9 @@ def test_values_of_many_types_size_zero_and_special_values():
 
 def test_repeat():
     def function(n, x):
-        step = lambda k, carried, constants: [carried[0] * constants[0] + k]  # noqa: E731
+        def step(k, carried, constants):
+            return [carried[0] * constants[0] + k]
+
         return [*repeat(n, step, [ONE], [x]), *repeat(4, step, [ONE], [x]), *repeat(0, step, [x])]
 
     assert [int(each) for each in check_operation(function, [np.int32(4), np.int32(3)])] == [
@@ -212,7 +221,10 @@ def test_batches_of_batches_whose_members_stop_at_different_times(name):
     x, w = draw.uniform(0.2, 4, size=shapes[0]), draw.uniform(0.3, 1, size=shapes[1])
     if name == "all values":
         w[x < 1] = 0
-    function = lambda x, w: mx.jvp(lambda x: shrinking(x, w), (x,), (x,))  # noqa: E731
+
+    def function(x, w):
+        return mx.jvp(lambda x: shrinking(x, w), (x,), (x,))
+
     expected = [np.zeros(sizes) for _ in range(4)]
     batched = function
     for flags in reversed(mapped):
@@ -309,9 +321,14 @@ def test_programs_must_be_closed():
 
 def test_float64_precision_and_deep_loops():
     third = np.float32(1) / np.float32(3)
-    function = lambda x: ops.while_(  # noqa: E731
-        lambda i, x: ops.lt(i, np.int32(50)), lambda i, x: [i + ONE, ops.sin(x) + third], [ZERO, x]
-    )[1]
+
+    def function(x):
+        return ops.while_(
+            lambda i, x: ops.lt(i, np.int32(50)),
+            lambda i, x: [i + ONE, ops.sin(x) + third],
+            [ZERO, x],
+        )[1]
+
     y = np.float64(1)
     for _ in range(50):
         y = np.sin(y) + np.float64(third)

@@ -8,7 +8,7 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]
+from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]  # compiled, without stubs
 
 import minixla as mx
 from minixla import AttributeValueError, Shape, ShapeError, TransformError, ops
@@ -125,7 +125,9 @@ def test_bitcast_between_types(dtype, to):
 
 
 def test_float64_mode_keeps_the_bits():
-    bits = lambda x: made("Bitcast", x, output_shape=Shape("s32", (6,)))  # noqa: E731
+    def bits(x):
+        return made("Bitcast", x, output_shape=Shape("s32", (6,)))
+
     np.testing.assert_array_equal(mx.reference(bits, "float64")(X), X.ravel().view("i4"))
 
 

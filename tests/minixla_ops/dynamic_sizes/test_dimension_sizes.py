@@ -180,7 +180,10 @@ def test_derivatives(name):
     function, x = DIFFERENTIABLE[name], X.astype("f8")
     check_derivatives(function, [x])
     with jax.enable_x64(True):
-        slope = lambda x: mx.grad(lambda x: mx.numpy.sum(function(x)))(x)  # noqa: E731
+
+        def slope(x):
+            return mx.grad(lambda x: mx.numpy.sum(function(x)))(x)
+
         np.testing.assert_allclose(mx.jit(slope)(x), mx.reference(slope)(x), rtol=1e-12)
 
 
@@ -220,7 +223,10 @@ def test_a_tangent_of_unknown_size():
 def test_batching(name, position):
     stack = GENERATOR.standard_normal((3, 4, 3)).astype("f4")
     rows = np.moveaxis(stack, 0, position)
-    function = lambda x: filled(CASES[name](x, np.int32(2)))  # noqa: E731
+
+    def function(x):
+        return filled(CASES[name](x, np.int32(2)))
+
     one_by_one = [mx.reference(function)(x) for x in stack]
     for run in (mx.reference, mx.jit):
         found = run(mx.vmap(function, in_axes=position))(rows)

@@ -291,7 +291,9 @@ def test_sizes(sizes):
 
 
 def test_a_scalar_reduced_over_nothing():
-    function = lambda x: ops.reduce(x, 1.0, ops.add, [])  # noqa: E731
+    def function(x):
+        return ops.reduce(x, 1.0, ops.add, [])
+
     (result,) = check_operation(function, [np.float32(2)], xla=False)  # it leaves the 1 out
     assert result == 3
 

@@ -276,9 +276,10 @@ def test_several_operands_of_different_types():
 
     values = generator.integers(0, 3, (4, 6)).astype(np.float32)
     indices = np.arange(24, dtype=np.int32).reshape(4, 6)
-    function = lambda v, k: ops.reduce_window(  # noqa: E731
-        [v, k], [-np.inf, -1], argmax, *WINDOWS["tiles"]
-    )
+
+    def function(v, k):
+        return ops.reduce_window([v, k], [-np.inf, -1], argmax, *WINDOWS["tiles"])
+
     largest, where = check_operation(function, [values, indices])
     assert np.array_equal(largest, values.ravel()[where])
 

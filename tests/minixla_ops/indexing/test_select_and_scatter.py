@@ -307,9 +307,10 @@ def test_a_base_of_size_zero_under_padded_windows():
 @pytest.mark.parametrize("size", [32, 100])
 def test_large_windows_keep_the_operation(size):
     operands = [generator.normal(size=(2 * size,)).astype(np.float32), np.ones(2, np.float32)]
-    function = lambda x, s: ops.select_and_scatter(  # noqa: E731
-        x, ops.ge, (size,), (size,), "VALID", s, 0.0, ops.add
-    )
+
+    def function(x, s):
+        return ops.select_and_scatter(x, ops.ge, (size,), (size,), "VALID", s, 0.0, ops.add)
+
     assert '"stablehlo.select_and_scatter"' in graph_of(function, operands).stablehlo()
     check_operation(function, operands)
 
@@ -328,9 +329,10 @@ def test_the_operation_itself_is_for_tpus_that_have_code(platform, dtype, rank, 
     ones, last = (1,) * (rank // 4), (5,) * (rank // 4)
     window = (*ones, 2, 2, *ones)
     operands = [np.zeros((*ones, 4, 6, *last), dtype), np.ones((*ones, 2, 3, *last), dtype)]
-    function = lambda x, s: ops.select_and_scatter(  # noqa: E731
-        x, ops.ge, window, window, "VALID", s, dtype(0), ops.add
-    )
+
+    def function(x, s):
+        return ops.select_and_scatter(x, ops.ge, window, window, "VALID", s, dtype(0), ops.add)
+
     with jax.enable_x64(True):
         text = Emitter(platform=platform).module(graph_of(function, operands))
     assert ("stablehlo.select_and_scatter" in text) == is_native
@@ -443,7 +445,9 @@ def gradient_in_jax(name):
     _, *window = WINDOWS[name]
 
     def function(x, source, start):
-        pooled = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, *window)  # noqa: E731
+        def pooled(x):
+            return lax.reduce_window(x, -jnp.inf, lax.max, *window)
+
         return jax.vjp(pooled, x)[1](source)[0] + start
 
     return function

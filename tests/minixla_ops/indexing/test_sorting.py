@@ -166,7 +166,10 @@ def test_what_is_no_strict_weak_order_gives_a_permutation(comparator):
     operand = generator.integers(0, 3, 3000).astype(np.float32)
     if comparator is ops.lt:
         operand[generator.integers(0, 3000, 1500)] = np.nan
-    function = lambda x: ops.sort(x, comparator)  # noqa: E731
+
+    def function(x):
+        return ops.sort(x, comparator)
+
     (on_xla,) = run_xla(graph_of(function, [operand]).stablehlo(), [operand])
     for result in (on_xla, reference(function, operand)):
         np.testing.assert_array_equal(np.sort(result), np.sort(operand))
@@ -208,7 +211,10 @@ def test_derivatives():
 
 def test_derivatives_on_the_engine():
     operand = DISTINCT.astype(np.float32)
-    function = lambda x: mx.vjp(lambda x: (ops.sort(x, ops.gt), *ops.top_k(x, 2)), x)[1]  # noqa: E731
+
+    def function(x):
+        return mx.vjp(lambda x: (ops.sort(x, ops.gt), *ops.top_k(x, 2)), x)[1]
+
     cotangents = operand[::-1], operand[:, 2:], np.zeros((3, 2), jax.dtypes.float0)
     for one, other in zip(
         mx.jit(lambda x: function(x)(cotangents))(operand),
@@ -310,7 +316,7 @@ def test_top_k_element_types(largest):
     kinds = [dtype for dtype in KINDS if dtype.kind != "c"]
     operands = [generator.permutation(edge_values(dtype))[:40] for dtype in kinds]
     check_operation(
-        lambda *xs: [y for x in xs for y in ops.top_k(x, min(9, x.shape[-1]), largest)],  # type: ignore[arg-type]
+        lambda *xs: [y for x in xs for y in ops.top_k(x, min(9, x.shape[-1]), largest)],  # type: ignore[arg-type]  # arrays
         [*operands, np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32)],
         interpreter=False,
     )

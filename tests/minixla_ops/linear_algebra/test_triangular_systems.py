@@ -84,7 +84,10 @@ def test_fact_only_the_chosen_triangle_is_read(lower):
     a = positive_definite((3, 3), np.complex128)
     expected = reference(lambda a: ops.cholesky(a, lower), a)
     other = np.triu(np.ones((3, 3), bool), 1) if lower else np.tril(np.ones((3, 3), bool), -1)
-    function = lambda a: ops.cholesky(a, lower)  # noqa: E731
+
+    def function(a):
+        return ops.cholesky(a, lower)
+
     (result,) = check_operation(
         function, [np.where(other, np.nan, a)], ulp=4, interpreter=False, normwise=True
     )
@@ -132,7 +135,9 @@ def symmetric_cholesky(lower):
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("lower", [True, False])
 def test_cholesky_derivatives(lower, dtype):
-    function = lambda a: ops.cholesky(a, lower)  # noqa: E731
+    def function(a):
+        return ops.cholesky(a, lower)
+
     operands = [positive_definite((2, 2), dtype)]
     check_derivatives(function, operands, symmetric_cholesky(lower), order=1)
     check_derivatives(function, operands)
@@ -233,7 +238,10 @@ def test_triangular_solve_element_types():
 def test_fact_the_other_triangle_is_ignored_and_a_unit_diagonal(lower):
     a, b = operands_of(True)
     unread = np.triu(np.ones((3, 3), bool)) if lower else np.tril(np.ones((3, 3), bool))
-    function = lambda a, b: ops.triangular_solve(a, b, True, lower, True)  # noqa: E731
+
+    def function(a, b):
+        return ops.triangular_solve(a, b, True, lower, True)
+
     (result,) = check_operation(
         function, [np.where(unread, np.nan, a), b], ulp=64, interpreter=False
     )
@@ -252,7 +260,10 @@ def test_triangular_solve_sizes(a, b):
 
 def test_triangular_solve_in_double():
     a, b = operands_of(True, np.float32)
-    function = lambda a, b: ops.triangular_solve(a, b, True, False)  # noqa: E731
+
+    def function(a, b):
+        return ops.triangular_solve(a, b, True, False)
+
     wide = reference(function, a, b, precision="float64")
     np.testing.assert_allclose(np.triu(a).astype(float) @ wide, b, rtol=1e-14, atol=1e-14)
 
@@ -311,8 +322,11 @@ def test_derivatives_of_a_stack():
 @pytest.mark.parametrize("left_side", [True, False])
 def test_triangular_solve_batching(left_side):
     a, b = operands_of(left_side, batch=())
+
     # Members of the batch are permuted: the diagonal stays away from zero.
-    solve = lambda a, b: ops.triangular_solve(a * 0.1 + np.eye(3), b, left_side, True)  # noqa: E731
+    def solve(a, b):
+        return ops.triangular_solve(a * 0.1 + np.eye(3), b, left_side, True)
+
     check_batching(solve, [a, b])
     shared = mx.vmap(lambda a, b: ops.triangular_solve(a, b, left_side, True), in_axes=(None, 1))
     graph = graph_of(shared, [a, np.stack([b, b], 1)])
@@ -332,7 +346,9 @@ def test_triangular_solve_text():
 
 
 def test_triangular_solve_rejected():
-    solve = lambda a, b: ops.triangular_solve(a, b, True, True)  # noqa: E731
+    def solve(a, b):
+        return ops.triangular_solve(a, b, True, True)
+
     for label, a, b, phrase in (
         ("C1", np.eye(2, dtype=np.int32), np.zeros((2, 1), np.int32), "s32 is neither"),
         ("C1", np.zeros((2, 3)), np.zeros((2, 3)), "square"),
@@ -342,9 +358,15 @@ def test_triangular_solve_rejected():
         ("C3", np.eye(2), np.zeros((3, 2)), "as many rows"),
     ):
         check_rejected(solve, [a, b], ShapeError, f"triangular_solve: ({label})", phrase)
-    right = lambda a, b: ops.triangular_solve(a, b, False, True)  # noqa: E731
+
+    def right(a, b):
+        return ops.triangular_solve(a, b, False, True)
+
     check_rejected(right, [np.eye(2), np.zeros((2, 3))], ShapeError, "(C3)", "left_side False")
-    other = lambda a, b: ops.triangular_solve(a, b, True, True, transpose_a="T")  # noqa: E731
+
+    def other(a, b):
+        return ops.triangular_solve(a, b, True, True, transpose_a="T")
+
     check_rejected(
         other, [np.eye(2), np.eye(2)], AttributeValueError, "transpose_a", "NO_TRANSPOSE, TRANSPOSE"
     )
@@ -391,7 +413,9 @@ def test_compiled_solutions_are_those_of_the_reference(sizes):
 
 
 def test_programs_for_other_platforms_hold_operations_of_xla():
-    function = lambda a: ops.triangular_solve(ops.cholesky(a), a, True, True)  # noqa: E731
+    def function(a):
+        return ops.triangular_solve(ops.cholesky(a), a, True, True)
+
     text = graph_of(function, [np.eye(3)]).stablehlo()
     assert "stablehlo.cholesky" in text
     assert "custom_call" not in text
@@ -399,7 +423,10 @@ def test_programs_for_other_platforms_hold_operations_of_xla():
 
 def test_exported_factors_are_read_where_minixla_is_not():
     a, b = positive_definite((2, 3, 3), np.float32), normal((2, 3, 3), np.float32)
-    function = lambda a, b: ops.triangular_solve(ops.cholesky(a), b, True, True)  # noqa: E731
+
+    def function(a, b):
+        return ops.triangular_solve(ops.cholesky(a), b, True, True)
+
     data = mx.export(function, a, b, vjp_order=1)
     expected = mx.reference(function)(a, b)
     for read in (jax.export.deserialize(bytearray(data)).call, mx.import_stablehlo(data)):
@@ -410,7 +437,10 @@ def test_a_stack_that_is_split_over_devices_stays_split():
     mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
     a = positive_definite((8, 3, 3), np.float32)
-    function = lambda a: ops.triangular_solve(ops.cholesky(a), a, True, True)  # noqa: E731
+
+    def function(a):
+        return ops.triangular_solve(ops.cholesky(a), a, True, True)
+
     found = mx.jit(function)(jax.device_put(a, split))
     assert found.sharding.is_equivalent_to(split, 3)
     np.testing.assert_allclose(found, mx.reference(function)(a), rtol=1e-4, atol=1e-5)

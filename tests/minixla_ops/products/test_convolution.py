@@ -243,7 +243,10 @@ def test_builders_pass_all_attributes_on():
         (ops.conv_general, (None,)),
         (ops.conv_general_dilated, (None, None, None)),
     ):
-        call = lambda x, w, b=builder, n=numbers: b(x, w, (1,), "VALID", *n, 1, 2, "HIGH", "s32")  # noqa: E731
+
+        def call(x, w, b=builder, n=numbers):
+            return b(x, w, (1,), "VALID", *n, 1, 2, "HIGH", "s32")
+
         (instruction,) = graph_of(call, [x, w]).instructions
         assert wanted.items() <= instruction.op.values.items()
         assert str(instruction.shapes[0]) == "s32[1,2,4]"

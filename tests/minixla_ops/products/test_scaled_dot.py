@@ -163,7 +163,10 @@ def test_derivatives_have_the_operands_types():
     case = "blocks of the contracting dimension"
     operands = operands_of(case, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16)
     cotangent = np.ones((2, 3), np.float32)
-    function = lambda *xs: mx.vjp(product(case), *xs[:4])[1](xs[4])  # noqa: E731
+
+    def function(*xs):
+        return mx.vjp(product(case), *xs[:4])[1](xs[4])
+
     found = mx.reference(function)(*operands, cotangent)
     run = mx.jit(function)(*operands, cotangent)
     for one, other, operand in zip(found, run, operands, strict=True):

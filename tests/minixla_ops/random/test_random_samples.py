@@ -12,7 +12,7 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]
+from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]  # compiled, without stubs
 
 import minixla as mx
 from minixla import AttributeValueError, Shape, ShapeError, ops
@@ -237,7 +237,10 @@ def test_parameters_may_differ_over_a_batch():
         assert distance(row, lambda x, start=start: (x - start) / 2, 1e-6) < DISTANCE
     rows = mx.reference(mx.vmap(lambda s: ops.rng_normal(np.float32(1), s, wide)))(low[1:])
     for row, deviation in zip(rows, low[1:], strict=True):
-        below = lambda x, s=deviation: normal_below((x - 1) / abs(s))  # noqa: E731
+
+        def below(x, s=deviation):
+            return normal_below((x - 1) / abs(s))
+
         assert distance(row, below, 1e-6) < DISTANCE
     counted = Shape("s32", (50,))
     rows = mx.reference(mx.vmap(lambda a: ops.rng_uniform(a, a + 1, counted)))(np.arange(3))

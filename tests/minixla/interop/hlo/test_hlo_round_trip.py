@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
@@ -23,6 +23,10 @@ from tests.programs.draft import Program, programs
 from tests.programs.inexact import INEXACT, REAL, USUAL
 from tests.programs.table import TABLE
 
+#: HLO has no opcodes for these operations of ours.
+_OURS = {"gap_quotient", "lu_solve", "threefry2x32"}
+ROWS = {name: row for name, row in TABLE.items() if name not in _OURS}
+ROUNDING = [row for name, row in INEXACT.items() if name not in _OURS]
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 EXAMPLES = settings.default.max_examples
 
@@ -108,6 +112,8 @@ def _is_half_nan(step: Instruction) -> bool:
 
 def check(program: Program) -> None:
     graph, inputs = program.graph, program.inputs
+    # Programs within programs are drawn of all rows.
+    assume(not any(step.op.builder_name in _OURS for step in instructions_of(graph)))
     back = mx.import_hlo(str(graph)).graph
     has_half_nan = any(map(_is_half_nan, instructions_of(graph)))
     if not is_printed_otherwise(graph) and not has_half_nan:
@@ -122,21 +128,21 @@ def check(program: Program) -> None:
         assert_same(np.asarray(one), np.asarray(other))
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", ROWS)
 def test_every_row(name):
     settings(max_examples=3, database=None, suppress_health_check=SLOW)(
-        given(programs([TABLE[name]], 2))(check)
+        given(programs([ROWS[name]], 2))(check)
     )()
 
 
 @settings(max_examples=2 * EXAMPLES, suppress_health_check=SLOW)
-@given(programs(list(TABLE.values())))
+@given(programs(list(ROWS.values())))
 def test_random_programs(program):
     check(program)
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=SLOW)
-@given(programs(list(INEXACT.values()), 12, REAL, USUAL))
+@given(programs(ROUNDING, 12, REAL, USUAL))
 def test_random_inexact_programs(program):
     check(program)
 

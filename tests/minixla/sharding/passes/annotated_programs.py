@@ -21,8 +21,8 @@ _BINARY = "add", "multiply", "maximum"
 class _Program:
     """A module as it is written."""
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
+    def __init__(self, random: Random, has_named: bool) -> None:
+        self.random, self.has_named = random, has_named
         self.count = 0
         #: Whether a manual computation is being written, in which its axis cannot be used.
         self.is_manual = False
@@ -103,7 +103,8 @@ class _Block:
         }
         if depth:
             manual = 0 if program.is_manual else 2
-            kinds |= {self.loop: 1, self.case: 1, self.manual: manual, self.named: 2}
+            kinds |= {self.loop: 1, self.case: 1, self.manual: manual}
+            kinds |= {self.named: 2 if program.has_named else 0}
         for _ in range(size):
             self.random.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -257,9 +258,9 @@ class _Block:
         self.values.append((result, _ARRAY))
 
 
-def annotated_program(seed: int) -> str:
+def annotated_program(seed: int, has_named: bool = True) -> str:
     """A module with meshes, functions that call each other, and all operations of SDY's import."""
-    program = _Program(Random(seed))
+    program = _Program(Random(seed), has_named)
     functions = []
     for name in ("f", "g")[: program.random.randrange(3)]:
         functions.append(program.function(name, program.random.randrange(1, 8)))

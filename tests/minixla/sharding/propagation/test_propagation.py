@@ -6,9 +6,13 @@ import time
 
 import pytest
 
+from benchmarks.sharding import network
+from minixla.core.errors import ImportError_
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
+from minixla.sharding.dead_steps import remove_dead_steps
 from minixla.sharding.passes import PASSES
+from tests.minixla.sharding.passes.annotated_programs import annotated_program
 from tests.minixla.sharding.random_programs import RandomProgram
 from tests.oracles.shardy_text import normal_form
 
@@ -96,6 +100,63 @@ def test_pipelines_leave_what_shardys_leave(name, request):
         _assert_same(_natively(name, text), shardy_pass(text, name), seed)
 
 
+@pytest.mark.drawn
+def test_explicit_reshards_of_all_operations_are_shardys(request):
+    for seed in range(512 if request.config.getoption("full") else 12):
+        text = RandomProgram(seed, 1 + seed % 9, placed=0.9).text
+        text = str(read_program(shardy_pass(text, "sdy-close-shardings")))
+        name, options = "sdy-insert-explicit-reshards", {"enable_full_version": True}
+        _assert_same(_natively(name, text, **options), _shardys(name, text, **options), seed)
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("fully", [False, True], ids=["one for each layout", "one for all calls"])
+def test_pipelines_leave_of_functions_what_shardys_leave(fully, request):
+    compared = 0
+    for seed in range(150 if request.config.getoption("full") else 12):
+        program = read_program(annotated_program(seed, has_named=False))
+        PASSES["symbol-dce"](program)
+        remove_dead_steps(program)
+        text, name = str(program), "sdy-propagation-pipeline"
+        options = {"dedup_functions_fully": fully}
+        try:
+            left = _shardys(name, text, **options)
+        except ImportError_:  # constraints that contradict each other, manual axes twice
+            continue
+        _assert_same(_natively(name, text, **options), left, seed)
+        compared += 1
+    assert compared > 8
+
+
+_CHAIN = """sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}, %y: tensor<4x4xf32>)
+    -> tensor<4x4xf32> {
+  %0 = stablehlo.add %x, %y : tensor<4x4xf32>
+  %1 = stablehlo.optimization_barrier %0 : tensor<4x4xf32>
+  %2 = func.call @f(%y) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = sdy.sharding_constraint %x <@mesh, [{}, {"b"}]> : tensor<4x4xf32>
+  %4 = "stablehlo.collective_permute"(%y) <{
+    channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+    source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>
+  }> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %x : tensor<4x4xf32>
+}
+func.func private @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  return %x : tensor<4x4xf32>
+}
+"""
+
+
+def test_nothing_passes_through_what_nobody_reads():
+    text = str(read_program(_CHAIN))
+    own = _natively("sdy-user-priority-propagate", text)
+    _assert_same(own, shardy_pass(text, "sdy-user-priority-propagate"), 0)
+    assert "stablehlo.add" not in own and "optimization_barrier" not in own
+    assert "@f(" in own and "collective_permute" in own
+    assert "sdy.sharding_constraint" in own
+
+
 _CALLS = """sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(
     %x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},
@@ -126,38 +187,6 @@ def test_each_call_has_the_function_of_its_layout(said):
     own = _natively("sdy-propagation-pipeline", text)
     _assert_same(own, shardy_pass(text, "sdy-propagation-pipeline"), 0)
     assert "@f_1" in own
-
-
-_LAYER = """
-  %h{n} = stablehlo.dot_general %v{n}, %w{n}, contracting_dims = [1] x [0] \
-: ({outer}, tensor<128x256xf32>) -> {inner}
-  %t{n} = stablehlo.tanh %h{n} : {inner}
-  %m{n} = stablehlo.multiply %t{n}, %h{n} : {inner}
-  %d{n} = stablehlo.dot_general %m{n}, %u{n}, contracting_dims = [1] x [0] \
-: ({inner}, tensor<256x128xf32>) -> {outer}
-  %r{n} = stablehlo.reshape %d{n} : ({outer}) -> tensor<64x8x16xf32>
-  %q{n} = stablehlo.transpose %r{n}, dims = [1, 0, 2] \
-: (tensor<64x8x16xf32>) -> tensor<8x64x16xf32>
-  %e{n} = stablehlo.exponential %q{n} : tensor<8x64x16xf32>
-  %p{n} = stablehlo.transpose %e{n}, dims = [1, 0, 2] \
-: (tensor<8x64x16xf32>) -> tensor<64x8x16xf32>
-  %s{n} = stablehlo.reshape %p{n} : (tensor<64x8x16xf32>) -> {outer}
-  %v{next} = stablehlo.add %v{n}, %s{n} : {outer}"""
-
-
-def network(layers: int) -> str:
-    """A network of ten instructions a layer, over data and model."""
-    shapes = {"outer": "tensor<64x128xf32>", "inner": "tensor<64x256xf32>"}
-    arguments = ['%v0: tensor<64x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}']
-    for n in range(layers):
-        model = ' {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>}' if n % 2 == 0 else ""
-        arguments.append(f"%w{n}: tensor<128x256xf32>{model}, %u{n}: tensor<256x128xf32>")
-    lines = "".join(_LAYER.format(n=n, next=n + 1, **shapes) for n in range(layers))
-    return f"""sdy.mesh @mesh = <["data"=2, "model"=4]>
-func.func @main({", ".join(arguments)}) -> {shapes["outer"]} {{{lines}
-  return %v{layers} : {shapes["outer"]}
-}}
-"""
 
 
 @pytest.mark.full

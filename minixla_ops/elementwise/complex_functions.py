@@ -15,15 +15,20 @@ from typing import Any
 import ml_dtypes
 
 import minixla_ops as ops
-from minixla.numpy import logic
-from minixla.numpy.operands import kind_of
+from minixla.core.tracing import one_program
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.vocabulary.shorthand import full_like, ones_like
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 
 
 def square_limit(x: Any) -> float:
     """A power of two whose square is far from overflow in the floating type of `x`."""
-    return 2.0 ** (int(ml_dtypes.finfo(kind_of(x).dtype).maxexp) // 2 - 2)
+    return 2.0 ** (int(ml_dtypes.finfo(array_shape(x).dtype).maxexp) // 2 - 2)
+
+
+def sign_bit(x: Any) -> Any:
+    """Whether the sign bit of floats is set: of -0.0 too."""
+    bits = ops.bitcast_convert_type(x, f"s{array_shape(x).element_type.bits}")
+    return ops.lt(bits, full_like(bits, 0))
 
 
 def i_times(z: Any) -> Any:
@@ -31,6 +36,7 @@ def i_times(z: Any) -> Any:
     return ops.complex(-ops.imag(z), ops.real(z))
 
 
+@one_program()
 def square(z: Any) -> Any:
     """The square, whose real part neither cancels nor overflows early."""
     x, y = ops.real(z), ops.imag(z)
@@ -53,8 +59,69 @@ def exp2(z: Any) -> Any:
     return ops.complex(half * cosine * half, ops.select(y == 0, y, half * sine * half))
 
 
+# XLA's own, but for special values.
+
+
+def _is_open(x: Any) -> Any:
+    return x - x != 0
+
+
+def _infinite(x: Any, y: Any) -> Any:
+    return (ops.abs(x) == math.inf) | (ops.abs(y) == math.inf)
+
+
+def _exponential(function: Any, least: float) -> Any:
+    """A function like exp(x + iy), which is `least` and 0 times exp(iy) for x = -inf."""
+
+    def of_complex(z: Any) -> Any:
+        x, y, found = ops.real(z), ops.imag(z), function(z)
+        # No angle changes the size of infinity, nor that of 0.
+        has_no_angle = _is_open(y) & (ops.abs(x) == math.inf)
+        limit = ops.select(x > 0, x, full_like(x, least))
+        real = ops.select(has_no_angle, limit, ops.real(found))
+        real = ops.select(real == 0, ops.select(x == 0, x, real), real)
+        nothing = _with_sign(full_like(x, 0), y)
+        imag = ops.select(has_no_angle & (x < 0), nothing, ops.imag(found))
+        return ops.complex(real, ops.select(y == 0, y, imag))
+
+    return of_complex
+
+
+exp, expm1 = _exponential(ops.exp, 0), _exponential(ops.expm1, -1)
+
+
+def _logarithm(function: Any) -> Any:
+    def of_complex(z: Any) -> Any:
+        x, y, found = ops.real(z), ops.imag(z), function(z)
+        size = ops.select(_infinite(x, y), full_like(x, math.inf), ops.real(found))
+        return ops.complex(size, ops.imag(found))
+
+    return of_complex
+
+
+log, log1p = _logarithm(ops.log), _logarithm(ops.log1p)
+
+
+def sqrt(z: Any) -> Any:
+    """The square root in the right half-plane."""
+    x, y, found = ops.real(z), ops.imag(z), ops.sqrt(z)
+    infinity, is_high = full_like(x, math.inf), ops.abs(y) == math.inf
+    real = ops.select(is_high | ((x == math.inf) & (y != y)), infinity, ops.real(found))
+    imag = ops.select((x == -math.inf) & (y != y), infinity, ops.imag(found))
+    return ops.complex(real, _with_sign(ops.abs(ops.select(is_high, y, imag)), y))
+
+
+def tanh(z: Any) -> Any:
+    """The hyperbolic tangent."""
+    x, y, found = ops.real(z), ops.imag(z), ops.tanh(z)
+    real = ops.select((x == 0) & _is_open(y), x, ops.real(found))
+    nothing = _with_sign(full_like(x, 0), y)
+    imag = ops.select(_is_open(y) & (ops.abs(x) == math.inf), nothing, ops.imag(found))
+    return ops.complex(real, ops.select(y == 0, y, imag))
+
+
 def _with_sign(size: Any, of: Any) -> Any:
-    return ops.select(logic.signbit(of), -size, size)
+    return ops.select(sign_bit(of), -size, size)
 
 
 def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
@@ -127,13 +194,13 @@ def _inverse_roots(z: Any, offset: Any) -> Any:
 def slope_of_arcsin(z: Any) -> Any:
     """The derivative of arcsin, 1 / (sqrt(1 - z) sqrt(1 + z)), on both sides of its cuts."""
     slope = _inverse_roots(-z, 1) * conjugate(_inverse_roots(z, 1))
-    return ops.select(logic.signbit(ops.imag(z)), slope, conjugate(slope))
+    return ops.select(sign_bit(ops.imag(z)), slope, conjugate(slope))
 
 
 def slope_of_arccosh(z: Any) -> Any:
     """The derivative of arccosh, 1 / (sqrt(z - 1) sqrt(z + 1)), on both sides of its cut."""
     slope = _inverse_roots(z, -1) * _inverse_roots(z, 1)
-    return ops.select(logic.signbit(ops.imag(z)), conjugate(slope), slope)
+    return ops.select(sign_bit(ops.imag(z)), conjugate(slope), slope)
 
 
 def arctanh(z: Any) -> Any:

@@ -25,7 +25,7 @@ def _in_each(function: Callable[[np.ndarray], Arrays], a: np.ndarray) -> Arrays:
     except np.linalg.LinAlgError:
         found = [_or_nan(function, each) for each in a.reshape(-1, *a.shape[-2:])]
     columns = [np.stack(column) for column in zip(*found, strict=True)]
-    return [column.reshape(*batch, *column.shape[1:]) for column in columns]
+    return [column.reshape((*batch, *column.shape[1:])) for column in columns]
 
 
 def _or_nan(function: Callable[[np.ndarray], Arrays], matrix: np.ndarray) -> Arrays:
@@ -138,17 +138,88 @@ def _left_vectors(right: np.ndarray) -> np.ndarray:
     return left * (greatest.conj() / np.abs(greatest)) if np.iscomplexobj(left) else left
 
 
+# What NumPy has not SciPy does, matrix by matrix.
+
+
+def _by_scipy(name: str, arrays: Arrays, rank: int, take: Callable[..., Arrays]) -> Arrays:
+    """Results of a routine for stacks: of `rank` are the members of the first array.
+
+    `take` takes the routine and one member of each array, and gives what is wanted.
+    """
+    from scipy.linalg import lapack  # loaded when it is needed: it takes its time
+
+    routine = getattr(lapack, ("z" if np.iscomplexobj(arrays[0]) else "d") + name)
+    batch = arrays[0].shape[: arrays[0].ndim - rank]
+    flat = [each.reshape(-1, *each.shape[len(batch) :]) for each in arrays]
+    # Of an empty stack the results have the shapes of those of ones.
+    members = zip(*flat, strict=True) if flat[0].size else [[np.ones(x.shape[1:]) for x in flat]]
+    columns = [np.stack(each) for each in zip(*[take(routine, *x) for x in members], strict=True)]
+    return [column[: len(flat[0])].reshape((*batch, *column.shape[1:])) for column in columns]
+
+
+def _schur(a: np.ndarray, mode: Literal["V", "N"], sort: Literal["N"]) -> Arrays:
+    """gees: the Schur form, its vectors, eigenvalues, how many were chosen, info."""
+    if not a.shape[-1]:
+        empty, count = np.zeros(a.shape[:-1]), np.zeros(a.shape[:-2])
+        return a, a, *[empty] * (1 if np.iscomplexobj(a) else 2), count, count
+
+    def take(gees: Any, matrix: np.ndarray) -> Arrays:
+        form, chosen, *values, vectors, _, info = gees(lambda *value: False, matrix)
+        return form, vectors, *values, chosen, info
+
+    return _by_scipy("gees", [a], 2, take)
+
+
+def _hessenberg(a: np.ndarray, low: Any, high: Any) -> Arrays:
+    """gehrd: the Hessenberg form, below it vectors of reflections; their factors, info."""
+    return _by_scipy("gehrd", [a], 2, lambda gehrd, matrix: gehrd(matrix))
+
+
+def _pivoted_qr(a: np.ndarray, pivots: np.ndarray) -> Arrays:
+    """geqp3: as geqrf, of a matrix whose columns are exchanged; their numbers, from 1."""
+
+    def take(geqp3: Any, matrix: np.ndarray) -> Arrays:
+        found, numbers, factors, *_ = geqp3(matrix)
+        return found, numbers, factors
+
+    return _by_scipy("geqp3", [a], 2, take)
+
+
+def _tridiagonal_solution(
+    below: np.ndarray, diagonal: np.ndarray, above: np.ndarray, b: np.ndarray
+) -> Arrays:
+    """gtsv: nothing, nothing, nothing, solutions, info. The first of `below` is not read."""
+
+    def take(gtsv: Any, *arrays: np.ndarray) -> Arrays:
+        below, diagonal, above, b = arrays
+        return gtsv(below[1:], diagonal, above[:-1], b)[-2:]
+
+    return None, None, None, *_by_scipy("gtsv", [below, diagonal, above, b], 1, take)
+
+
+def _tridiagonal(a: np.ndarray, uplo: Literal["L", "U"]) -> Arrays:
+    """sytrd, hetrd: the form, vectors of reflections in it; both diagonals, factors, info."""
+    name = "hetrd" if np.iscomplexobj(a) else "sytrd"
+    return _by_scipy(name, [a], 2, lambda trd, matrix: trd(matrix, lower=int(uplo == "L")))
+
+
 #: By name, without the letter of the element type.
 ROUTINES: dict[str, Callable[..., Arrays]] = {
+    "gees": _schur,
     "geev": _eigenvalues,
+    "gehrd": _hessenberg,
+    "geqp3": _pivoted_qr,
     "geqrf": _qr,
     "gesdd": _singular_values,
     "gesvd": _singular_values,
     "getrf": _lu,
+    "gtsv": _tridiagonal_solution,
     "heevd": _hermitian_eigenvalues,
+    "hetrd": _tridiagonal,
     "orgqr": _orthogonal,
     "ormqr": _orthogonal_product,
     "syevd": _hermitian_eigenvalues,
+    "sytrd": _tridiagonal,
     "ungqr": _orthogonal,
     "unmqr": _orthogonal_product,
 }

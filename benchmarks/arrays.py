@@ -1,0 +1,80 @@
+"""What functions of arrays cost: sorting, sets, statistics, transforms; eager and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import minixla as mx
+from benchmarks.measure import Comparison, Effort, interleaved, per_call
+from benchmarks.models import FRAMEWORKS
+
+#: Functions of a NumPy-like namespace and a vector of floats.
+_PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "sort": lambda np_, x: np_.sort(x),
+    "argsort": lambda np_, x: np_.argsort(x),
+    "unique, at most 16": lambda np_, x: np_.unique(np_.round(x), size=16),
+    "median": lambda np_, x: np_.median(x),
+    "percentile": lambda np_, x: np_.percentile(x, 25),
+    "searchsorted": lambda np_, x: np_.searchsorted(x, x),
+    "histogram": lambda np_, x: np_.histogram(x)[0],
+    "cumsum": lambda np_, x: np_.cumsum(x),
+    "convolve with 16 numbers": lambda np_, x: np_.convolve(x, x[:16]),
+    "fft": lambda np_, x: np_.fft.fft(x),
+    "rfft": lambda np_, x: np_.fft.rfft(x),
+    "var": lambda np_, x: np_.var(x),
+    "diff": lambda np_, x: np_.diff(x),
+    "interp": lambda np_, x: np_.interp(x, x, x),
+}
+
+
+def _vector(size: int) -> Any:
+    return jnp.asarray(np.random.default_rng(0).standard_normal(size), jnp.float32)
+
+
+def arrays(effort: Effort) -> Iterator[Comparison]:
+    """Calls outside of jit, of short vectors, and compiled ones of long ones."""
+    yield from _eager(effort)
+    yield from _compiled(effort)
+
+
+def _eager(effort: Effort) -> Iterator[Comparison]:
+    rounds, count = effort.rounds(40), 5 if effort.small else 100
+    x = _vector(16)
+    for name, program in _PROGRAMS.items():
+        variants = {each.name: partial(program, each.numpy, x) for each in FRAMEWORKS}
+        yield per_call(f"eager {name}, f32[16]", variants, rounds, count)
+    yield from _random(rounds, count, 16)
+
+
+def _compiled(effort: Effort) -> Iterator[Comparison]:
+    size, rounds = 1000 if effort.small else 100_000, effort.rounds(40)
+    x = _vector(size)
+    for name, program in _PROGRAMS.items():
+        variants = {}
+        for each in FRAMEWORKS:
+            compiled = each.jit(partial(program, each.numpy))
+            variants[each.name] = lambda compiled=compiled: jax.block_until_ready(compiled(x))
+        yield interleaved(f"compiled {name}, f32[{size}]", variants, rounds)
+    square = _vector(size // 1000 * 1000).reshape(-1, 100)
+    for name in ("fft2", "fftn"):
+        variants = {}
+        for each in FRAMEWORKS:
+            compiled = each.jit(getattr(each.numpy.fft, name))
+            variants[each.name] = lambda compiled=compiled: jax.block_until_ready(compiled(square))
+        yield interleaved(f"compiled {name}, f32[{len(square)},100]", variants, rounds)
+
+
+def _random(rounds: int, count: int, size: int) -> Iterator[Comparison]:
+    """Normal numbers, where the framework has them."""
+    if not hasattr(mx, "random"):
+        return
+    key = jax.random.key(0)
+    draws = {"minixla": mx.random.normal, "jax": jax.random.normal}
+    variants = {name: partial(draw, key, (size,)) for name, draw in draws.items()}
+    yield per_call(f"eager random normal, f32[{size}]", variants, rounds, count)

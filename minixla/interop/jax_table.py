@@ -1,0 +1,167 @@
+"""The long tail of JAX's public functions as ours, by tables of their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib import import_module
+from inspect import Parameter, Signature, cleandoc, signature
+from types import MethodType
+from typing import Any
+
+from minixla.core.errors import ConcretizationError
+from minixla.core.shapes import shape_of_data
+from minixla.core.source import find_source
+from minixla.core.state import ThreadState, state
+from minixla.core.tracebacks import hide_frames
+from minixla.core.tracing import Tracer, shape_of
+
+# What annotations of JAX's call arguments that are traced.
+_ARRAY = re.compile(r"Array")
+_NUMBERS = {bool, int, float, complex}
+
+
+def functions_of(module: str, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+    """Functions of a module of JAX's as ours, by name.
+
+    Each works outside and inside of `mx.jit`, `mx.grad`, `mx.vmap`, `mx.reference` and of JAX's
+    transformations. Its signature is JAX's. JAX is loaded when one is called or asked what it is.
+
+    Args:
+        module: the public module of JAX's, `jax.scipy.special`; ours has the same name in
+            `minixla`.
+        names: the functions.
+    """
+    return {name: JaxFunction(module, name) for name in names}
+
+
+class JaxFunction:
+    """A function of JAX's as one of ours.
+
+    Where nothing of ours is being traced JAX runs it, as one program if it can be one. Else it is
+    staged by `from_jax`. Numbers of Python's are traced where JAX's annotations call them arrays,
+    so that no program is made for each value, unless the function needs to know them.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = module.replace("jax", "minixla", 1)
+        self._module = module
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What JAX's function gives; its errors say what it was given, and where."""
+        try:
+            if state.trace is not ThreadState.trace:
+                return self._traced(*args, **kwargs)
+            try:
+                return self._compiled(*args, **kwargs)
+            except Exception as error:
+                # Others are of arguments: they are unhashable, or wrong, as JAX's function says.
+                if "concrete" in str(error).lower():
+                    self._compiled = self.__wrapped__  # which needs values
+            return self._at_once(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        # Python's `help` takes it for a function.
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__module__}.{self.__name__}>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    @cached_property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return getattr(import_module(self._module), self.__name__)
+
+    @cached_property
+    def __signature__(self) -> Signature:
+        return signature(self.__wrapped__)
+
+    @cached_property
+    def _arrays(self) -> list[Parameter]:
+        """The parameters that are arrays."""
+        parameters = self.__signature__.parameters.values()
+        return [each for each in parameters if _ARRAY.search(str(each.annotation))]
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        """JAX's function as it runs fastest."""
+        import jax
+
+        function, parameters = self.__wrapped__, self.__signature__.parameters.values()
+        named = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        is_plain = all(
+            each.kind in named
+            and each.annotation is not Parameter.empty
+            and "Callable" not in str(each.annotation)
+            for each in parameters
+        )
+        if hasattr(function, "lower") or not is_plain:  # jitted already, or takes functions
+            return function
+        others = [each.name for each in parameters if each not in self._arrays]
+        return jax.jit(function, static_argnames=others)
+
+    @cached_property
+    def _staged(self) -> Callable[..., Any]:
+        from minixla.interop.from_jax import from_jax
+
+        return from_jax(self.__wrapped__)
+
+    def _at_once(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.__wrapped__(*args, **kwargs)
+        except Exception as error:
+            given = [_shown(each) for each in args]
+            given += [f"{name}={_shown(value)}" for name, value in kwargs.items()]
+            source = find_source(1)
+            error.add_note(
+                f"mx.{self.__module__.partition('.')[2]}.{self.__name__}: raised by "
+                f"{self._module}.{self.__name__}"
+                + (f", called at {source}" if source else "")
+                + f".\n  It was given: {', '.join(given) or 'nothing'}."
+            )
+            raise
+
+    def _traced(self, *args: Any, **kwargs: Any) -> Any:
+        import jax.numpy as jnp
+
+        from minixla.interop.function_arguments import call_with_functions, is_function
+
+        if any(map(is_function, [*args, *kwargs.values()])):
+            return call_with_functions(self.__wrapped__, state.trace, args, kwargs)
+        names = {each.name for each in self._arrays}
+        among = zip(args, self.__signature__.parameters, strict=False)
+        flags = [type(value) in _NUMBERS and name in names for value, name in among]
+        flags += [False] * (len(args) - len(flags))
+        arrays = [jnp.asarray(x) if flag else x for x, flag in zip(args, flags, strict=True)]
+        by_name = {
+            name: jnp.asarray(value) if type(value) in _NUMBERS and name in names else value
+            for name, value in kwargs.items()
+        }
+        try:
+            return self._staged(*arrays, **by_name)
+        except ConcretizationError:
+            # Numbers that must be known.
+            return self._staged(*args, **kwargs)
+
+
+def _shown(value: Any) -> str:
+    """An argument in messages."""
+    shape = shape_of(value) if isinstance(value, Tracer) else shape_of_data(value)
+    is_plain = shape is None or isinstance(value, (bool, int, float, complex))
+    return repr(value)[:100] if is_plain else str(shape)
+
+
+def _text(function: JaxFunction) -> str:
+    own = f"`{function._module}.{function.__name__}`, traced by JAX: a function of ours through "
+    return f"{own}`mx.from_jax`.\n\n{cleandoc(function.__wrapped__.__doc__ or '')}"
+
+
+# Of each function; that of the class is for readers of this file.
+JaxFunction.__doc__ = property(_text)  # type: ignore[assignment]  # Python reads it so

@@ -1,0 +1,49 @@
+"""Initial values of parameters: JAX's own, so that numbers are the same (JAX: nn.initializers)."""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any
+
+from jax.nn import initializers
+from jax.nn.initializers import Initializer
+
+from minixla.interop.from_jax import from_jax
+
+
+def _building(name: str) -> Callable[..., Initializer]:
+    """A function of JAX's that makes initializers, as one that makes ours."""
+    function = getattr(initializers, name)
+
+    def made(*args: Any, **kwargs: Any) -> Initializer:
+        return from_jax(function(*args, **kwargs))
+
+    kept = lru_cache(maxsize=256, typed=True)(made)  # with the programs that they have
+
+    @wraps(function)
+    def build(*args: Any, **kwargs: Any) -> Initializer:
+        try:
+            return kept(*args, **kwargs)
+        except TypeError:  # arrays and lists are not hashable; else it is raised again
+            return made(*args, **kwargs)
+
+    return build
+
+
+zeros, ones = from_jax(initializers.zeros), from_jax(initializers.ones)
+constant, uniform, normal = map(_building, ("constant", "uniform", "normal"))
+truncated_normal, orthogonal = map(_building, ("truncated_normal", "orthogonal"))
+delta_orthogonal, variance_scaling = map(_building, ("delta_orthogonal", "variance_scaling"))
+glorot_normal, glorot_uniform = map(_building, ("glorot_normal", "glorot_uniform"))
+lecun_normal, lecun_uniform = map(_building, ("lecun_normal", "lecun_uniform"))
+he_normal, he_uniform = map(_building, ("he_normal", "he_uniform"))
+xavier_normal, xavier_uniform = glorot_normal, glorot_uniform
+kaiming_normal, kaiming_uniform = he_normal, he_uniform
+
+__all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform"]
+__all__ += ["he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal"]
+__all__ += ["lecun_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform"]
+__all__ += ["variance_scaling", "xavier_normal", "xavier_uniform", "zeros"]
+
+
+def __dir__() -> list[str]:
+    return __all__

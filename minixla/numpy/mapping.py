@@ -1,0 +1,221 @@
+"""Functions of parts of arrays, applied to whole ones."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import partial, wraps
+from itertools import zip_longest
+from typing import Any
+
+import minixla.numpy as mnp
+from minixla.numpy import operands
+from minixla.numpy.element_functions import transforms
+from minixla.numpy.operands import axis_of, kind_of, lifted, operand_shape
+from minixla_ops.elementwise.operators import convert
+
+_NAMES = r"\((\w+(,\w+)*)?\)"
+_ARGUMENTS = rf"{_NAMES}(,{_NAMES})*"
+_SIGNATURE = re.compile(rf"({_ARGUMENTS})?->{_ARGUMENTS}")
+
+
+def _parsed(signature: str) -> list[list[tuple[str, ...]]]:
+    """The names of dimensions of each argument, and of each result."""
+    text = re.sub(r"\s", "", signature)
+    if not _SIGNATURE.fullmatch(text):
+        advice = 'Write it as in "(m,n),(n)->(m)".'
+        problem = f"{signature!r} is no signature"
+        raise operands.value_error("vectorize", problem, advice)
+    found = [re.findall(r"\(([^)]*)\)", side) for side in text.split("->")]
+    return [[tuple(filter(None, each.split(","))) for each in side] for side in found]
+
+
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """A function that applies `pyfunc` to all elements of arrays, which broadcast together.
+
+    Args:
+        pyfunc: a function of scalars, or of arrays of as many dimensions as `signature` says.
+        excluded: positions and names of arguments that it gets as they are.
+        signature: the dimensions of its arguments, but for the excluded ones, and results, such as
+            "(m,n),(n)->(m)"; those before them are mapped over. Default: none.
+
+    Returns:
+        A function of arrays; None is passed on.
+
+    Raises:
+        AttributeValueError: `signature` is none, or names others than the arguments.
+        ShapeError: sizes of dimensions of one name differ.
+    """
+    for each in excluded:
+        if not isinstance(each, (int, str)) or (isinstance(each, int) and each < 0):
+            advice = "Give positions from 0 on, and names."
+            raise operands.value_error(
+                "vectorize", "an argument cannot be excluded", advice, excluded=each
+            )
+    sides = None if signature is None else _parsed(signature)
+
+    @wraps(pyfunc)
+    def public(*args: Any, **options: Any) -> Any:
+        named = [name for name in options if name not in excluded]
+        given = [*args, *[options[name] for name in named]]
+        counted = [at for at in range(len(given)) if at not in excluded or at >= len(args)]
+        fixed = {at for at, x in enumerate(given) if x is None or at not in counted}
+        others = {name: options[name] for name in options if name not in named}
+
+        def function(*arrays: Any) -> Any:
+            values = iter(arrays)
+            whole = [given[at] if at in fixed else next(values) for at in range(len(given))]
+            rest = zip(named, whole[len(args) :], strict=True)
+            return pyfunc(*whole[: len(args)], **dict(rest), **others)
+
+        arrays = [mnp.asarray(x) for at, x in enumerate(given) if at not in fixed]
+        if sides is None:
+            return _mapped(function, arrays, [()] * len(arrays))
+        if len(sides[0]) != len(counted):
+            problem = f"the signature has {len(sides[0])} arguments and {len(counted)} are given"
+            raise operands.shape_error("vectorize", problem, "Give as many.", f"it is {signature}")
+        pairs = zip(counted, sides[0], strict=True)
+        names = [side for at, side in pairs if at not in fixed]
+        sizes: dict[str, int] = {}
+        for array, own in zip(arrays, names, strict=True):
+            _check_sizes(array.shape, own, sizes)
+        return _mapped(_checked(function, sides[1], sizes), arrays, names)
+
+    return public
+
+
+def _check_sizes(shape: Sequence[int], names: Sequence[str], sizes: dict[str, int]) -> None:
+    """Raises ShapeError where the last sizes of a shape are not those of their names."""
+    advice = "Each name stands for one size."
+    if len(shape) < len(names):
+        problem = f"an array of shape {tuple(shape)} has no dimensions {', '.join(names)}"
+        raise operands.shape_error("vectorize", problem, advice)
+    for name, size in zip(names, shape[len(shape) - len(names) :], strict=True):
+        if sizes.setdefault(name, size) != size:
+            problem = f"dimension {name} has size {size} here and {sizes[name]} elsewhere"
+            raise operands.shape_error("vectorize", problem, advice)
+
+
+def _checked(function: Callable[..., Any], names: Any, sizes: dict[str, int]) -> Callable[..., Any]:
+    """A function whose results must have dimensions of these names."""
+
+    def checked(*arrays: Any) -> Any:
+        results = function(*arrays)
+        listed = results if isinstance(results, tuple) else (results,)
+        if len(listed) != len(names):
+            problem = f"the function gives {len(listed)} results and the signature has {len(names)}"
+            raise operands.shape_error("vectorize", problem, "Make them agree.")
+        for result, own in zip(listed, names, strict=True):
+            shape = operand_shape(result, "vectorize").dimensions
+            if len(shape) != len(own):
+                problem = f"a result has shape {shape} and dimensions ({', '.join(own)})"
+                raise operands.shape_error("vectorize", problem, "Make them agree.")
+            _check_sizes(shape, own, sizes)
+        return results
+
+    return checked
+
+
+def _mapped(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[Any]) -> Any:
+    """A function of arrays mapped over the dimensions before their named ones."""
+    fronts = [x.shape[: x.ndim - len(own)] for x, own in zip(arrays, names, strict=True)]
+    sizes = mnp.broadcast_shapes(*fronts)
+    # A dimension of size 1 is not mapped: it would be repeated.
+    ones = [tuple([at for at, size in enumerate(front) if size == 1]) for front in fronts]
+    squeezed = [mnp.squeeze(x, own) if own else x for x, own in zip(arrays, ones, strict=True)]
+    added = []
+    rows = zip_longest(*[front[::-1] for front in fronts], fillvalue=1)
+    for place, row in enumerate(rows):
+        axes = tuple([None if size == 1 else 0 for size in row])
+        if any(axis == 0 for axis in axes):
+            function = transforms().vmap(function, in_axes=axes)
+        else:
+            added.append(len(sizes) - 1 - place)
+    results = function(*squeezed)
+    if not added:
+        return results
+    expand = partial(mnp.expand_dims, axis=tuple(added))
+    return tuple(map(expand, results)) if isinstance(results, tuple) else expand(results)
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """A function of vectors, and of `args` and `kwargs`, applied along an axis.
+
+    Its results' dimensions take the axis' place.
+    """
+    rank = operand_shape(arr, "apply_along_axis").rank
+    place = axis_of(axis, rank, "apply_along_axis")
+
+    def function(vector: Any) -> Any:
+        return func1d(vector, *args, **kwargs)
+
+    for behind in range(1, rank - place):
+        function = transforms().vmap(function, in_axes=behind, out_axes=-1)
+    for _ in range(place):
+        function = transforms().vmap(function)
+    return function(lifted(arr))
+
+
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int]) -> Any:
+    """A function of an array and an axis, applied to what it gave for the axis before.
+
+    Where its result has one dimension less, the axis is put back, with size 1.
+
+    Raises:
+        ShapeError: the result has other dimensions.
+    """
+    for axis in operands.listed(axes):
+        rank = operand_shape(a, "apply_over_axes").rank
+        result = func(a, axis_of(axis, rank, "apply_over_axes"))
+        found = operand_shape(result, "apply_over_axes").rank
+        if found == rank - 1:
+            result = mnp.expand_dims(result, axis)
+        elif found != rank:
+            problem = f"the function gives {found} dimensions for {rank}"
+            raise operands.shape_error("apply_over_axes", problem, "Keep them, or take one away.")
+        a = result
+    return lifted(a)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """Each element by the function of the last condition that holds for it.
+
+    Args:
+        x: an array.
+        condlist: arrays of booleans of its shape, or one such array.
+        funclist: for each condition a function of a scalar, `args` and `kw`, or a number; one more
+            stands for where none holds, which is else 0.
+        args: what functions get after the element.
+        kw: what they get by name.
+
+    Returns:
+        An array like x, of its type.
+
+    Raises:
+        ShapeError: there are other numbers of conditions and functions.
+    """
+    x, kind = mnp.asarray(x), kind_of(x, "piecewise")
+    if not isinstance(condlist, (list, tuple)):
+        condlist = [condlist] if operand_shape(condlist).rank <= x.ndim else mnp.unstack(condlist)
+    elif condlist and not isinstance(condlist[0], (list, tuple)) and not mnp.ndim(condlist[0]):
+        condlist = [condlist] if x.ndim else condlist
+    functions = list(funclist)
+    default = functions.pop() if len(functions) == len(condlist) + 1 else 0
+    if len(functions) != len(condlist):
+        problem = f"there are {len(condlist)} conditions and {len(functions)} functions"
+        advice = "Give one for each, and one more for where none holds."
+        raise operands.shape_error("piecewise", problem, advice)
+
+    def value(of: Any) -> Any:
+        found = vectorize(lambda each: of(each, *args, **kw))(x) if callable(of) else of
+        return mnp.broadcast_to(convert(found, kind), x.shape)
+
+    result = value(default)
+    for condition, function in zip(condlist, functions, strict=True):
+        result = mnp.where(mnp.astype(condition, bool), value(function), result)
+    return lifted(result)

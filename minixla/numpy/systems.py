@@ -1,0 +1,412 @@
+"""`mx.numpy.linalg`: systems of linear equations, inverses, determinants, LU, QR and Cholesky."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.core.element_types import F32
+from minixla.core.errors import ShapeError, explain
+from minixla.core.promotion import inexact_type
+from minixla.core.tracing import one_program, weak_type_of
+from minixla.numpy import operands
+from minixla.numpy.element_functions import transforms, with_rule
+from minixla.numpy.operands import (
+    convert,
+    inexact_operand,
+    keep_weak,
+    kind_of,
+    marked,
+    operand_shape,
+)
+from minixla_ops.linear_algebra.matrices import adjoint, diagonal, permuted, product
+from minixla_ops.vocabulary.shorthand import as_tuple
+
+__all__ = ["cholesky", "det", "inv", "lstsq", "qr", "slogdet", "solve", "tensorinv", "tensorsolve"]
+
+
+class MatrixError(ShapeError, np.linalg.LinAlgError):
+    """An array that is no matrix, or not square, where one is needed."""
+
+
+class QRResult(NamedTuple):
+    """Factors of a matrix: `Q` with orthonormal columns, `R` upper triangular."""
+
+    Q: Any
+    R: Any
+
+
+class SlogdetResult(NamedTuple):
+    """A determinant: its sign (a number of size 1, or 0), and the logarithm of its size."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def matrices(a: Any, subject: str, name: str = "a", square: bool = False) -> Any:
+    """`a` as an array of floats or complex numbers, which must be a matrix or a stack of such.
+
+    Raises:
+        MatrixError: it has one dimension or none, or is not square where it must be.
+    """
+    shape = operand_shape(a, subject)
+    if shape.rank < 2 or (square and shape.dimensions[-1] != shape.dimensions[-2]):
+        what = "a square matrix" if square else "a matrix"
+        advice = "The last two axes must be equal in size." if square else "Give two axes or more."
+        problem = f"{name} is not {what}, or a stack of such"
+        raise explain(MatrixError, subject, problem, [f"{name} {shape}"], advice)
+    return inexact_operand(a, subject)
+
+
+def computed(apply: Callable[..., Any], a: Any, subject: str, square: bool = False) -> Any:
+    """What an operation gives of a stack of matrices; narrow floats are computed in f32."""
+    a = matrices(a, subject, square=square)
+    kind = kind_of(a)
+    if kind.bits >= 32:
+        return apply(a)
+    found = apply(convert(a, F32))
+    parts = [convert(x, kind) if kind_of(x) is F32 else x for x in as_tuple(found)]
+    return tuple(parts) if type(found) is tuple else parts[0]
+
+
+def _factored(a: Any) -> tuple[Any, Any, Any]:
+    """The factors of `a` as constants."""
+    return ops.lu(transforms().stop_gradient(a))
+
+
+def _solved(a: Any, b: Any) -> Any:
+    """X with a x = b, for matrices with the same axes in front."""
+    lu, _, permutation = _factored(a)
+    return ops.lu_solve(a, lu, permutation, b)
+
+
+@one_program("a", "b")
+def solve(a: Any, b: Any) -> Any:
+    """The x with a x = b, by LU factors; NaN or infinite where a is singular.
+
+    Args:
+        a: square matrices [..., n, n].
+        b: a vector [n], or matrices [..., n, k]; the other axes of both broadcast.
+
+    Returns:
+        An array [..., n], or [..., n, k].
+
+    Raises:
+        MatrixError: `a` is no square matrix, or stack of such.
+        ShapeError: `b` has another number of rows.
+    """
+    matrices(a, "solve", square=True)
+    left, right = operand_shape(a, "solve"), operand_shape(b, "solve")
+    is_vector = right.rank == 1
+    if not right.rank or right.dimensions[-1 if is_vector else -2] != left.dimensions[-1]:
+        advice = "Give b [n] or [..., n, k] for a [..., n, n]; a stack of vectors is matrices of "
+        advice += "one column, b[..., None]."
+        problem = "b has not as many rows as a"
+        raise operands.shape_error("solve", problem, advice, f"a {left}", f"b {right}")
+    weak = weak_type_of(a) and weak_type_of(b)
+    kind = inexact_type(operands.common_type("solve", a, b))
+    wide = F32 if kind.bits < 32 else kind
+    a, b = (operands.lifted(operands.convert(each, wide)) for each in (a, b))
+    b = mnp.expand_dims(b, -1) if is_vector else b
+    x = marked(operands.convert(_broadcast_solution(a, b), kind), weak)
+    return mnp.squeeze(x, -1) if is_vector else x
+
+
+def _broadcast_solution(a: Any, b: Any) -> Any:
+    """The solutions where the axes in front broadcast; each matrix is factored once."""
+    *batch, n, k = b.shape
+    if math.prod(a.shape[:-2]) == 1 and batch and len(batch) >= a.ndim - 2:
+        # More columns for one matrix.
+        columns = mnp.reshape(mnp.moveaxis(b, -2, 0), (n, -1))
+        x = _solved(mnp.reshape(a, (n, n)), columns)
+        return mnp.moveaxis(mnp.reshape(x, (n, *batch, k)), 0, -2)
+    lu, _, permutation = _factored(a)
+    sizes = np.broadcast_shapes(a.shape[:-2], tuple(batch))
+    a, lu = (mnp.broadcast_to(each, (*sizes, n, n)) for each in (a, lu))
+    permutation = mnp.broadcast_to(permutation, (*sizes, n))
+    return ops.lu_solve(a, lu, permutation, mnp.broadcast_to(b, (*sizes, n, k)))
+
+
+def _inverse(a: Any) -> Any:
+    return _solved(a, mnp.broadcast_to(mnp.identity(a.shape[-1], kind_of(a)), a.shape))
+
+
+def _inverse_jvp(primals: Any, tangents: Any) -> Any:
+    (a,), (tangent,) = primals, tangents
+    found = with_rule(_inverse, _inverse_jvp)(a)
+    return found, -product(found, product(tangent, found))
+
+
+@one_program("a")
+def inv(a: Any) -> Any:
+    """The inverses of square matrices [..., n, n]; infinite or NaN where one is singular.
+
+    Raises:
+        MatrixError: `a` is no square matrix, or stack of such.
+    """
+    return keep_weak(computed(with_rule(_inverse, _inverse_jvp), a, "inv", square=True), a)
+
+
+def _sign(pivots: Any, kind: Any) -> Any:
+    """-1 for an odd number of exchanges of rows, else 1."""
+    is_moved = mnp.not_equal(pivots, np.arange(pivots.shape[-1], dtype=np.int32))
+    return operands.convert(1 - 2 * (mnp.sum(is_moved, -1, np.int32) % 2), kind)
+
+
+def _determinant(a: Any) -> Any:
+    lu, pivots, _ = ops.lu(a)
+    return mnp.prod(diagonal(lu), -1) * _sign(pivots, kind_of(a))
+
+
+def _determinant_jvp(primals: Any, tangents: Any) -> Any:
+    moved = _by_cofactors(*primals, *tangents)
+    value = with_rule(_determinant, _determinant_jvp)(*primals)  # which has this derivative, too
+    return value, mnp.trace(moved, axis1=-2, axis2=-1)
+
+
+def _by_cofactors(a: Any, b: Any) -> Any:
+    """The adjugate times `b`, for matrices of any rank.
+
+    Of P a = l u it is det(l u) u^-1 l^-1 P b. Where of the diagonal of u only the last element
+    may be 0, it is replaced by what gives the last row of this at once, and the other rows are
+    multiplied by the determinant. Where another one is 0, zero is given, which is right for ranks
+    below n - 1.
+    """
+    lu, pivots, permutation = ops.lu(a)
+    kind, n = kind_of(a), a.shape[-1]
+    one = mnp.ones((*a.shape[:-2], 1), kind)
+    diagonal_ = mnp.concatenate([one, diagonal(lu)], -1)
+    products = mnp.cumprod(diagonal_, -1) * mnp.expand_dims(_sign(pivots, kind), -1)
+    value, partial = products[..., -1], products[..., -2]
+    has_rank = partial != 0
+    corner = np.zeros((n, n), bool)
+    corner[-1:, -1:] = True
+    inverse = mnp.expand_dims(1 / mnp.where(has_rank, partial, 1), (-2, -1))
+    has_rank = mnp.expand_dims(has_rank, (-2, -1))
+    # Factors of other matrices would divide by zero.
+    lu = mnp.where(has_rank, mnp.where(corner, inverse, lu), np.eye(n, dtype=kind.dtype))
+    moved = permuted(mnp.where(has_rank, b, 0), permutation)
+    moved = ops.triangular_solve(lu, moved, True, True, True)
+    scales = mnp.where(np.arange(n)[:, None] == n - 1, 1, mnp.expand_dims(value, (-2, -1)))
+    return mnp.where(has_rank, ops.triangular_solve(lu, moved * scales, True, False), 0)
+
+
+@one_program("a")
+def det(a: Any) -> Any:
+    """The determinants of square matrices [..., n, n].
+
+    The derivative is that by cofactors, for singular matrices too: of rank n - 1, where elimination
+    comes upon the zero in its last step, and of less.
+
+    Raises:
+        MatrixError: `a` is no square matrix, or stack of such.
+    """
+    return keep_weak(computed(with_rule(_determinant, _determinant_jvp), a, "det", square=True), a)
+
+
+def _slogdet_of(diagonal_: Any, sign: Any) -> tuple[Any, Any]:
+    """The sign, and the logarithm of the size, of a product."""
+    size = mnp.absolute(diagonal_)
+    is_zero = mnp.any(size == 0, -1)
+    signs = mnp.prod(mnp.sign(diagonal_), -1) * sign
+    return mnp.where(is_zero, 0, signs), mnp.sum(mnp.log(size), -1)
+
+
+def _slogdet(a: Any) -> tuple[Any, Any]:
+    lu, pivots, _ = ops.lu(a)
+    return _slogdet_of(diagonal(lu), _sign(pivots, kind_of(a)))
+
+
+def _slogdet_by_qr(a: Any) -> tuple[Any, Any]:
+    packed, factors = ops.geqrf(a)
+    # A reflection 1 - factor v v^H has the determinant -factor / conj(factor), or 1 for none.
+    is_none = factors == 0
+    factors = mnp.where(is_none, 1, factors)
+    signs = mnp.prod(mnp.where(is_none, 1, -factors / mnp.conjugate(factors)), -1)
+    return _slogdet_of(diagonal(packed), signs)
+
+
+def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
+    # The derivative of the logarithm of the determinant is the trace of a^-1 a'.
+    (a,), (tangent,) = primals, tangents
+    sign, size = with_rule(_slogdet, _slogdet_jvp)(a)
+    lu, _, permutation = _factored(a)
+    moved = mnp.trace(ops.lu_solve(a, lu, permutation, tangent), axis1=-2, axis2=-1)
+    turned = sign * (moved - mnp.real(moved)) if kind_of(a).is_complex else mnp.zeros_like(sign)
+    return (sign, size), (turned, mnp.real(moved))
+
+
+@one_program("a")
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """The determinants of square matrices [..., n, n] as signs and logarithms of sizes.
+
+    Args:
+        a: square matrices.
+        method: the factors to compute them of: "lu" (also for None) or "qr".
+
+    Returns:
+        `sign`, of size 1, or 0; and `logabsdet`, -inf for 0.
+
+    Raises:
+        MatrixError: `a` is no square matrix, or stack of such.
+        AttributeValueError: the method is unknown.
+    """
+    operands.refuse_others(method or "lu", ("lu", "qr"), "slogdet", "method")
+    function = _slogdet_by_qr if method == "qr" else _slogdet
+    found = computed(with_rule(function, _slogdet_jvp), a, "slogdet", square=True)
+    return SlogdetResult(*[keep_weak(each, a) for each in found])
+
+
+@one_program("a")
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Factors a = q r of matrices [..., m, n]: q has orthonormal columns, r is upper triangular.
+
+    Args:
+        a: matrices.
+        mode: "reduced" (or "full") for min(m, n) columns of q, "complete" for m; "r" for r alone;
+            "raw" for the transpose of what LAPACK's geqrf gives, and its factors tau.
+
+    Returns:
+        `Q` and `R`, in mode "r" R, in mode "raw" h and tau under these names.
+
+    Raises:
+        MatrixError: `a` is no matrix, or stack of such.
+        AttributeValueError: the mode is unknown.
+    """
+    operands.refuse_others(mode, ("reduced", "full", "complete", "r", "raw"), "qr", "mode")
+    if mode == "raw":
+        packed, factors = computed(ops.geqrf, a, "qr")
+        return QRResult(mnp.matrix_transpose(packed), factors)
+    found = computed(lambda x: ops.qr(x, mode == "complete"), a, "qr")
+    q, r = [keep_weak(each, a) for each in found]
+    return r if mode == "r" else QRResult(q, r)
+
+
+@one_program("a")
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """The triangular factors of Hermitian positive definite matrices: a = l l^H, or u^H u.
+
+    Args:
+        a: square matrices [..., n, n].
+        upper: whether to give u, not l.
+        symmetrize_input: whether to take the mean of `a` and its conjugate transpose; else the
+            other triangle is not read.
+
+    Returns:
+        An array like a; NaN where a matrix is not positive definite.
+
+    Raises:
+        MatrixError: `a` is no square matrix, or stack of such.
+    """
+    value = matrices(a, "cholesky", square=True)
+    value = (value + adjoint(value)) / 2 if symmetrize_input else value
+    return keep_weak(ops.cholesky(value, not upper), a)
+
+
+@one_program("a", "b", "rcond")
+def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
+    kind = inexact_type(operands.common_type("lstsq", a, b))
+    a, b = (operands.lifted(operands.convert(each, kind)) for each in (a, b))
+    is_vector, real = b.ndim == 1, kind.real
+    b = mnp.expand_dims(b, 1) if is_vector else b
+    if a.size:
+        u, s, v = mnp.linalg.svd(a, full_matrices=False)
+        eps = float(mnp.finfo(kind.dtype).eps)
+        bound = eps * max(a.shape) if rcond is None else mnp.where(rcond < 0, eps, rcond)
+        is_kept = (s > 0) & (s >= operands.convert(bound, real) * s[0])
+        inverse = mnp.where(is_kept, 1 / mnp.where(is_kept, s, 1), 0)
+        x = product(adjoint(v), mnp.expand_dims(inverse, 1) * product(adjoint(u), b))
+    else:
+        s, is_kept = mnp.zeros(0, real), mnp.zeros(0, bool)
+        x = mnp.zeros((a.shape[1], b.shape[1]), kind)
+    rest = b - product(a, x)
+    squares = mnp.sum(mnp.real(rest * mnp.conjugate(rest)), 0)
+    return mnp.squeeze(x, 1) if is_vector else x, squares, mnp.sum(is_kept), s
+
+
+def lstsq(
+    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
+    """The x for which the sum of squares of b - a x is least, by singular values.
+
+    Where several are, the one of least norm.
+
+    Args:
+        a: a matrix [m, n].
+        b: a vector [m], or a matrix [m, k].
+        rcond: singular values below this times the largest count as 0; below 0 it is eps, None
+            stands for eps times the larger one of m and n.
+        numpy_resid: whether the residuals have no elements where NumPy gives none: for ranks below
+            n, and m <= n. The rank must be known then.
+
+    Returns:
+        x [n] or [n, k]; the sums of squares [1] or [k]; the rank of `a`; its singular values.
+
+    Raises:
+        MatrixError: `a` is no matrix, or `b` has another number of rows.
+    """
+    left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
+    if left.rank != 2 or right.rank not in (1, 2) or left.dimensions[0] != right.dimensions[0]:
+        problem, given = "a and b are no matrices of as many rows", [f"a {left}", f"b {right}"]
+        raise explain(MatrixError, "lstsq", problem, given, "Give a [m, n], and b [m] or [m, k].")
+    x, squares, rank, s = _least_squares(a, b, rcond)
+    rows, columns = left.dimensions
+    if numpy_resid:
+        advice = "Leave numpy_resid out."
+        if rows <= columns or operands.concrete(rank, "lstsq", advice) < columns:
+            squares = squares[:0]
+    return x, squares, rank, s
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of an array as a linear map: of `tensordot(a, x, ind)`.
+
+    Args:
+        a: an array whose first axes have together as many elements as the others.
+        ind: how many axes are the first ones.
+
+    Returns:
+        An array with the other axes in front.
+
+    Raises:
+        ShapeError: the axes do not fit.
+        AttributeValueError: `ind` is not positive.
+    """
+    shape, count = operand_shape(a, "tensorinv"), operands.static_int(ind, "tensorinv", "ind")
+    if count <= 0:
+        raise operands.value_error("tensorinv", "ind is not positive", "Give 1 or more.", ind=ind)
+    first, others = shape.dimensions[:count], shape.dimensions[count:]
+    if math.prod(first) != math.prod(others):
+        problem = f"the first {count} axes have not as many elements as the others"
+        raise operands.shape_error("tensorinv", problem, "Give another ind.", f"a {shape}")
+    square = mnp.reshape(a, (math.prod(first), math.prod(first)))
+    return mnp.reshape(inv(square), (*others, *first))
+
+
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """The x with tensordot(a, x, x.ndim) = b.
+
+    Args:
+        a: an array with the axes of b first, and as many elements in the others.
+        b: an array.
+        axes: axes of `a` to move to its end before.
+
+    Returns:
+        An array with the other axes of a.
+
+    Raises:
+        ShapeError: the axes do not fit.
+    """
+    axes = () if axes is None else operands.listed(axes)
+    moved = mnp.moveaxis(a, axes, tuple(range(-len(axes), 0))) if axes else a
+    left, right = operand_shape(moved, "tensorsolve"), operand_shape(b, "tensorsolve")
+    others = left.dimensions[right.rank :]
+    if left.dimensions[: right.rank] != right.dimensions or right.size != math.prod(others):
+        problem = "a has not the axes of b first, or not as many elements in the others"
+        given = [f"a {left}", f"b {right}"]
+        raise operands.shape_error("tensorsolve", problem, "Move axes of a by `axes`.", *given)
+    matrix = mnp.reshape(moved, (right.size, right.size))
+    return mnp.reshape(solve(matrix, mnp.ravel(b)), others)

@@ -1,0 +1,144 @@
+"""The three implementations of random keys: what their numbers are made of and become.
+
+Source: jax.random's `threefry2x32`, `rbg` and `unsafe_rbg`, with `jax_threefry_partitionable`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import minixla_ops as ops
+from minixla.core import Shape
+from minixla.core.element_types import ELEMENT_TYPES, U32, U64
+from minixla_ops.elementwise.operators import convert, operand_shape
+from minixla_ops.vocabulary.shorthand import full_like, splat
+
+Sizes = Sequence[int]
+#: How many draws apart the keys are that `unsafe_rbg` takes of its generator.
+_STRIDE = 10
+
+
+class Implementation(NamedTuple):
+    """What makes the numbers of keys, of a single key's numbers: u32 vectors of `words`."""
+
+    words: int
+    seed: Callable[[Any], Any]  # of an integer
+    split: Callable[[Any, Sizes], Any]  # those of an array of keys of this shape
+    fold_in: Callable[[Any, Any], Any]  # with an integer of u32
+    bits: Callable[[Any, int, Sizes], Any]  # unsigned integers of this width, of this shape
+    # What `split` gives of a vector of keys, as a pytree with these along the first axis. A member
+    # is as good as a key's numbers. Those of threefry are pairs of words, which programs need not
+    # put together and take apart.
+    members: Callable[[Any, int], Any]
+
+
+def _threefry_seed(seed: Any) -> Any:
+    kind = operand_shape(seed).element_type
+    high = ops.shift_right_logical(seed, full_like(seed, 32)) if kind.bits > 32 else 0
+    return _joined([convert(high, U32), convert(seed, U32)])
+
+
+def _threefry_split(data: Any, sizes: Sizes) -> Any:
+    words = _encrypted(data, *_counts(sizes))
+    return ops.concat_in_dim([ops.reshape(each, (*sizes, 1)) for each in words], len(sizes))
+
+
+def _threefry_fold_in(data: Any, number: Any) -> Any:
+    return _joined(_encrypted(data, full_like(number, 0), number))
+
+
+def _threefry_bits(data: Any, width: int, sizes: Sizes) -> Any:
+    high, low = _encrypted(data, *_counts(sizes))
+    if width == 64:
+        return convert(high, U64) << 32 | convert(low, U64)
+    return convert(high ^ low, ELEMENT_TYPES[f"u{width}"])
+
+
+def _encrypted(data: Any, block_0: Any, block_1: Any) -> tuple[Any, Any]:
+    sizes = operand_shape(block_1).dimensions
+    words = data if isinstance(data, tuple) else (data[0], data[1])
+    keys = (ops.broadcast_in_dim(word, sizes, ()) for word in words)
+    return ops.threefry2x32(next(keys), next(keys), block_0, block_1)
+
+
+def _counts(sizes: Sizes) -> tuple[Any, Any]:
+    """The numbers of elements in row-major order, their high and their low words.
+
+    They are made of one iota for each dimension, so that each device makes those of its part.
+    """
+    count = math.prod(sizes)
+    shape = Shape(U32 if count <= 1 << 32 else U64, sizes)
+    numbers, stride = splat(0, shape), 1
+    for axis in reversed(range(len(sizes))):
+        along = ops.iota(shape, axis)
+        numbers = (
+            along if stride == 1 else numbers + along * (stride % (1 << shape.element_type.bits))
+        )
+        stride *= max(sizes[axis], 1)
+    high = convert(numbers >> 32, U32) if shape.element_type is U64 else splat(0, shape)
+    return high, convert(numbers, U32)
+
+
+def _joined(words: Sequence[Any]) -> Any:
+    return ops.concat_in_dim([ops.reshape(word, (1,)) for word in words], 0)
+
+
+def _halves(data: Any) -> list[Any]:
+    return [ops.slice_in_dim(data, at, at + 2, 0) for at in (0, 2)]
+
+
+def _rbg_seed(seed: Any) -> Any:
+    return ops.concat_in_dim([_threefry_seed(seed)] * 2, 0)
+
+
+def _rbg_split(data: Any, sizes: Sizes) -> Any:
+    return ops.concat_in_dim([_threefry_split(each, sizes) for each in _halves(data)], len(sizes))
+
+
+def _rbg_fold_in(data: Any, number: Any) -> Any:
+    return ops.concat_in_dim([_threefry_fold_in(each, number) for each in _halves(data)], 0)
+
+
+def _rbg_bits(data: Any, width: int, sizes: Sizes) -> Any:
+    state = ops.bitcast_convert_type(ops.reshape(data, (2, 2)), U64)
+    shape = Shape(ELEMENT_TYPES[f"u{width}"], sizes)
+    return ops.rng_bit_generator("rng_default", state, shape)[1]
+
+
+def _unsafe_rbg_split(data: Any, sizes: Sizes) -> Any:
+    count = math.prod(sizes)
+    rows = _rbg_bits(data, 32, (count * _STRIDE, 4))
+    return ops.reshape(ops.slice(rows, (0, 0), rows.shape, (_STRIDE, 1)), (*sizes, 4))
+
+
+def _unsafe_rbg_fold_in(data: Any, number: Any) -> Any:
+    rows = _rbg_bits(_rbg_seed(number), 32, (_STRIDE, 4))
+    return data ^ ops.reshape(ops.slice_in_dim(rows, _STRIDE - 1, _STRIDE, 0), (4,))
+
+
+IMPLEMENTATIONS = {
+    "threefry2x32": Implementation(
+        words=2,
+        seed=_threefry_seed,
+        split=_threefry_split,
+        fold_in=_threefry_fold_in,
+        bits=_threefry_bits,
+        members=lambda data, count: _encrypted(data, *_counts((count,))),
+    ),
+    "rbg": Implementation(
+        words=4,
+        seed=_rbg_seed,
+        split=_rbg_split,
+        fold_in=_rbg_fold_in,
+        bits=_rbg_bits,
+        members=lambda data, count: _rbg_split(data, (count,)),
+    ),
+    "unsafe_rbg": Implementation(
+        words=4,
+        seed=_rbg_seed,
+        split=_unsafe_rbg_split,
+        fold_in=_unsafe_rbg_fold_in,
+        bits=_rbg_bits,
+        members=lambda data, count: _unsafe_rbg_split(data, (count,)),
+    ),
+}

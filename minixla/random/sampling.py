@@ -1,0 +1,322 @@
+"""What functions of a key are made of: keys as users give them, programs, types and sizes."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
+from inspect import Parameter, signature
+from operator import itemgetter
+from typing import Any
+
+import jax
+import ml_dtypes
+
+import minixla.numpy as mnp
+from minixla.core import Graph, Shape
+from minixla.core.attributes import spelling
+from minixla.core.element_types import U32, ElementType
+from minixla.core.promotion import promote_types
+from minixla.core.shapes import shape_of_data
+from minixla.core.tracebacks import hide_frames
+from minixla.core.tracing import Tracer, closed_graph, current_trace, weak_type_of
+from minixla.engine.random_keys import ForeignKey, RandomKey, is_key
+from minixla.numpy import operands
+from minixla.numpy.operands import kind_of, requested_type, shape_error, static_sizes, value_error
+from minixla.random.implementations import IMPLEMENTATIONS, Implementation
+from minixla_ops.elementwise.operators import broadcast_shapes, operand_shape
+from minixla_ops.programs.call import call
+from minixla_ops.programs.compositions import without_lines
+
+Function = Callable[..., Any]
+_NUMBERS = {bool, int, float}
+_MAKE_KEYS = "Give a key of mx.random.key(seed), split or fold_in."
+
+
+def setting(name: str) -> Any:
+    """What JAX's configuration says, of a name without `jax_`."""
+    return getattr(jax.config, f"jax_{name}")
+
+
+@lru_cache(maxsize=8)
+def key_type(implementation: str) -> Any:
+    """JAX's type of the keys of an implementation."""
+    return jax.random.key_dtype(implementation)
+
+
+@lru_cache(maxsize=64)
+def _implementation(dtype: Any) -> Implementation | None:
+    return next((IMPLEMENTATIONS[n] for n in IMPLEMENTATIONS if key_type(n) == dtype), None)
+
+
+def implementation_of(key: RandomKey) -> Implementation:
+    """What makes the numbers of keys like this one."""
+    found = _implementation(key.dtype)
+    if found is None:
+        advice = f"Use one of {', '.join(IMPLEMENTATIONS)}."
+        raise value_error("random", f"there are no keys {key.dtype}", advice)
+    return found
+
+
+def is_threefry(key: RandomKey) -> bool:
+    """Whether a key's numbers are encrypted alone, so that several keys give what each does."""
+    return key.dtype == key_type("threefry2x32")
+
+
+def default_type() -> Any:
+    """The type of keys where nothing else is said: that of `jax_default_prng_impl`."""
+    return key_type(setting("default_prng_impl"))
+
+
+def typed(key: Any, subject: str) -> RandomKey:
+    """A key as users may give it, or an array of such, as one of ours.
+
+    Raises:
+        ShapeError: it is neither a typed key nor numbers of one.
+    """
+    if isinstance(key, RandomKey):
+        return key
+    if isinstance(key, jax.Array) and is_key(key):
+        return ForeignKey.of(key)
+    dtype = default_type()
+    return RandomKey(checked_data(key, dtype, subject), dtype)
+
+
+def checked_data(data: Any, dtype: Any, subject: str) -> Any:
+    """The numbers of raw keys of a type."""
+    shape = data._array_shape() if isinstance(data, Tracer) else shape_of_data(data)
+    words = implementation_of(RandomKey(data, dtype)).words
+    if not isinstance(shape, Shape) or isinstance(data, (bool, int, float, complex)):
+        problem, given = "the key is no random key", f"key = {data!r}"
+        raise shape_error(subject, problem, _MAKE_KEYS, given)
+    if shape.element_type is not U32 or shape.dimensions[-1:] != (words,):
+        problem = f"these are not the numbers of a key of type {dtype}"
+        advice = f"It has {words} numbers of type u32, along the last dimension. {_MAKE_KEYS}"
+        raise shape_error(subject, problem, advice, f"key {shape}")
+    return data
+
+
+def single(key: RandomKey, subject: str) -> RandomKey:
+    """The key, which must not be an array of keys."""
+    if len(key.data.shape) != 1:
+        problem, given = "the key is an array of keys", f"it has shape {key.shape}"
+        advice = f"Give one of them, or map over them: mx.vmap(mx.random.{subject})(keys)."
+        raise shape_error(subject, problem, advice, given)
+    return key
+
+
+def split_keys(key: RandomKey, count: int) -> list[RandomKey]:
+    """New keys of a single one, for use within a function that draws: their numbers are apart."""
+    members = implementation_of(key).members(key.data, count)
+    return [RandomKey(jax.tree.map(itemgetter(at), members), key.dtype) for at in range(count)]
+
+
+def random_bits(key: RandomKey, width: int, sizes: Sequence[int]) -> Any:
+    """Unsigned integers of a width, of a single key."""
+    return implementation_of(key).bits(key.data, width, tuple(sizes))
+
+
+def as_program(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], Function]:
+    """Makes a function of a key, and of other arrays named here, one program wherever it runs.
+
+    Outside of all transformations that is a compiled one; in a program it is one Call. Of those
+    arrays the `known` ones may be single integers, which the program is made for.
+    """
+
+    def made(function: Function) -> Function:
+        positions = tuple(signature(function).parameters)
+
+        @wraps(function)
+        def called(key: RandomKey, *args: Any, **options: Any) -> Any:
+            options.update(zip(positions[1:], args, strict=False))
+            names = tuple([name for name in arrays if options.get(name) is not None])
+            for name in known:
+                value = options[name]
+                if not getattr(value, "ndim", 0) and not isinstance(value, (list, tuple)):
+                    if not kind_of(value, function.__name__).is_integer:
+                        problem, advice = f"{name} is no integer", "Give an integer, or an array."
+                        raise shape_error(function.__name__, problem, advice, **{name: value})
+                    options[name] = operands.static_int(value, function.__name__, name)
+                    names = tuple([each for each in names if each != name])
+            trace = current_trace()
+            if trace.at_once is not None:
+                values = {name: options[name] for name in names}
+                others = {name: x for name, x in options.items() if name not in values}
+                given = key, *values.values()
+                result = trace.at_once(function, given, ("key", *names), others)
+                if result is not NotImplemented:
+                    return result
+            # Numbers stay what they are, so that they are constants of the program.
+            names = tuple([name for name in names if type(options[name]) not in _NUMBERS])
+            values = [mnp.asarray(options.pop(name)) for name in names]
+            weak = tuple(map(weak_type_of, values))
+            shapes = (operand_shape(key.data), *map(operand_shape, values))
+            given = tuple(options.items())
+            mode = operands.default_float(), setting("high_dynamic_range_gumbel")
+            program = _program(
+                function, key.dtype, names, shapes, weak, given, spelling(given), mode
+            )
+            results = call(program, key.data, *values)
+            return results[0] if len(results) == 1 else results
+
+        return called
+
+    return made
+
+
+@lru_cache(maxsize=2048)
+def _program(
+    function: Function,
+    dtype: Any,
+    names: tuple[str, ...],
+    shapes: tuple[Shape, ...],
+    weak: tuple[bool, ...],
+    options: tuple[Any, ...],
+    *_: Any,
+) -> Graph:
+    """A function of a key and of arrays as a graph of the key's numbers and the arrays."""
+
+    def staged(data: Any, *values: Any) -> Any:
+        given = [operands.marked(x, is_weak) for x, is_weak in zip(values, weak, strict=True)]
+        return function(
+            RandomKey(data, dtype), **dict(zip(names, given, strict=True)), **dict(options)
+        )
+
+    return without_lines(
+        closed_graph(staged, shapes, function.__name__, function.__name__).pruned()
+    )
+
+
+#: What parameters mean that many functions have.
+_PARAMETERS = {
+    "key": "a random key: of `key`, `split` or `fold_in`, raw (`PRNGKey`), or JAX's.",
+    "shape": "the result's; None: that of the parameters, which must broadcast to it.",
+    "dtype": "the result's type; default: {default}.",
+    "out_sharding": "how the result lies over devices, as for `minixla.sharding.constrain`.",
+}
+
+
+def sampler(
+    *arrays: str,
+    default: str = "the default float",
+    is_sharded: bool = True,
+    known: Sequence[str] = (),
+) -> Callable[[Function], Function]:
+    """Makes a function of a typed key a public one, which takes any key and runs as one program.
+
+    Its docstring goes on with what `_PARAMETERS` says of those that it does not name itself.
+
+    Args:
+        arrays: the names of its parameters that are arrays.
+        default: what its `dtype` is by default.
+        is_sharded: whether it has the keyword `out_sharding`.
+        known: as for `as_program`.
+    """
+
+    def made(function: Function) -> Function:
+        subject, run = function.__name__, as_program(*arrays, known=known)(function)
+        declared = signature(function)
+        if is_sharded:
+            keyword = Parameter(
+                "out_sharding", Parameter.KEYWORD_ONLY, default=None, annotation=Any
+            )
+            declared = declared.replace(parameters=[*declared.parameters.values(), keyword])
+        names = tuple(declared.parameters)
+        needed = {n for n, each in declared.parameters.items() if each.default is each.empty}
+        known_names = {*names}
+
+        def public(*args: Any, **options: Any) -> Any:
+            try:
+                given = {**options, **dict(zip(names, args, strict=False))}
+                is_whole = len(given) == len(args) + len(options)
+                if not is_whole or not needed <= given.keys() <= known_names:
+                    declared.bind(*args, **options)  # says what is wrong
+                out_sharding = given.pop("out_sharding", None)
+                if given.get("shape") is not None:
+                    given["shape"] = static_sizes(given["shape"], subject)
+                result = run(single(typed(given.pop("key"), subject), subject), **given)
+                if out_sharding is None:
+                    return result
+                import minixla.sharding
+
+                return minixla.sharding.constrain(result, out_sharding)
+            except Exception as error:
+                hide_frames(error)
+                raise
+
+        public = wraps(function)(public)
+        public.__doc__ = _documented(function.__doc__ or "", names, default)
+        public.__module__ = "minixla.random"
+        public.__signature__ = declared  # type: ignore[attr-defined]  # a function has any
+        return public
+
+    return made
+
+
+def of_any_key(function: Function) -> Function:
+    """A function of JAX's keys, which `jax_table` has made ours, of any key."""
+
+    @wraps(function)
+    def public(*args: Any, **given: Any) -> Any:
+        keys = [args[0]] if args else [given["key"]] if "key" in given else []
+        if keys and type(keys[0]) is RandomKey:
+            key = single(keys[0], function.__name__)
+            foreign = ForeignKey.tree_unflatten(key.dtype, (key.data,))
+            args, given = (
+                ((foreign, *args[1:]), given) if args else (args, {**given, "key": foreign})
+            )
+        return function(*args, **given)
+
+    return public
+
+
+def _documented(text: str, names: Sequence[str], default: str) -> str:
+    """A docstring that says, too, what those parameters mean of which it says nothing."""
+    start, heading, rest = text.rstrip().partition("\n\n    Args:\n")
+    if not heading:
+        start, between, rest = start.partition("\n\n    Raises:")
+        rest = f"{between}{rest}"
+    others = [n for n in names if n in _PARAMETERS and f"        {n}:" not in rest]
+    lines = [f"        {each}: {_PARAMETERS[each]}".format(default=default) for each in others]
+    listed = "\n".join([f"{start}\n\n    Args:", *lines])
+    return f"{listed}\n{rest.strip(chr(10)) if heading else rest}\n    "
+
+
+def sizes_of(subject: str, shape: Sequence[int] | None, *parameters: Any) -> tuple[int, ...]:
+    """The result's sizes: those of the parameters, or `shape`, to which these must broadcast."""
+    given = [operand_shape(each, subject).dimensions for each in parameters]
+    if shape is None:
+        return broadcast_shapes(given, subject)
+    if given and broadcast_shapes([shape, *given], subject) != tuple(shape):
+        shown = [f"parameters of shapes {', '.join(map(str, given))}"]
+        advice = "The parameters must broadcast to shape; give one with their sizes at its end."
+        raise shape_error(subject, "shape is too small", advice, *shown, shape=tuple(shape))
+    return tuple(shape)
+
+
+def requested(dtype: Any, subject: str, default: ElementType, *allowed: str) -> ElementType:
+    """The element type that a dtype asks for, which must be of an `allowed` kind.
+
+    Raises:
+        ShapeError: it is of another one.
+    """
+    kind = requested_type(dtype, subject, default)
+    if kind.kind not in allowed:
+        problem, kinds = f"it draws nothing of type {kind}", " or ".join(allowed)
+        raise shape_error(subject, problem, f"Give a dtype of kind {kinds}.", dtype=dtype)
+    return kind
+
+
+def refuse_narrowing(subject: str, kind: ElementType, *parameters: Any) -> None:
+    """Raises an error where a parameter has a type that the result's does not hold."""
+    for each in parameters:
+        own = kind_of(each, subject)
+        if (
+            not weak_type_of(each)
+            and type(each) not in _NUMBERS
+            and promote_types(own, kind) is not kind
+        ):
+            problem, given = f"a parameter does not fit into {kind}", f"it is {operand_shape(each)}"
+            raise shape_error(subject, problem, "Convert it, or give its type as dtype.", given)
+
+
+def finfo(kind: ElementType) -> Any:
+    """What `numpy.finfo` says of a type of floats."""
+    return ml_dtypes.finfo(kind.dtype)

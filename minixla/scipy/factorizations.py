@@ -1,0 +1,127 @@
+"""LU factors as SciPy gives and takes them; `minixla.scipy.linalg` offers these functions."""
+
+from typing import Any
+
+import numpy as np
+
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.core.promotion import inexact_type
+from minixla.core.tracing import one_program
+from minixla.numpy import operands
+from minixla.numpy.operands import convert, lifted, operand_shape
+from minixla.numpy.systems import matrices
+from minixla_ops.linear_algebra.lu import permutation_of
+from minixla_ops.linear_algebra.matrices import permuted, triangle
+from minixla_ops.linear_algebra.solving import solve_by_lu
+
+TRANSPOSES = dict(enumerate(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")))
+
+
+def pair(value: Any, subject: str, name: str) -> tuple[Any, Any]:
+    """What functions that factor matrices give as two, as an argument of those that solve.
+
+    Raises:
+        AttributeValueError: it is no pair.
+    """
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        return value[0], value[1]
+    advice = "Give what the function that factors matrices gave."
+    raise operands.value_error(subject, f"{name} is no pair", advice, **{name: value})
+
+
+@one_program("a")
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, ...]:
+    """Factors of matrices: a = p l u, where p permutes rows.
+
+    Args:
+        a: an array [..., m, n].
+        permute_l: whether to give p l and u alone.
+        overwrite_a: of no matter.
+        check_finite: of no matter.
+
+    Returns:
+        p [..., m, m], l [..., m, k] with ones on the diagonal, and u [..., k, n], for k the smaller
+        one of m and n; or p l and u.
+
+    Raises:
+        MatrixError: `a` is no matrix, or stack of such.
+    """
+    value = matrices(a, "lu")
+    m, n = value.shape[-2:]
+    k, kind = min(m, n), operands.kind_of(value)
+    packed, _, permutation = ops.lu(value)
+    ones = np.eye(m, k, dtype=kind.dtype)
+    lower = triangle(packed[..., :k], True, strict=True) + ones
+    upper = triangle(packed[..., :k, :], False)
+    # Row i of p l is the row of l to which i was moved.
+    back = mnp.argsort(permutation)
+    if permute_l:
+        return permuted(lower, back), upper
+    whole = mnp.broadcast_to(np.eye(m, dtype=kind.dtype), (*value.shape[:-2], m, m))
+    return permuted(whole, back), lower, upper
+
+
+@one_program("a")
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """The factors of matrices in one array, and the row that each row was exchanged with.
+
+    Args:
+        a: an array [..., m, n].
+        overwrite_a: of no matter.
+        check_finite: of no matter.
+
+    Returns:
+        u in the upper triangle of an array like a, l without its diagonal in the lower one; and s32
+        [..., min(m, n)].
+
+    Raises:
+        MatrixError: `a` is no matrix, or stack of such.
+    """
+    return ops.lu(matrices(a, "lu_factor"))[:2]
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """The x with a x = b, by what `lu_factor` gives of a.
+
+    Args:
+        lu_and_piv: the factors [..., n, n], and the exchanges of rows.
+        b: matrices [..., n, k]; or vectors [..., n], with one axis less than the factors.
+        trans: 0 for a, 1 for its transpose, 2 for its conjugate transpose in place of it.
+        overwrite_b: of no matter.
+        check_finite: of no matter.
+
+    Raises:
+        MatrixError: the factors are no square matrix, or stack of such.
+        ShapeError: `b` has another number of rows.
+        AttributeValueError: `lu_and_piv` is no pair, or `trans` is something else.
+    """
+    operands.refuse_others(trans, TRANSPOSES, "lu_solve", "trans")
+    return _lu_solve(*pair(lu_and_piv, "lu_solve", "lu_and_piv"), b, trans)
+
+
+@one_program("lu", "piv", "b")
+def _lu_solve(lu: Any, piv: Any, b: Any, trans: int) -> Any:
+    lu = matrices(lu, "lu_solve", "lu", square=True)
+    left, right = operand_shape(lu, "lu_solve"), operand_shape(b, "lu_solve")
+    is_vector, n = right.rank == left.rank - 1, left.dimensions[-1]
+    if right.dimensions[-1 if is_vector else -2 :][:1] != (n,):
+        problem, advice = "b has not as many rows as lu", "Give b [..., n] or [..., n, k]."
+        raise operands.shape_error("lu_solve", problem, advice, f"lu {left}", f"b {right}")
+    kind = inexact_type(operands.common_type("lu_solve", lu, b))
+    lu, b = (lifted(convert(each, kind)) for each in (lu, b))
+    b = mnp.expand_dims(b, -1) if is_vector else b
+    permutation = permutation_of(lifted(piv), n) if n else lifted(piv)
+    batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    lu, b = (mnp.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (lu, b))
+    permutation = mnp.broadcast_to(permutation, (*batch, n))
+    x = solve_by_lu(lu, permutation, b, TRANSPOSES[trans])
+    return mnp.squeeze(x, -1) if is_vector else x

@@ -1,0 +1,144 @@
+"""Special functions that are ours since JAX's lose digits, or do not end."""
+
+import math
+from typing import Any
+
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.scipy.real_functions import of_reals
+from minixla.transforms import fori_loop
+
+
+@of_reals(lambda y, x: 1 / (x * (1 - x)))
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), right in its last digits where it is small. SciPy: special.logit."""
+    # Near 1 / 2 the quotient is near 1, and only x - 1 / 2 is exact.
+    middle = (x > 0.3) & (x < 0.65)
+    near = mnp.log1p(2 * (x - 0.5) / (1 - x))
+    return mnp.where(middle, near, mnp.log(x) - mnp.log1p(-x))
+
+
+def _slope_of_log_ndtr(y: Any, x: Any) -> Any:
+    return mnp.exp(-0.5 * x * x - y - 0.5 * math.log(2 * math.pi))
+
+
+@of_reals(_slope_of_log_ndtr)
+def _log_ndtr(x: Any) -> Any:
+    scaled, far = x * math.sqrt(0.5), mnp.minimum(x, -4) * math.sqrt(0.5)
+    left = mnp.log(_erfcx(-far) * 0.5) - 0.5 * x * x
+    middle = mnp.log(0.5 * ops.erfc(-mnp.clip(scaled, -3, 0)))
+    return mnp.where(x < -4, left, mnp.where(x < 0, middle, mnp.log1p(-0.5 * ops.erfc(scaled))))
+
+
+def _erfcx(x: Any) -> Any:
+    """exp(x * x) erfc(x) of numbers >= 2.8, by its continued fraction."""
+    total = mnp.zeros_like(x)
+    for k in range(40, 0, -1):
+        total = 0.5 * k / (x + total)
+    return 1 / (math.sqrt(math.pi) * (x + total))
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """The logarithm of the normal distribution's cumulative function. SciPy: special.log_ndtr.
+
+    Args:
+        x: an array of reals.
+        series_order: has no meaning here: far to the left it is not a series that is summed.
+    """
+    del series_order
+    return _log_ndtr(x)
+
+
+@of_reals(lambda y, x: 0.5 * math.sqrt(math.pi) * mnp.exp(y * y))
+def erfinv(x: Any) -> Any:
+    """The inverse of erf. SciPy: special.erfinv."""
+    found = ops.erf_inv(x)
+    if mnp.finfo(x.dtype).bits < 64:
+        return found
+    # XLA's is of f32's precision near 1: a step of Newton's.
+    size, y = mnp.abs(x), mnp.abs(found)
+    error = mnp.where(size < 0.5, ops.erf(y) - size, (1 - size) - ops.erfc(y))
+    y = y - error * (0.5 * math.sqrt(math.pi)) * mnp.exp(y * y)
+    return mnp.where(size < 1, mnp.copysign(y, x), found)
+
+
+def _logarithm_of_quotient(p: Any, q: Any) -> Any:
+    """log(p / q)."""
+    quotient = p / q
+    near = -mnp.log1p((q - p) / p)
+    return mnp.where((quotient > 0.7) & (quotient < 1.4), near, mnp.log(quotient))
+
+
+@of_reals()
+def rel_entr(p: Any, q: Any) -> Any:
+    """P log(p / q) where both are > 0, 0 where p is 0 <= q, else inf. SciPy: special.rel_entr."""
+    is_inside = (p > 0) & (q > 0)
+    a, b = (mnp.where(is_inside, each, 1) for each in (p, q))
+    return mnp.where(is_inside, a * _logarithm_of_quotient(a, b), _outside(p, q, 0))
+
+
+def _outside(p: Any, q: Any, at_zero: Any) -> Any:
+    is_nan = mnp.isnan(p) | mnp.isnan(q)
+    return mnp.where(is_nan, math.nan, mnp.where((p == 0) & (q >= 0), at_zero, math.inf))
+
+
+@of_reals(lambda y, p, q: mnp.log(p / q), lambda y, p, q: 1 - p / q)
+def kl_div(p: Any, q: Any) -> Any:
+    """P log(p / q) - p + q, nowhere below 0. SciPy: special.kl_div."""
+    apart = (q - p) / p
+    small = mnp.where(mnp.abs(apart) < 0.5, apart, 0)
+    # p (d - log(1 + d)) of a small difference d, as a series in d / (2 + d).
+    ratio = small / (2 + small)
+    series = mnp.zeros_like(p)
+    for k in range(35, 1, -2):
+        series = series * (ratio * ratio) + 1 / k
+    near = p * (ratio * (small - 2 * ratio * ratio * series))
+    found = mnp.where(mnp.abs(apart) < 0.5, near, rel_entr(p, q) - p + q)
+    return mnp.where((p > 0) & (q > 0), found, _outside(p, q, q))
+
+
+def _slope_of_expn(y: Any, n: Any, x: Any) -> Any:
+    return -mnp.where(n >= 1, _expn(mnp.maximum(n - 1, 0), x), mnp.exp(-x) * (1 / x + 1 / (x * x)))
+
+
+@of_reals(None, _slope_of_expn)
+def _expn(n: Any, x: Any) -> Any:
+    low, high = mnp.clip(x, 0, 1), mnp.maximum(x, 1)
+    # From the last term of the continued fraction on, so many that the rest is below rounding.
+    count = 100 if mnp.finfo(x.dtype).bits == 64 else 40
+
+    def step(index: Any, total: Any) -> Any:
+        k = mnp.astype(count - index, x.dtype)
+        return k * (n + k - 1) / (high + n + 2 * k - total)
+
+    total = fori_loop(0, count, step, mnp.zeros_like(x))
+    above = mnp.exp(-high) / (high + n - total)
+    # The series, of which the term that would divide by 0 is a logarithm.
+    below, term = mnp.zeros_like(x), mnp.ones_like(x)
+    for m in range(24):
+        below = below - mnp.where(m == n - 1, 0, term / mnp.where(m == n - 1, 1, m - n + 1))
+        term = term * (-low / (m + 1))
+    order = mnp.maximum(n, 1)
+    size = mnp.exp((order - 1) * mnp.log(low) - ops.lgamma(order))
+    is_even = mnp.floor(0.5 * (order - 1)) == 0.5 * (order - 1)
+    size = mnp.where(order == 1, 1, mnp.where(is_even, size, -size))
+    below = below + size * (ops.digamma(order) - mnp.log(low))
+    found = mnp.where(x > 1, above, mnp.where(n == 0, mnp.exp(-low) / low, below))
+    at_zero = mnp.where(n < 2, math.inf, 1 / mnp.where(n < 2, 1, n - 1))
+    found = mnp.where(x == 0, at_zero, mnp.where(x == math.inf, 0, found))
+    return mnp.where((n < 0) | (x < 0) | mnp.isnan(x), math.nan, found)
+
+
+def expn(n: Any, x: Any) -> Any:
+    """The exponential integral of x**(n - 1) exp(-t) / t**n from x on. SciPy: special.expn.
+
+    Args:
+        n: an array of whole numbers >= 0; derivatives take it for a constant.
+        x: an array of numbers >= 0.
+    """
+    return _expn(n, x)
+
+
+def exp1(x: Any) -> Any:
+    """The exponential integral of exp(-t) / t from x >= 0 on. SciPy: special.exp1."""
+    return _expn(1, x)

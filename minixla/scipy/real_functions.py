@@ -1,0 +1,43 @@
+"""Element-wise functions of real numbers, of any shapes and types, from formulas for floats."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+from minixla.core.promotion import inexact_type
+from minixla.core.tracing import one_program
+from minixla.numpy.element_functions import Function, named, refuse_complex, with_derivatives
+from minixla.numpy.operands import marked, promoted
+from minixla_ops.elementwise.families import in_f32
+
+
+def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
+    """Makes a formula for floats of one shape and type, f32 or f64, a function of any reals.
+
+    Args:
+        derivatives: one for each operand, functions of the result and the operands, or None for one
+            that counts as a constant; none: those of the formula.
+    """
+
+    def made(function: Function) -> Any:
+        name, known = function.__name__, signature(function)
+        own = with_derivatives(function, *derivatives) if derivatives else function
+
+        def converted(*operands: Any) -> Any:
+            found, kind, weak = promoted(name, operands, inexact_type)
+            refuse_complex(name, kind)
+            return marked(in_f32(own, *found), weak)
+
+        converted.__name__ = name
+        whole = one_program()(converted)
+
+        @wraps(function)
+        def public(*args: Any, **kwargs: Any) -> Any:
+            if kwargs or len(args) != len(known.parameters):
+                args = known.bind(*args, **kwargs).args
+            return whole(*args)
+
+        return named(public, name, function.__doc__ or "", "minixla.scipy.special")
+
+    return made

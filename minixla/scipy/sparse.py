@@ -1,0 +1,12 @@
+"""Solvers for linear systems given by functions: the functions of jax.scipy.sparse."""
+
+from typing import TYPE_CHECKING, Any
+
+from minixla.interop.jax_modules import all_of_jax
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
+
+
+__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed

@@ -1,0 +1,25 @@
+"""Special functions: those of jax.scipy.special, some of them our own."""
+
+# ruff: noqa: F401 - the names that are ours
+
+from typing import TYPE_CHECKING, Any
+
+from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.gamma_functions import (
+    beta,
+    betainc,
+    betaln,
+    factorial,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+)
+from minixla.scipy.other_functions import erfinv, exp1, expn, kl_div, log_ndtr, logit, rel_entr
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
+
+
+__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed

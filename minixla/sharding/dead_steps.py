@@ -1,0 +1,43 @@
+"""Steps of which nothing is read."""
+
+from minixla.sharding.operations import (
+    DataFlowEdge,
+    FuncDataFlowEdge,
+    ShardingConstraint,
+    ShardingGroup,
+)
+from minixla.sharding.program import Block, Program, Step, Value
+from minixla_ops.collectives.collective_groups import Collective
+
+# What MLIR keeps as if it had side effects.
+_LASTING = Collective, DataFlowEdge, FuncDataFlowEdge, ShardingConstraint, ShardingGroup
+
+
+def remove_dead_steps(program: Program) -> None:
+    """Takes steps away of which nothing is read (MLIR: what its greedy driver does besides).
+
+    What has side effects stays, and so do calls, collectives, constraints, groups and edges.
+    """
+    read = {value for function in program.functions.values() for value in function.outputs}
+    for function in program.functions.values():
+        _remove_dead(function, read)
+
+
+def _remove_dead(block: Block, read: set[Value]) -> None:
+    kept = []
+    for step in reversed(block.steps):
+        if read.isdisjoint(step.results) and not _has_effects(step):
+            continue
+        kept.append(step)
+        for inner in step.blocks:
+            read.update(inner.outputs)
+            _remove_dead(inner, read)
+        read.update(step.operands)
+    block.steps = kept[::-1]
+
+
+def _has_effects(step: Step) -> bool:
+    if step.callee is not None or isinstance(step.op, _LASTING):
+        return True
+    inner = (each for block in step.blocks for each in block.steps)
+    return step.op.has_side_effect or any(map(_has_effects, inner))

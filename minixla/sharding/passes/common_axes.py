@@ -1,0 +1,233 @@
+"""Axes along which all tensors of an operation are to be split, where these are not split alike."""
+
+import math
+from collections.abc import Sequence
+
+from minixla.core.sharding_rule import (
+    NEED_REPLICATION,
+    PASS_THROUGH,
+    PERMUTATION,
+    REDUCTION,
+    ShardingRule,
+)
+from minixla.sharding.axes import Part, merged, size_of
+from minixla.sharding.propagation.factors import Parts, Tensor
+from minixla.sharding.propagation.strategies import shared_prefix, without
+
+#: A factor and axes along which to split it.
+Candidate = tuple[int, Parts]
+#: The two arrays of an operation, with their numbers of elements.
+Pair = Sequence[tuple[Tensor, int]]
+# Kinds of factors, of which later ones are split first.
+_PRECEDENCE = NEED_REPLICATION, REDUCTION, PERMUTATION, PASS_THROUGH
+
+
+def axes_of(tensors: Sequence[Tensor], factor: int) -> set[Parts]:
+    """The axes along which tensors are split that have a factor."""
+    return {each.factors[factor].parts for each in tensors if factor in each.factors}
+
+
+def are_compatible(tensors: Sequence[Tensor], rule: ShardingRule) -> bool:
+    """Whether an operation can be run on the pieces of its tensors as they lie.
+
+    They are split alike, along no axis twice, and whole along the factors that must be.
+    """
+    found: list[Part] = []
+    if any(own.overflow for tensor in tensors for own in tensor.factors.values()):
+        return False
+    for factor in range(len(rule.sizes)):
+        axes = axes_of(tensors, factor)
+        if len(axes) > 1 or (factor in rule.need_replication and axes != {()}):
+            return False
+        for part in next(iter(axes), ()):
+            if any(part.overlaps(other) for other in found):
+                return False
+        found += next(iter(axes), ())
+    return True
+
+
+def common_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule) -> list[Parts]:
+    """For each factor the axes along which all tensors are to be split.
+
+    Args:
+        tensors: those of an operation, operands first.
+        sizes: the number of elements of each.
+        rule: the operation's.
+    """
+    arrays = [number for number, tensor in enumerate(tensors) if tensor.dimensions]
+    if len(arrays) == 2 and not rule.need_replication:
+        pair = [(tensors[each], sizes[each]) for each in arrays]
+        if any(own.overflow for tensor, _ in pair for own in tensor.factors.values()):
+            return _in_order(pair, rule)
+        if all(len(factors) == 1 for tensor, _ in pair for factors in tensor.dimensions):
+            return _preferred(pair, rule)
+    return voted_axes(tensors, sizes, rule)
+
+
+def _ranked(pair: Pair, rule: ShardingRule) -> list[Tensor]:
+    """Of two tensors first the one of which nothing must be permuted, else the larger.
+
+    Else it is that of smaller pieces.
+    """
+
+    def rank(given: tuple[Tensor, int]) -> tuple[bool, int, int]:
+        tensor, size = given
+        moves = any(own.parts for key, own in tensor.factors.items() if key in rule.permutation)
+        return not moves, size, size_of(_axes(tensor))
+
+    return [tensor for tensor, _ in sorted(pair, key=rank, reverse=True)]
+
+
+def _axes(tensor: Tensor) -> list[Part]:
+    return [part for parts in tensor.parts() for part in parts]
+
+
+def _preferred(pair: Pair, rule: ShardingRule) -> list[Parts]:
+    """The axes of one of two tensors, and those of factors that the other alone has."""
+    better, other = _ranked(pair, rule)
+    taken: list[Parts] = [()] * len(rule.sizes)
+    for factor, own in better.factors.items():
+        taken[factor] = own.parts
+    held = _axes(better)
+    for factor, own in other.factors.items():
+        if factor not in better.factors:
+            taken[factor] = _free(own.parts, held)
+    return taken
+
+
+def _in_order(pair: Pair, rule: ShardingRule) -> list[Parts]:
+    """The axes of one of two tensors, handed to the factors of each in order.
+
+    Then those give theirs away that would only be split if what is major to them in a dimension
+    were.
+    """
+    tensors = _ranked(pair, rule)
+    axes, majors = _axes(tensors[0]), _majors(tensors, rule)
+    given = [_handed_out(axes, tensor, rule.sizes) for tensor in tensors]
+    taken: list[Parts] = []
+    for factor in range(len(rule.sizes)):
+        found = [each[factor] for each in given if factor in each]
+        taken.append(shared_prefix(found[0], found[-1]))
+    return [
+        parts if all(size_of(taken[each]) == rule.sizes[each] for each in majors[factor]) else ()
+        for factor, parts in enumerate(taken)
+    ]
+
+
+def _handed_out(axes: Sequence[Part], tensor: Tensor, sizes: Sequence[int]) -> dict[int, Parts]:
+    """Some axes, handed to the factors of a tensor.
+
+    Of each axis a factor takes what divides it, and the last what is left. Once an axis divides
+    none the last takes all.
+    """
+    *factors, last = [factor for factors in tensor.dimensions for factor in factors]
+    room = {factor: sizes[factor] for factor in factors}
+    given: dict[int, list[Part]] = {factor: [] for factor in (*factors, last)}
+    for part in axes:
+        start = part.start
+        for factor, size in room.items():
+            common = math.gcd(part.end // start, size)
+            if common > 1:
+                given[factor].append(Part(part.name, start, start * common))
+                start, room[factor] = start * common, size // common
+        if start < part.end:
+            given[last].append(Part(part.name, start, part.end))
+        if start == part.start and math.gcd(part.size, sizes[last]) == 1:
+            room = {}
+    return {factor: tuple(parts) for factor, parts in given.items()}
+
+
+def _free(parts: Parts, held: Sequence[Part]) -> Parts:
+    """The first of some axes, up to one that overlaps others."""
+    found: list[Part] = []
+    for part in parts:
+        kept = without(part, held)
+        found += () if kept is None else (kept,)
+        if kept != part:
+            break
+    return tuple(found)
+
+
+def _majors(tensors: Sequence[Tensor], rule: ShardingRule) -> list[set[int]]:
+    """For each factor those that are major to it in a dimension of some tensor."""
+    majors: list[set[int]] = [set() for _ in rule.sizes]
+    for tensor in tensors:
+        for factors in tensor.dimensions:
+            for count, factor in enumerate(factors):
+                majors[factor].update(factors[:count])
+    return majors
+
+
+def voted_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule) -> list[Parts]:
+    """See `common_axes`.
+
+    Every tensor votes for its axes, and for each beginning of them, with its size. What has most
+    votes is taken, again and again, until nothing is left that goes with what was taken.
+    """
+    lists = [
+        (size, factor, own.parts)
+        for tensor, size in zip(tensors, sizes, strict=True)
+        for factor, own in tensor.factors.items()
+    ]
+    votes: dict[Candidate, int] = {}
+    for _, factor, parts in lists:
+        for count in range(1, len(parts) + 1):
+            first = parts[:count]
+            voters = [
+                each
+                for each, other, own in lists
+                if other == factor and shared_prefix(first, own) == first
+            ]
+            votes[factor, first] = sum(voters)
+    taken: list[Parts] = [()] * len(rule.sizes)
+
+    def rank(candidate: Candidate) -> tuple[object, ...]:
+        factor, parts = candidate
+        precedence = _PRECEDENCE.index(rule.kind(factor))
+        return (
+            votes[candidate],
+            precedence,
+            size_of(parts) // size_of(taken[factor]),
+            factor,
+            len(parts),
+            parts,
+        )
+
+    majors = _majors(tensors, rule)
+
+    def can_be_split(candidate: Candidate) -> bool:
+        """Whether all that is major to the factor in some dimension is split as far as it goes."""
+        return all(size_of(taken[each]) == rule.sizes[each] for each in majors[candidate[0]])
+
+    while best := max(filter(can_be_split, votes), key=rank, default=None):
+        factor, parts = best
+        taken[factor] = parts
+        votes = _left(votes, factor, taken)
+    return _moved(taken, tensors, rule)
+
+
+def _left(votes: dict[Candidate, int], chosen: int, taken: Sequence[Parts]) -> dict[Candidate, int]:
+    """The candidates that still go, after one for a factor was taken."""
+    found: dict[Candidate, int] = {}
+    for (factor, parts), count in votes.items():
+        key = factor, parts if factor == chosen else _free(parts, taken[chosen])
+        if key[1] != taken[factor] and shared_prefix(taken[factor], key[1]) == taken[factor]:
+            found[key] = max(count, found.get(key, 0))
+    return found
+
+
+def _moved(taken: list[Parts], tensors: Sequence[Tensor], rule: ShardingRule) -> list[Parts]:
+    """The axes of factors that must stay whole go to those of all tensors that they divide."""
+    arrays = [each for each in tensors if each.dimensions]
+    targets = [
+        factor
+        for factor in range(len(rule.sizes))
+        if rule.kind(factor) == PASS_THROUGH and all(factor in each.factors for each in arrays)
+    ]
+    for whole in sorted(rule.need_replication):
+        axes, taken[whole] = list(taken[whole]), ()
+        for factor in targets:
+            size = rule.sizes[factor]
+            while axes and size % (size_of(taken[factor]) * axes[0].size) == 0:
+                taken[factor] = tuple(merged([*taken[factor], axes.pop(0)]))
+    return taken

@@ -1,0 +1,56 @@
+"""Passes by which shardings pass between functions and their calls, which stay as they are."""
+
+from minixla.sharding.operations import FuncDataFlowEdge
+from minixla.sharding.passes.export import read_instead
+from minixla.sharding.program import Block, Program, Step, Value
+from minixla.sharding.value_shardings import sharding_of
+
+
+def add_function_edges(program: Program) -> None:
+    """Puts edges on functions' arguments, but for main's, and on calls' results.
+
+    SDY: sdy-add-func-data-flow-edges.
+    """
+    uses = program.uses()
+
+    def edge(block: Block, value: Value) -> Step:
+        step = block.new_step(FuncDataFlowEdge(), [value])
+        step.results[0].sharding = value.sharding
+        program.replace(value, step.results[0], uses.get(value, ()))
+        return step
+
+    for block in program.blocks():
+        steps = []
+        if block.step is None and block is not program.main:
+            steps += [edge(block, value) for value in block.inputs]
+        for step in block.steps:
+            steps.append(step)
+            if step.callee is not None:
+                steps += [edge(block, value) for value in step.results]
+        block.steps = steps
+
+
+def sink_function_edges(program: Program) -> None:
+    """Takes these edges away, whose shardings go to their owners.
+
+    SDY: sdy-sink-func-data-flow-edges.
+    """
+    owners: dict[Value, Value] = {}
+    for block in program.blocks():
+        for step in block.steps:
+            if isinstance(step.op, FuncDataFlowEdge):
+                (owner,), (target,) = step.operands, step.results
+                owners[target] = owner
+                owner.sharding = target.sharding or owner.sharding
+        block.steps = [step for step in block.steps if not isinstance(step.op, FuncDataFlowEdge)]
+    read_instead(program, owners)
+
+
+def propagate_to_function_results(program: Program) -> None:
+    """Has results of functions, but for main's, lie as what is returned.
+
+    SDY: sdy-propagate-to-func-results.
+    """
+    for function in program.functions.values():
+        if function is not program.main:
+            function.output_shardings = [sharding_of(value) for value in function.outputs]

@@ -1,0 +1,101 @@
+"""Steps that passes put beside those of a program."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minixla.sharding.operations import Reshard
+from minixla.sharding.program import Block, Program, Step, Use, Value
+from minixla.sharding.tensor_sharding import TensorSharding
+
+
+class Insertions:
+    """Steps that are put in a program, beside those and before blocks that are there."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.uses = program.uses()
+        self.before: dict[Step | Block, list[Step]] = {}
+        self.behind: dict[Step | Block, list[Step]] = {}
+
+    def reshard(self, use: Use, wanted: TensorSharding, is_late: bool = True) -> None:
+        """Has what is read somewhere lie as wanted.
+
+        Args:
+            use: the place.
+            wanted: how it is to lie.
+            is_late: whether the reshard stands where it is read, not behind what makes the value.
+        """
+        value, made = use.value, Reshard(wanted)
+        block = use.block if is_late else _home(value)
+        step = block.new_step(made, [value], _source(use, value))
+        if is_late:
+            self.before.setdefault(use.user, []).append(step)
+        else:
+            self.behind.setdefault(value.owner, []).insert(0, step)
+        self._read(use, value, step)
+
+    def _read(self, use: Use, value: Value, step: Step) -> None:
+        self.uses[value].remove(use)
+        self.uses[value].append(Use(step, 0))
+        self.uses[step.results[0]] = [use]
+        use.put(step.results[0])
+
+    def put_behind(self, steps: Sequence[Step], anchor: Step) -> None:
+        """Puts steps, each of one operand, behind another, and has them read instead of that."""
+        self.behind.setdefault(anchor, [])[:0] = steps
+        for step in steps:
+            (value,), (result,) = step.operands, step.results
+            self.uses[result] = self.uses.pop(value, [])
+            for use in self.uses[result]:
+                use.put(result)
+            self.uses[value] = [Use(step, 0)]
+
+    def write(self) -> None:
+        """Puts them there."""
+        if not (self.before or self.behind):
+            return
+        for block in list(self.program.blocks()):
+            steps = [each for step in block.steps for each in self._around(step)]
+            first = [each for step in self.behind.get(block, ()) for each in self._around(step)]
+            last = [each for step in self.before.get(block, ()) for each in self._around(step)]
+            block.steps = [*first, *steps, *last]
+
+    def _around(self, step: Step) -> Iterator[Step]:
+        for each in self.before.get(step, ()):
+            yield from self._around(each)
+        yield step
+        for each in self.behind.get(step, ()):
+            yield from self._around(each)
+
+
+def _home(value: Value) -> Block:
+    return value.owner.block if isinstance(value.owner, Step) else value.owner
+
+
+def _source(use: Use, value: Value) -> Any:
+    step = use.step or value.step
+    return step and step.source
+
+
+def differ(one: TensorSharding | None, other: TensorSharding | None) -> bool:
+    """Whether shardings say other things, where none says that every device has all."""
+    return (one and _said(one)) != (other and _said(other)) and not (
+        _is_replicated(one) and _is_replicated(other)
+    )
+
+
+def _said(sharding: TensorSharding) -> object:
+    return sharding.mesh, sharding.parts, sharding.unreduced
+
+
+def _is_replicated(sharding: TensorSharding | None) -> bool:
+    if sharding is None:
+        return True
+    is_split = any(sharding.parts) or sharding.unreduced
+    return not (is_split or sharding.mesh.is_maximal)
+
+
+def replicated(like: TensorSharding | None, value: Value) -> TensorSharding:
+    """The sharding of a value that every device has whole, on the mesh of another sharding."""
+    assert like is not None
+    return TensorSharding.closed(like.mesh, value.rank, like.mesh_name)

@@ -1,0 +1,220 @@
+"""Along which axes of a mesh devices have different values, in a program that each device runs.
+
+JAX: varying manual axes (`jax.typeof(x).vma`). Here they are found once the program is there, and
+may be fewer: what all devices gather is the same for all.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.derived import entered_graph
+from minixla.core.graph import Graph, remembered
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.tracer import WrappingTracer, unwrapped, wrapped
+from minixla.core.tracing import Trace, shape_of
+from minixla.sharding.manual_computation import ManualComputation
+from minixla.sharding.mesh import Mesh
+from minixla_ops.collectives.collective_groups import Collective, PartitionID, ReplicaId
+from minixla_ops.control_flow.loops import While
+from minixla_ops.movement.constants import Constant
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.runs_programs import RunsPrograms
+
+Axes = frozenset[str]
+Names = tuple[str, ...]
+
+
+class Varying(NamedTuple):
+    """What is known of a value.
+
+    Attributes:
+        axes: along which devices may have different ones.
+        elements: its elements, where they follow from the numbers of devices: one tuple for all, or
+            one for each device.
+    """
+
+    axes: Axes = frozenset()
+    elements: tuple[tuple[Any, ...], ...] | None = None
+
+
+_SAME = Varying()
+
+
+@remembered
+def varying(graph: Graph, given: tuple[Names, ...], mesh: Mesh) -> tuple[Names, ...]:
+    """For each output of a program the axes along which devices may have different ones.
+
+    Args:
+        graph: what each device runs.
+        given: the same for each input.
+        mesh: the devices.
+    """
+    trace, known = _VaryingTrace(None, mesh), {}
+    for value, axes in zip(graph.inputs, given, strict=True):
+        known[value] = Varying(Axes(axes))
+    for step in graph.instructions:  # which is faster than `entered_graph`
+        own = [known[each] for each in step.operands]
+        if step.op.is_elementwise and own and not any(each.elements for each in own):
+            axes = own[0].axes
+            if all(each.axes <= axes for each in own):
+                known.update(dict.fromkeys(step.results, own[0]))
+                continue
+        shapes = [each.shape for each in step.operands]
+        known.update(zip(step.results, trace.rule(step.op, shapes, own, step.shapes), strict=True))
+    found = [known[each].axes for each in graph.outputs]
+    return tuple([tuple([name for name in mesh.axis_names if name in axes]) for axes in found])
+
+
+class _Varied(WrappingTracer):
+    """A value of which is known how it varies."""
+
+    __slots__ = ()
+
+
+class _VaryingTrace(Trace):
+    """Follows what is known of values along with their programs, which stay as they are."""
+
+    prefix = "varying"
+    __slots__ = ("axes", "mesh")
+
+    def __init__(self, parent: Trace | None, mesh: Mesh) -> None:
+        super().__init__(parent)
+        self.mesh, self.axes = mesh, Axes(mesh.axis_names)
+
+    @property
+    def memo_key(self) -> Any:
+        return "varying", self.mesh
+
+    def again(self, parent: Trace) -> "_VaryingTrace":
+        return _VaryingTrace(parent, self.mesh)
+
+    def taken_apart(self, value: Any) -> tuple[list[Any], Varying]:
+        values, known = super().taken_apart(value)
+        return values, known or _SAME
+
+    def put_together(self, values: Sequence[Any], known: Varying) -> Any:
+        return _Varied(self, values[0], known)
+
+    def joined(self, known: Varying, other: Varying) -> Varying:
+        elements = known.elements if known.elements == other.elements else None
+        return Varying(known.axes | other.axes, elements)
+
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        values, known, _ = unwrapped(self, _Varied, operands)
+        results = self.parent.process(operation, tuple(values))
+        shapes = [shape_of(each) for each in (results if type(results) is tuple else (results,))]
+        given = [each or _SAME for each in known]
+        found = self.rule(operation, list(map(shape_of, values)), given, shapes)
+        return wrapped(self, _Varied, results, found if type(results) is tuple else found[0])
+
+    def rule(
+        self, op: Any, shapes: Sequence[Any], known: Sequence[Varying], results: Sequence[Any]
+    ) -> Sequence[Varying]:
+        """What is known of the results of an operation."""
+        if isinstance(op, ManualComputation):
+            return self._of_devices(op, known)
+        if op.computations and (isinstance(op, RunsPrograms) or _is_call(op, shapes, results)):
+            return self._of_programs(op, tuple(known))
+        axes = _union(known)
+        if isinstance(op, Constant):
+            return [self._constant(op.literal)]
+        if isinstance(op, PartitionID):
+            return [self._of_elements([(number,) for number in range(self.mesh.size)])]
+        if isinstance(op, Collective):
+            axes = self._exchanged(op, axes)
+        elif isinstance(op, ReplicaId) or op.has_side_effect:
+            axes = self.axes
+        elif known and all(each.elements for each in known):
+            return self._computed(op, shapes, known, results) or [Varying(axes)] * len(results)
+        return [Varying(axes)] * len(results)
+
+    def _of_programs(self, op: Any, known: tuple[Varying, ...]) -> Sequence[Varying]:
+        if not isinstance(op, RunsPrograms):
+            return entered_graph(op.computations[0], self, known).known
+        if not isinstance(op, Call):  # a step of a loop has a part of an array
+            known = tuple([Varying(each.axes) for each in known])
+        # Operands before those of the programs decide which one runs.
+        count = len(known) - len(op.computations[0].inputs)
+        deciding, (_, given, found) = _union(known[:count]), op.entered(self, known[count:])
+        if isinstance(op, While):
+            deciding |= _union(entered_graph(op.condition, self, given).known)
+        return [Varying(each.axes | deciding) for each in found] if deciding else found
+
+    def _of_devices(self, op: ManualComputation, known: Sequence[Varying]) -> list[Varying]:
+        """Of a program that runs along more axes: it cuts operands and puts results together."""
+        pairs, own = zip(known, op.in_shardings, strict=True), Axes(op.manual_axes)
+        cut = [(*(each.axes | (own - Axes(op.unmentioned(at)))),) for each, at in pairs]
+        found = varying(op.computation, tuple(cut), self.mesh)
+        return [Varying(Axes(each) - own) for each in found]
+
+    def _constant(self, literal: Literal) -> Varying:
+        shape = literal.shape
+        is_small = shape.size <= self.mesh.size and _is_whole(shape)
+        return Varying(elements=(tuple(literal.array.flat),)) if is_small else _SAME
+
+    def _computed(
+        self, op: Operation, shapes: Sequence[Any], known: Sequence[Varying], results: Sequence[Any]
+    ) -> list[Varying] | None:
+        """What follows from the numbers of devices, where that is one whole number."""
+        if len(results) > 1 or results[0].size != 1 or not _is_whole(results[0]):
+            return None
+        found, columns = [], [each.elements or () for each in known]
+        for number in range(max(map(len, columns))):
+            rows = [column[number % len(column)] for column in columns]
+            pairs = zip(rows, shapes, strict=True)
+            arrays = [np.array(row, at.dtype).reshape(at.dimensions) for row, at in pairs]
+            found.append(tuple(np.ravel(op.reference(*arrays))))
+        return [self._of_elements(found)]
+
+    def _of_elements(self, elements: Sequence[tuple[Any, ...]]) -> Varying:
+        if len(elements) == 1:
+            return Varying(elements=tuple(elements))
+        table = np.array(elements)[self.mesh.numbers].reshape(*self.mesh.axis_sizes, -1)
+        names = [
+            name for name, at in self.mesh.order.items() if (table != table.take([0], at)).any()
+        ]
+        return Varying(Axes(names), tuple(elements))
+
+    def _exchanged(self, op: Collective, axes: Axes) -> Axes:
+        """The axes along which a collective's results differ, where its operands do along some."""
+        if op.mode == "cross_replica":  # each partition for itself
+            return axes
+        if not op.gives_all_the_same:
+            return axes | self._between(getattr(op, "source_target_pairs", op.replica_groups))
+        groups = set(map(frozenset, op.replica_groups or [self.mesh.numbers.flat]))
+        for count in range(len(self.axes), 0, -1):
+            for names in combinations(self.axes, count):
+                if set(map(frozenset, self.mesh.groups(names))) == groups:
+                    return axes - Axes(names)
+        # Parts of an axis meet: what is the same for all stays so where they are of one size.
+        sizes = set(map(len, groups))
+        return axes if len(sizes) == 1 and len(groups) * max(sizes) == self.mesh.size else self.axes
+
+    def _between(self, groups: Sequence[Sequence[int]]) -> Axes:
+        """The axes along which members of a group are at different places."""
+        order = np.argsort(self.mesh.numbers, None)
+        places = np.transpose(np.unravel_index(order, self.mesh.axis_sizes))
+        differ = [(places[list(group)] != places[group[0]]).any(0) for group in groups if group]
+        flags = np.any(differ, 0) if differ else [False] * len(self.mesh.order)
+        found = [name for name, flag in zip(self.mesh.order, flags, strict=True) if flag]
+        return Axes(found)
+
+
+def _is_whole(shape: Shape) -> bool:
+    return not (shape.element_type.is_float or shape.element_type.is_complex)
+
+
+def _union(known: Sequence[Varying]) -> Axes:
+    return Axes().union(*[each.axes for each in known])
+
+
+def _is_call(op: Any, shapes: Sequence[Any], results: Sequence[Any]) -> bool:
+    """Whether an operation's results are those of its one program for its operands."""
+    program, *others = op.computations
+    sides = (program.input_shapes, tuple(shapes)), (program.output_shapes, tuple(results))
+    return not others and all(own == given for own, given in sides)

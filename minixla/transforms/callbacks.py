@@ -1,0 +1,116 @@
+"""pure_callback: a Python function of NumPy arrays as a part of a program."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from minixla.core.attributes import Attribute, Function, attribute
+from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape, shape_of_data
+from minixla.transforms.arguments import checked_function
+from minixla.transforms.debugging import OfArrays
+from minixla.transforms.places import leaf_shapes
+from minixla_ops.vocabulary.batch_dimensions import add_batch, batch_size, move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape
+
+_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
+# In a text for elsewhere, a target that nobody else knows.
+_TARGET = '"minixla.pure_callback"'
+
+
+class PureCallback(Operation):
+    """What a Python function gives for the operands' values, on which alone its results depend."""
+
+    no_derivative = "a Python function is called, and only its values are known"
+    hlo_name = "custom-call"
+    operands = ("args...",)
+    callback: Callable[..., Any] = attribute(Function(), hlo=None)
+    results: tuple[Shape, ...] = attribute(Attribute(), hlo=None)
+    vmap_method: str | None = attribute(Attribute(), default=None, hlo=None)
+
+    def shape(self, *args):
+        return self.results
+
+    def reference(self, *args):
+        found = [np.asarray(x) for x in jax.tree.leaves(self.callback(*map(np.copy, args)))]
+        shapes = list(map(shape_of_data, found))
+        if shapes != list(self.results):
+            problem = "the Python function returned something else than was declared"
+            shown = [f"returned: {', '.join(map(str, shapes)) or 'nothing'}"]
+            shown += [f"declared: {', '.join(map(str, self.results)) or 'nothing'}"]
+            advice = "Give result_shape_dtypes of its results, or convert these: x.astype(dtype)."
+            raise explain(ShapeError, "pure_callback", problem, shown, advice)
+        pairs = zip(found, self.results, strict=True)
+        return tuple([x.astype(shape.dtype, copy=False) for x, shape in pairs])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.calls_host:
+            return emit.host_call(self.reference, operands, shapes, results, False)
+        return emit.operation(
+            "stablehlo.custom_call", operands, shapes, results, call_target_name=_TARGET
+        )
+
+    def hlo_attributes(self, shapes):
+        return {"custom_call_target": _TARGET}
+
+    def batch(self, operands, dimensions):
+        if self.vmap_method is None:
+            problem = "it is called over a batch, and vmap_method does not say how"
+            advice = f"Give vmap_method, one of {', '.join(map(str, _METHODS[1:]))}."
+            raise explain(TransformError, "pure_callback", problem, (), advice)
+        if self.vmap_method.startswith("sequential"):
+            return super().batch(operands, dimensions)
+        size = batch_size(operands, dimensions)
+        repeats = size if self.vmap_method == "broadcast_all" else 1
+        moved = [
+            add_batch(x, repeats, 0) if at is None else move_dimension(x, at, 0)
+            for x, at in zip(operands, dimensions, strict=True)
+        ]
+        results = tuple([x.with_dimensions((size, *x.dimensions)) for x in self.results])
+        return self(*moved, results=results), (0,) * len(results)
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """What a Python function gives, called when the program runs (JAX: pure_callback).
+
+    The function's results must depend on its arguments alone: it may be called more than once (on
+    several devices by each, with whole arrays), or not at all. It has no derivative: give one with
+    `mx.custom_jvp` or `mx.custom_vjp`.
+
+    Args:
+        callback: a function of pytrees of NumPy arrays. It must not call JAX, which may be waiting
+            for it.
+        result_shape_dtypes: a tree like its result, of anything with `shape` and `dtype`.
+        args: its arguments; leaves that are no arrays are passed on as they are.
+        vmap_method: how it is called over a batch: `sequential` or `sequential_unrolled`, once for
+            each member; `expand_dims`, once, with the batch in front, of size 1 for arguments that
+            have none; `broadcast_all`, once, with all arguments repeated. None: not at all.
+        kwargs: more arguments by name.
+
+    Returns:
+        A tree like `result_shape_dtypes` of arrays.
+
+    Raises:
+        TransformError: `callback` is no function, or is called over a batch without a method.
+        AttributeValueError: there is no such method.
+        ShapeError: it gives other arrays than was declared.
+    """
+    subject = "pure_callback"
+    if vmap_method not in _METHODS:
+        problem = f"there is no vmap_method {vmap_method!r}"
+        advice = f"Give one of {', '.join(map(str, _METHODS))}."
+        raise explain(AttributeValueError, subject, problem, (), advice)
+    declared, tree = jax.tree.flatten(result_shape_dtypes)
+    where = [f"result {number}" for number in range(len(declared))]
+    shapes = tuple(map(array_shape, leaf_shapes(subject, declared, lambda: where)))
+    function, values = OfArrays.of(checked_function(callback, subject), args, kwargs)
+    return jax.tree.unflatten(tree, PureCallback(function, shapes, vmap_method)(*values))

@@ -1,0 +1,118 @@
+"""closure_convert, custom_gradient and linear_transpose: functions made of others."""
+
+from functools import update_wrapper
+from typing import Any
+
+from jax.core import Tracer as JaxTracer
+from jax.tree_util import Partial, tree_structure, tree_unflatten
+
+from minixla.core.forward import has_tangent
+from minixla.core.linear import spread, zeros_like
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import Tracer
+from minixla.transforms import gradients
+from minixla.transforms.arguments import Arguments, Function, checked_function, misfit
+from minixla.transforms.custom_derivatives import custom_vjp
+from minixla.transforms.staging import stage
+from minixla_ops.programs.call import call
+
+
+@api_boundary
+def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[Any]]:
+    """A function that reads no traced floats from outside (JAX: closure_convert).
+
+    Those that it closes over, and that may be differentiated, become arguments: so a function with
+    a custom derivative can be given one that closes over what is being differentiated.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        example_args: arguments like those that it will be called with.
+
+    Returns:
+        `(converted, values)`, so that `converted(*args, *values)` is `fun(*args)`; `values` is the
+        list of what was read.
+
+    Raises:
+        TransformError: from the converted function, for arguments of another structure.
+    """
+    return _converted(fun, example_args, has_tangent)
+
+
+def _converted(fun: Function, example_args: Any, is_wanted: Any) -> tuple[Function, list[Any]]:
+    given = Arguments("closure_convert", fun, example_args)
+    found = stage(fun, given.signature(), given.name)
+    flags = [isinstance(each, (Tracer, JaxTracer)) and bool(is_wanted(each)) for each in found.read]
+    kept = [None if flag else each for flag, each in zip(flags, found.read, strict=True)]
+    count = len(example_args)
+
+    @api_boundary
+    def converted(*args: Any) -> Any:
+        own = Arguments("closure_convert", fun, args[:count])
+        if own.tree != given.tree:
+            shown = [f"given: {own.tree}", f"the example's: {given.tree}"]
+            problem = "the arguments have another structure than the example"
+            raise misfit("closure_convert", problem, shown, "Give arguments like the example.")
+        read = spread(flags, args[count:], kept)
+        return found.results(call(found.graph, *read, *own.lifted()))
+
+    values = [each for flag, each in zip(flags, found.read, strict=True) if flag]
+    return update_wrapper(converted, fun), values
+
+
+def custom_gradient(fun: Function) -> Function:
+    """A function that gives its derivative along with its value (JAX: custom_gradient).
+
+    Args:
+        fun: returns `(value, pull)`, where `pull(cotangent)` gives the cotangents of the
+            arguments: a tuple with one for each, or of a single argument it alone. It may read
+            what `fun` has computed.
+
+    Returns:
+        A function of the same arguments that gives the value alone, with that derivative in
+        reverse mode.
+    """
+    checked_function(fun, "custom_gradient")
+
+    @custom_vjp
+    def wrapped(*args: Any) -> Any:
+        return fun(*args)[0]
+
+    def forward(*args: Any) -> tuple[Any, Partial]:
+        value, pull = fun(*args)
+        converted, read = _converted(pull, (value,), lambda _: True)
+        return value, Partial(lambda *given: converted(given[-1], *given[:-1]), *read)
+
+    def backward(pull: Partial, cotangent: Any) -> Any:
+        found = pull(cotangent)
+        return (found,) if tree_structure(found) == tree_structure(0) else found
+
+    wrapped.defvjp(forward, backward)
+    return update_wrapper(lambda *args: wrapped(*args), fun)
+
+
+@api_boundary
+def linear_transpose(fun: Function, *primals: Any) -> Function:
+    """The transpose of a linear function (JAX: linear_transpose).
+
+    It is the reverse derivative at zero: of a function that is not linear that of its derivative
+    there, where JAX raises an error.
+
+    Args:
+        fun: a linear function of pytrees of arrays.
+        primals: arguments like its own, of which only shapes count: `mx.ShapeDtypeStruct` will do.
+
+    Returns:
+        A function that takes a cotangent, like the result of `fun`, and gives a tuple with one for
+        each of `primals`.
+
+    Raises:
+        TransformError: from that function, for a cotangent that does not fit the result.
+    """
+    given = Arguments("linear_transpose", fun, primals)
+    shapes = given.shapes()
+
+    def transposed(cotangent: Any) -> Any:
+        zeros = tree_unflatten(given.tree, list(map(zeros_like, shapes)))
+        return gradients.vjp(fun, *zeros)[1](cotangent)
+
+    return transposed

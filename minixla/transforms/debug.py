@@ -1,0 +1,12 @@
+"""What shows values and layouts while programs run, under JAX's names (JAX: jax.debug)."""
+
+from jax.debug import visualize_array_sharding, visualize_sharding
+
+from minixla.transforms.debugging import debug_callback as callback
+from minixla.transforms.debugging import debug_print as print
+
+__all__ = ["callback", "print", "visualize_array_sharding", "visualize_sharding"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,272 @@
+"""Eigh, Eig and Schur: eigenvalues, eigenvectors and triangular forms of square matrices."""
+
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core import Shape, register
+from minixla.core.attributes import Boolean, attribute
+from minixla.core.builders import builder
+from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
+from minixla_ops.linear_algebra.gaps import (
+    column_sums,
+    gaps_between,
+    off_diagonal,
+    over_columns,
+)
+from minixla_ops.linear_algebra.lapack_calls import lapack_target
+from minixla_ops.linear_algebra.lapack_routines import ROUTINES
+from minixla_ops.linear_algebra.matrices import (
+    adjoint,
+    diagonal,
+    identity,
+    nan_unless,
+    product,
+    triangle,
+)
+from minixla_ops.vocabulary.shorthand import array_shape, full_like
+
+
+class SquareFactorization(Factorization):
+    """Base class: of square matrices, as values and, if wanted, vectors."""
+
+    operands = ("a",)
+
+    @property
+    def mode(self) -> str:
+        """Whether vectors are wanted, as LAPACK is told."""
+        return "V" if self.values["vectors"] else "N"
+
+    def checked(self, a: Any) -> Shape:
+        """The operand's shape, which must be that of square matrices."""
+        (a,) = self.array_shapes([a])
+        self.check_matrices(a, square=True)
+        return a
+
+
+@register
+class Eigh(SquareFactorization):
+    """Eigenvalues and eigenvectors of Hermitian matrices: a v = v diag(w). JAX: lax.linalg.eigh.
+
+    One triangle of `a` is read, and only the real parts of its diagonal. Vectors have length 1 and
+    are orthogonal to each other; signs (of complex vectors phases) are up to the backend, and so is
+    the basis that belongs to equal eigenvalues.
+
+    Derivatives of eigenvalues contain no differences of these: those of sums over equal ones are
+    right, of single ones they are those in the basis that was found. Derivatives of vectors divide
+    by them, and lose as many digits as eigenvalues agree in. Where two are equal, the vectors that
+    belong to them have no derivative and it is NaN, but for changes that do not mix the two; a
+    function of the other vectors alone has the right one. In reverse mode vectors that are
+    multiplied by 0, as in v diag(w) v^H with w = 0, count as not used.
+
+    Args:
+        a: an array [..., n, n] of f32, f64, c64 or c128, of which one triangle is read.
+        lower: whether that is the lower one.
+        vectors: whether eigenvectors are computed; else the values are the only result.
+
+    Returns:
+        values: the eigenvalues [..., n], real, in ascending order; NaN where they are not found.
+        vectors: an array like a, the eigenvectors in its columns.
+
+    Checks:
+        (C1) a is an array of f32, f64, c64 or c128, with two last dimensions of equal size.
+    """
+
+    lower: bool = attribute(Boolean(), default=True)
+    vectors: bool = attribute(Boolean(), default=True)
+    lacking = {"tpu": "any"}
+
+    def shape(self, a):
+        a = self.checked(a)
+        values = Shape(a.element_type.real, a.dimensions[:-1])
+        return (values, a) if self.vectors else values
+
+    def numpy(self, a):
+        vectors, values, _ = ROUTINES["syevd"](a, **self.lapack_options())
+        return (values, vectors) if self.vectors else values
+
+    def call(self, platform, operands, results):
+        (a,) = operands
+        real = Shape(a.element_type.real, a.dimensions[:-1])
+        given = a, real, Shape("s32", a.dimensions[:-2])
+        if platform == "cuda":
+            config = f"lower = {str(self.lower).lower()}, algorithm = 0 : ui8"
+            return LibraryCall("cusolver_syevd_ffi", config, given, self.finish)
+        routine = "heevd" if a.element_type.is_complex else "syevd"
+        target = lapack_target(routine, a.element_type, self.lapack_options())
+        return LibraryCall(*target, given, self.finish)
+
+    def lapack_options(self) -> dict[str, str]:
+        """The attributes of LAPACK's syevd and heevd."""
+        return {"mode": self.mode, "uplo": "L" if self.lower else "U"}
+
+    def finish(self, vectors: Any, values: Any, info: Any) -> Any:
+        """The results, NaN where LAPACK found none."""
+        values = nan_unless(info == 0, values)
+        return (values, nan_unless(info == 0, vectors)) if self.vectors else values
+
+    @property
+    def forward(self):
+        # The derivative of values alone needs the vectors.
+        return None if self.vectors else self._values_and_tangents
+
+    def _values_and_tangents(self, primals: Any, tangents: Any) -> Any:
+        results = self(*primals, vectors=True)
+        return results[0], self.jvp(primals, tangents, results)[0]
+
+    def jvp(self, primals, tangents, results):
+        # w' = diag(v^H a' v), v' = v (v^H a' v / (w_j - w_i)) outside of the diagonal: M. B. Giles,
+        # "An extended collection of matrix derivative results" (2008).
+        values, vectors = results
+        half = triangle(tangents[0], self.lower) + triangle(tangents[0], self.lower, strict=True)
+        moved = product((half + adjoint(half)) * 0.5, vectors)
+        of_values = ops.real(column_sums(conjugate(vectors) * moved))
+        mixed = off_diagonal(product(adjoint(vectors), moved))
+        gaps = gaps_between(values, array_shape(vectors).element_type)
+        return of_values, product(vectors, ops.gap_quotient(mixed, gaps))
+
+
+@register
+class Eig(SquareFactorization):
+    """Eigenvalues and right eigenvectors of square matrices: a v = v diag(w). JAX: lax.linalg.eig.
+
+    Vectors have length 1, and their component of the greatest size is real.
+
+    The derivative of eigenvalues multiplies by the inverse of v. It is infinite or NaN where the
+    vectors are dependent, as those of [[0, 1], [0, 0]] are; of equal eigenvalues with independent
+    vectors those of sums are right. The derivative of vectors is that under their normalisation,
+    whose greatest component must be the only one of its size; where eigenvalues are equal the
+    vectors that belong to them have none, as those of `Eigh`.
+
+    Args:
+        a: an array [..., n, n] of f32, f64, c64 or c128.
+        vectors: whether eigenvectors are computed; else the values are the only result.
+
+    Returns:
+        values: the eigenvalues [..., n], complex, in no order; NaN where they are not found.
+        vectors: a complex array of the sizes of a, the eigenvectors in its columns.
+
+    Checks:
+        (C1) a is an array of f32, f64, c64 or c128, with two last dimensions of equal size.
+    """
+
+    vectors: bool = attribute(Boolean(), default=True)
+    lacking = {"cuda": "any", "tpu": "any"}
+
+    def shape(self, a):
+        vectors = self.checked(a).with_element_type(a.element_type.complex)
+        values = Shape(vectors.element_type, a.dimensions[:-1])
+        return (values, vectors) if self.vectors else values
+
+    def numpy(self, a):
+        *parts, _, vectors, _ = ROUTINES["geev"](a, **self.lapack_options())
+        values = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+        return (values, vectors) if self.vectors else values
+
+    def call(self, platform, operands, results):
+        (a,) = operands
+        if platform != "cpu":
+            return None
+        vectors = a.with_element_type(a.element_type.complex)
+        part = Shape(a.element_type, a.dimensions[:-1])
+        parts = [part] * (1 if a.element_type.is_complex else 2)
+        given = *parts, vectors, vectors, Shape("s32", a.dimensions[:-2])
+        target = lapack_target("geev", a.element_type, self.lapack_options())
+        return LibraryCall(*target, given, self.finish)
+
+    def lapack_options(self) -> dict[str, str]:
+        """The attributes of LAPACK's geev."""
+        return {"compute_left": "N", "compute_right": self.mode}
+
+    def finish(self, *found: Any) -> Any:
+        """The results, NaN where LAPACK found none."""
+        *parts, _, vectors, info = found
+        values = nan_unless(info == 0, parts[0] if len(parts) == 1 else ops.complex(*parts))
+        return (values, nan_unless(info == 0, vectors)) if self.vectors else values
+
+    @property
+    def forward(self):
+        return None if self.vectors else self._values_and_tangents
+
+    _values_and_tangents = Eigh._values_and_tangents
+
+    def jvp(self, primals, tangents, results):
+        # As of Hermitian matrices, with the inverse of v. What is free, a multiple c of each vector
+        # itself, keeps its length, and the greatest component real.
+        values, vectors = results
+        shape = array_shape(vectors)
+        moved = product(ops.convert_element_type(tangents[0], shape.element_type), vectors)
+        lu, _, permutation = ops.lu(vectors)
+        turned = product(ops.lu_solve(vectors, lu, permutation, identity(shape)), moved)
+        of_values = diagonal(turned)
+        gaps = gaps_between(values, shape.element_type)
+        free = product(vectors, ops.gap_quotient(off_diagonal(turned), gaps))
+        greatest = _greatest(vectors)
+        of_length = -ops.real(column_sums(conjugate(vectors) * free))
+        moved_greatest = ops.imag(column_sums(greatest * free))
+        of_phase = -moved_greatest / ops.real(column_sums(greatest * vectors))
+        return of_values, free + vectors * over_columns(ops.complex(of_length, of_phase), shape)
+
+
+def _greatest(vectors: Any) -> Any:
+    """1 for the first component of the greatest size in each column, 0 for the others."""
+    shape, sizes = array_shape(vectors), ops.abs(vectors)
+    at, kind = shape.rank - 2, array_shape(sizes)
+    top = ops.reduce(sizes, np.zeros((), kind.dtype), ops.max, [at])
+    numbers = ops.iota(Shape("s32", shape.dimensions), at)
+    last = full_like(numbers, shape.dimensions[at])
+    candidates = ops.select(sizes == over_columns(top, kind), numbers, last)
+    first = ops.reduce(candidates, np.int32(shape.dimensions[at]), ops.min, [at])
+    return ops.convert_element_type(numbers == over_columns(first, kind), shape.element_type)
+
+
+@register
+class Schur(SquareFactorization):
+    """The Schur form of square matrices: a = z t z^H. JAX: lax.linalg.schur.
+
+    z is unitary. t is upper triangular for complex matrices; for real ones it has blocks of 2 x 2
+    on the diagonal, one for each pair of complex eigenvalues.
+
+    Args:
+        a: an array [..., n, n] of f32, f64, c64 or c128.
+        vectors: whether z is computed; else t is the only result.
+
+    Returns:
+        t: an array like a, the Schur form; NaN where it is not found.
+        z: an array like a, the Schur vectors in its columns.
+
+    Checks:
+        (C1) a is an array of f32, f64, c64 or c128, with two last dimensions of equal size.
+    """
+
+    vectors: bool = attribute(Boolean(), default=True)
+    lacking = {"cuda": "any", "tpu": "any"}
+    no_derivative = "Schur forms are not unique, and JAX has none either: use eigh or eig"
+
+    def shape(self, a):
+        a = self.checked(a)
+        return (a, a) if self.vectors else a
+
+    def numpy(self, a):
+        form, vectors, *_ = ROUTINES["gees"](a, self.mode, "N")
+        return (form, vectors) if self.vectors else form
+
+    def call(self, platform, operands, results):
+        (a,) = operands
+        if platform != "cpu":
+            return None
+        values, info = Shape(a.element_type, a.dimensions[:-1]), Shape("s32", a.dimensions[:-2])
+        given = a, a, *[values] * (1 if a.element_type.is_complex else 2), info, info
+        options = {"mode": self.mode, "sort": "N"}
+        return LibraryCall(*lapack_target("gees", a.element_type, options), given, self.finish)
+
+    def finish(self, form: Any, vectors: Any, *found: Any) -> Any:
+        """The results, NaN where LAPACK found none."""
+        is_found = found[-1] == 0
+        form = nan_unless(is_found, form)
+        return (form, nan_unless(is_found, vectors)) if self.vectors else form
+
+
+eigh, eig, schur = builder(Eigh), builder(Eig), builder(Schur)

@@ -1,0 +1,117 @@
+"""The base class of matrix factorisations, which run as compiled code of LAPACK's or cuSOLVER's."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from minixla.core import Operation, Shape
+from minixla.core.element_types import element_type
+from minixla.core.registry import REGISTRY
+from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
+from minixla_ops.linear_algebra.lapack_calls import LETTERS, matrix_call
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary import GIVEN
+from minixla_ops.vocabulary.batch_dimensions import to_front
+from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple
+
+
+class LibraryCall(NamedTuple):
+    """A call of a library's routine in place of an operation, on the same operands.
+
+    Attributes:
+        target: the name of the code.
+        config: the attributes that it is given, in MLIR's notation.
+        results: the shapes of what it gives.
+        finish: a method of the operation, which makes the operation's results of that.
+    """
+
+    target: str
+    config: str
+    results: Sequence[Shape]
+    finish: Callable[..., Any]
+
+
+class Factorization(Operation):
+    """Base class: of stacks of matrices of f32, f64, c64 or c128, in the two last dimensions.
+
+    They are no operations of XLA's. On CPUs and NVIDIA GPUs they are calls of LAPACK's and
+    cuSOLVER's routines; for other platforms, and in texts for none, a call of the code `target`
+    with the operation's own operands, attributes and results. That is XLA's name for it where it
+    has one, as on TPUs. What has no element depends on shapes alone: its results are constants.
+
+    Members give, besides `shape` and `jvp`:
+        target: the name of such a call; default: the operation's with `minixla.` in front.
+        call(platform, operands, results): the LibraryCall for `cpu` or `cuda`, for the shapes of
+            operands and results; or None.
+        numpy(*arrays): the results in NumPy, for operands in double precision.
+    """
+
+    target: ClassVar[str] = ""
+    call = numpy = GIVEN
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.spec_names = ()
+        if "target" not in cls.__dict__:
+            cls.target = f"minixla.{cls.name}"
+
+    def check_matrices(self, a: Shape, square: bool = False) -> None:
+        """Raises ShapeError (C1) unless `a` is a stack of matrices of the element types."""
+        if a.element_type.name not in LETTERS:
+            problem = f"{a.element_type} is not one of {', '.join(LETTERS)}"
+            self.refuse("C1", problem, "Convert with convert_element_type.")
+        if a.rank < 2 or (square and a.dimensions[-1] != a.dimensions[-2]):
+            what = "a square matrix" if square else "a matrix"
+            advice = "The last two dimensions of a must be equal in size."
+            advice = advice if square else "Matrices have two dimensions, stacks of them more."
+            self.refuse("C1", f"a is not {what}, or a stack of such", advice)
+
+    def reference(self, *operands):
+        kinds = [element_type(each.dtype) for each in operands]
+        shapes = tuple(map(Shape, kinds, [each.shape for each in operands]))
+        pairs = zip(operands, kinds, strict=True)
+        with np.errstate(all="ignore"):
+            found = self.numpy(*[cast(x, widened(kind, in_double=True)) for x, kind in pairs])
+        results = zip(as_tuple(found), as_tuple(self.infer(shapes)), strict=True)
+        return as_results([np.asarray(x).astype(shape.dtype) for x, shape in results])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if not all(shape.size for shape in shapes):
+            return emit.expand(kept_program(self._of_nothing, tuple(shapes)), operands)
+        on_library = emit.platform in ("cpu", "cuda")
+        call = self.call(emit.platform, shapes, results) if on_library else None
+        if call is None:
+            return self._portable(results).stablehlo(emit, operands, shapes, results)
+        names = matrix_call(emit, call.target, call.config, operands, shapes, call.results)
+        return emit.expand(kept_program(call.finish, tuple(call.results)), names)
+
+    def hlo(self, emit, operands, shapes, result):
+        results = as_tuple(self.infer(tuple(shapes)))
+        return self._portable(results).hlo(emit, operands, shapes, result)
+
+    def _portable(self, results: Sequence[Any]) -> Any:
+        """The call of the code that has its name."""
+        version = 4 if self.values else 2
+        return REGISTRY["CustomCall"](self.target, tuple(results), self.values, api_version=version)
+
+    def _of_nothing(self, *operands: Any) -> Any:
+        arrays = [np.zeros(x.dimensions, x.dtype) for x in map(array_shape, operands)]
+        return self.reference(*arrays)
+
+    def batch(self, operands, dimensions):
+        found = self(*to_front(operands, dimensions)[0])
+        return (found, (0,) * len(found)) if type(found) is tuple else (found, 0)
+
+    def sharding_rule(self, *operands):
+        rule, batch = self.sharding_factors(operands), operands[0].rank - 2
+        for dimension, size in enumerate(operands[0].dimensions[:batch]):
+            rule.same(dimension, size)
+        count, every = len(operands), [*rule.operand_sizes, *rule.result_sizes]
+        for index, sizes in enumerate(every):
+            for dimension in range(batch, len(sizes)):
+                places = [ABSENT] * len(every)
+                places[index] = dimension
+                rule.add(places[:count], places[count:], sizes[dimension], NEED_REPLICATION)
+        return rule.build()

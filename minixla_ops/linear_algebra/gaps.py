@@ -1,0 +1,100 @@
+"""GapQuotient, and the vocabulary of rules about eigenvalues and vectors in columns."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core import Shape, register
+from minixla.core.builders import builder
+from minixla_ops.elementwise.families import INEXACT, Expandable
+from minixla_ops.programs.computations import sum_over
+from minixla_ops.vocabulary.shorthand import array_shape, full_like
+
+
+@register
+class GapQuotient(Expandable):
+    """operand / gap; where the gap is 0, 0 for an operand that is 0 and NaN for others.
+
+    Derivatives of eigenvectors are sums of what a change mixes, over distances of eigenvalues. Of
+    equal eigenvalues the vectors have a derivative only where nothing mixes them: a function of
+    other vectors keeps its derivative so.
+
+    Args:
+        operand, gap: arrays of one shape, of a float or complex type.
+
+    Returns:
+        An array of that shape.
+    """
+
+    spec_names = ()
+    operands = "operand", "gap"
+    element_types = INEXACT
+    linear_operands = (0,)
+
+    def reference(self, operand, gap):
+        with np.errstate(all="ignore"):
+            found = np.where(gap == 0, np.nan, operand / gap)
+        return np.where(operand == 0, 0, found).astype(operand.dtype)
+
+    def expansion(self, shape):
+        return _gap_quotient
+
+    def jvp(self, primals, tangents, results):
+        left, right = tangents
+        if right is not None:
+            change = results * right
+            left = -change if left is None else left - change
+        return self(left, primals[1])
+
+    def transpose(self, cotangents, operands, linear):
+        return self(cotangents, operands[1]), None
+
+    def vjp(self, cotangents, operands, results, active):
+        share = self(cotangents, operands[1])
+        return share if active[0] else None, -share * results if active[1] else None
+
+
+def _gap_quotient(operand: Any, gap: Any) -> Any:
+    found = ops.select(gap == 0, full_like(operand, math.nan), operand / gap)
+    return ops.select(operand == 0, full_like(operand, 0), found)
+
+
+def column_sums(value: Any) -> Any:
+    """The sums of the elements in each column."""
+    return sum_over(value, (array_shape(value).rank - 2,))
+
+
+def over_columns(value: Any, like: Shape) -> Any:
+    """A number for each column, repeated along the columns of matrices of shape `like`."""
+    kept = [each for each in range(like.rank) if each != like.rank - 2]
+    return ops.broadcast_in_dim(value, like.dimensions, kept)
+
+
+def over_rows(value: Any, like: Shape) -> Any:
+    """A number for each row, repeated along the rows of matrices of shape `like`."""
+    return ops.broadcast_in_dim(value, like.dimensions, range(like.rank - 1))
+
+
+def on_diagonal(shape: Shape) -> Any:
+    """Where the diagonals of matrices are, as pred."""
+    row, column = (ops.iota(Shape("s32", shape.dimensions), shape.rank - each) for each in (2, 1))
+    return row == column
+
+
+def off_diagonal(value: Any) -> Any:
+    """The elements outside of the diagonal; zeros there."""
+    return ops.select(on_diagonal(array_shape(value)), full_like(value, 0), value)
+
+
+def gaps_between(values: Any, kind: Any) -> Any:
+    """The matrices of values[j] - values[i], as elements of `kind`; ones on the diagonals."""
+    shape = array_shape(values)
+    like = Shape(shape.element_type, (*shape.dimensions, shape.dimensions[-1]))
+    found = over_columns(values, like) - over_rows(values, like)
+    found = ops.select(on_diagonal(like), full_like(found, 1), found)
+    return ops.convert_element_type(found, kind)
+
+
+gap_quotient = builder(GapQuotient)

@@ -1,0 +1,133 @@
+"""Lu: triangular factors of matrices, with row exchanges."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core import Shape, register
+from minixla.core.builders import builder
+from minixla.core.derived import batched_graph
+from minixla.core.registry import REGISTRY
+from minixla.core.tracing import evaluate_graph
+from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
+from minixla_ops.linear_algebra.lapack_calls import lapack_target
+from minixla_ops.linear_algebra.lapack_routines import ROUTINES
+from minixla_ops.linear_algebra.matrices import (
+    columns,
+    identity,
+    joined,
+    permuted,
+    product,
+    rows,
+    triangle,
+)
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary.shorthand import array_shape
+
+
+@register
+class Lu(Factorization):
+    """Triangular factors of matrices whose rows are exchanged: P a = l u.
+
+    Step i exchanges row i with the one below, or itself, that has the greatest element in column
+    i; of complex numbers the sums of the sizes of both parts are compared. JAX: lax.linalg.lu.
+
+    Args:
+        a: an array [..., m, n] of f32, f64, c64 or c128.
+
+    Returns:
+        lu: an array like a, with u in the upper triangle, l in the lower one; the diagonal of l is
+            ones, and is left out.
+        pivots: s32 [..., min(m, n)], the row that each row is exchanged with.
+        permutation: s32 [..., m], of the rows: a[permutation] = l u.
+
+    Checks:
+        (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more.
+    """
+
+    target = "LuDecomposition"
+    operands = ("a",)
+    lacking = {"tpu": "f64"}
+
+    def shape(self, a):
+        (a,) = self.array_shapes([a])
+        self.check_matrices(a)
+        *batch, m, n = a.dimensions
+        return a, Shape("s32", (*batch, min(m, n))), Shape("s32", (*batch, m))
+
+    def numpy(self, a):
+        lu, pivots, _ = ROUTINES["getrf"](a)
+        permutation = np.broadcast_to(np.arange(a.shape[-2]), a.shape[:-1]).copy()
+        for step in range(pivots.shape[-1]):
+            other = pivots[..., step, None] - 1
+            moved = np.take_along_axis(permutation, other, -1)
+            np.put_along_axis(permutation, other, permutation[..., step, None], -1)
+            permutation[..., step, None] = moved
+        return lu, pivots - 1, permutation
+
+    def call(self, platform, operands, results):
+        a, pivots, _ = results
+        given = a, pivots, Shape("s32", a.dimensions[:-2])
+        if platform == "cuda":
+            return LibraryCall("cusolver_getrf_ffi", "", given, self.finish_on_gpu)
+        return LibraryCall(*lapack_target("getrf", a.element_type, {}), given, self.finish)
+
+    def finish(self, lu: Any, pivots: Any, info: Any) -> Any:
+        """The results, of what LAPACK's getrf gives: its rows count from 1."""
+        return lu, pivots - 1, permutation_of(pivots - 1, array_shape(lu).dimensions[-2])
+
+    def finish_on_gpu(self, lu: Any, pivots: Any, info: Any) -> Any:
+        """The same of cuSOLVER's; the permutation by jaxlib's kernel, for loops are slow there."""
+        shape = Shape("s32", array_shape(lu).dimensions[:-1])
+        exchange = REGISTRY["CustomCall"]("cu_lu_pivots_to_permutation", (shape,))
+        return lu, pivots - 1, *exchange(pivots - 1)
+
+    def jvp(self, primals, tangents, results):
+        # l^-1 P a' u^-1 = l^-1 l' + u' u^-1, whose triangles are those of lower and of upper
+        # matrices; l and u are made square with an identity (de Hoog, Anderssen and Lukas,
+        # "Differentiation of matrix functionals using triangular factorization", 2011).
+        lu, _, permutation = results
+        shape = array_shape(lu)
+        m, n = shape.dimensions[-2:]
+        k = min(m, n)
+        eyes = [identity(shape.with_dimensions((*shape.dimensions[:-2], x, x))) for x in (m, n)]
+        lower = triangle(lu, True, strict=True)
+        lower = joined([columns(lower, 0, k), columns(eyes[0], k, m)], -1)
+        upper = triangle(joined([rows(lu, 0, k), rows(eyes[1], k, n)], -2), False)
+        moved = permuted(tangents[0], permutation)
+        moved = ops.triangular_solve(lower, moved, True, True, True)
+        moved = ops.triangular_solve(upper, moved, False, False)
+        below = triangle(moved, True, strict=True)
+        of_lower = below + product(triangle(lower, True, strict=True), below)
+        return of_lower + product(triangle(moved, False), upper), None, None
+
+
+lu = builder(Lu)
+
+
+def permutation_of(pivots: Any, size: int) -> Any:
+    """The permutation of `size` rows by exchanges of each of the first with one, in turn."""
+    *batch, count = array_shape(pivots).dimensions
+    shapes = Shape("s32", (size,)), Shape("s32", (count,))
+    program, rows_ = kept_program(_exchanged, shapes), ops.iota(shapes[0], 0)
+    if not batch:
+        return evaluate_graph(program, [rows_, pivots])[0]
+    members = math.prod(batch)
+    together, _ = batched_graph(program, (None, 0), members)
+    (found,) = evaluate_graph(together, [rows_, ops.reshape(pivots, (members, count))])
+    return ops.reshape(found, (*batch, size))
+
+
+def _exchanged(permutation: Any, pivots: Any) -> Any:
+    (count,) = array_shape(pivots).dimensions
+
+    def exchange(step: Any, permutation: Any, pivots: Any) -> Any:
+        other = ops.reshape(ops.dynamic_slice(pivots, [step], (1,)), ())
+        both = [ops.dynamic_slice(permutation, [at], (1,)) for at in (step, other)]
+        permutation = ops.dynamic_update_slice(permutation, both[1], [step])
+        return step + 1, ops.dynamic_update_slice(permutation, both[0], [other]), pivots
+
+    state = [np.int32(0), permutation, pivots]
+    return ops.while_(lambda step, *_: step < count, exchange, state)[1]

@@ -1,0 +1,194 @@
+"""Svd: singular values and vectors of matrices."""
+
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core import Shape, register
+from minixla.core.attributes import Boolean, attribute
+from minixla.core.builders import builder
+from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
+from minixla_ops.linear_algebra.gaps import (
+    gaps_between,
+    off_diagonal,
+    over_columns,
+    over_rows,
+)
+from minixla_ops.linear_algebra.lapack_calls import lapack_target
+from minixla_ops.linear_algebra.lapack_routines import ROUTINES
+from minixla_ops.linear_algebra.matrices import (
+    adjoint,
+    columns,
+    diagonal,
+    joined,
+    nan_unless,
+    product,
+    rows,
+)
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary.shorthand import array_shape, full_like
+
+# As in JAX: cuSOLVER's Jacobi method is for matrices of up to so many rows and columns, and has no
+# reduced form up to so many.
+_MOST_BY_JACOBI = 1024
+_MOST_IN_BATCHES = 32
+
+
+@register
+class Svd(Factorization):
+    """Singular values and vectors of matrices: a = u diag(s) vh. JAX: lax.linalg.svd.
+
+    Columns of u, and rows of vh, have length 1 and are orthogonal to each other; signs (of complex
+    vectors phases) are up to the backend, and so are bases that belong to equal singular values.
+
+    Derivatives of singular values contain no differences of these: those of sums over equal ones
+    are right, and where a value is 0, in which it has a kink, it is the derivative from one side.
+    Derivatives of vectors divide by differences of values, and for m != n by values. Where two
+    values are equal, or one is 0, the vectors that belong to them have no derivative and it is
+    NaN, but for changes that do not mix them. What `full_matrices` adds has no derivative of its
+    own: these columns only stay orthogonal to the others.
+
+    Args:
+        a: an array [..., m, n] of f32, f64, c64 or c128; k is the smaller one of m and n.
+        full_matrices: whether u has m columns and vh n rows; else both have k.
+        vectors: whether u and vh are computed; else the values are the only result.
+
+    Returns:
+        u: the left singular vectors, [..., m, m] or [..., m, k].
+        s: the singular values [..., k], real, in descending order; NaN where they are not found.
+        vh: the conjugate right singular vectors in its rows, [..., n, n] or [..., k, n].
+
+    Checks:
+        (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more.
+    """
+
+    operands = ("a",)
+    full_matrices: bool = attribute(Boolean(), default=True)
+    vectors: bool = attribute(Boolean(), default=True)
+    lacking = {"tpu": "any"}
+
+    def shape(self, a):
+        (a,) = self.array_shapes([a])
+        self.check_matrices(a)
+        *batch, m, n = a.dimensions
+        k = min(m, n)
+        s = Shape(a.element_type.real, (*batch, k))
+        left, right = (m, n) if self.full_matrices else (k, k)
+        u, vh = (Shape(a.element_type, (*batch, *each)) for each in ((m, left), (right, n)))
+        return (u, s, vh) if self.vectors else s
+
+    def numpy(self, a):
+        _, s, u, vh, _ = ROUTINES["gesdd"](a, **self.lapack_options())
+        return (u, s, vh) if self.vectors else s
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (a,) = shapes
+        m, n = a.dimensions[-2:]
+        if emit.platform == "cuda" and m < n and n > _MOST_BY_JACOBI:
+            # cuSOLVER's other method wants as many rows as columns.
+            return emit.expand(kept_program(self._of_adjoint, (a,)), operands)
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def _of_adjoint(self, a: Any) -> Any:
+        found = self(adjoint(a))
+        if not self.vectors:
+            return found
+        u, s, vh = found
+        return adjoint(vh), s, adjoint(u)
+
+    def call(self, platform, operands, results):
+        (a,) = operands
+        *batch, m, n = a.dimensions
+        k, by_jacobi = min(m, n), platform == "cuda" and max(m, n) <= _MOST_BY_JACOBI
+        is_full = self.vectors and self.full_matrices
+        is_full = is_full or (by_jacobi and k <= _MOST_IN_BATCHES)
+        left, right = (m, n) if is_full else (k, k)
+        s, info = Shape(a.element_type.real, (*batch, k)), Shape("s32", batch)
+        u, v, vh = (
+            Shape(a.element_type, (*batch, *x)) for x in ((m, left), (n, right), (right, n))
+        )
+        if platform == "cpu":
+            target = lapack_target("gesdd", a.element_type, self.lapack_options())
+            return LibraryCall(*target, (a, s, u, vh, info), self.finish)
+        config = f"full_matrices = {is_full}, compute_uv = {self.vectors}".lower()
+        if by_jacobi:
+            given = a, s, u, v, info
+            return LibraryCall("cusolver_gesvdj_ffi", config, given, self.finish_by_jacobi)
+        config += ", transposed = false"
+        return LibraryCall("cusolver_gesvd_ffi", config, (a, s, u, vh, info), self.finish)
+
+    def finish(self, a: Any, s: Any, u: Any, vh: Any, info: Any) -> Any:
+        """The results, NaN where the library found none."""
+        s, *vectors = (nan_unless(info == 0, each) for each in (s, u, vh))
+        return (vectors[0], s, vectors[1]) if self.vectors else s
+
+    def finish_by_jacobi(self, a: Any, s: Any, u: Any, v: Any, info: Any) -> Any:
+        """The same for a method that gives v, and more of its columns than may be wanted."""
+        if not self.full_matrices:
+            k = array_shape(s).dimensions[-1]
+            u, v = columns(u, 0, k), columns(v, 0, k)
+        return self.finish(a, s, u, adjoint(v), info)
+
+    def lapack_options(self) -> dict[str, str]:
+        """The attributes of LAPACK's gesdd."""
+        return {"mode": ("A" if self.full_matrices else "S") if self.vectors else "N"}
+
+    @property
+    def forward(self):
+        # The derivative of values alone needs the vectors.
+        return None if self.vectors else self._values_and_tangents
+
+    def _values_and_tangents(self, primals: Any, tangents: Any) -> Any:
+        results = self(*primals, vectors=True, full_matrices=False)
+        return results[1], self.jvp(primals, tangents, results)[1]
+
+    def jvp(self, primals, tangents, results):
+        # With c = u^H a' v, s' = diag(c), and u and v turn by the parts of c that are Hermitian and
+        # skew, over differences and sums of values: for v the latter has the other sign.
+        (u, s, vh), (tangent,) = results, tangents
+        k = array_shape(s).dimensions[-1]
+        left, right = columns(u, 0, k), adjoint(rows(vh, 0, k))
+        moved, back = product(tangent, right), product(adjoint(tangent), left)
+        changed = product(adjoint(left), moved)
+        shape, half = array_shape(changed), changed * 0.5
+        hermitian, skew = off_diagonal(half + adjoint(half)), half - adjoint(half)
+        turned = ops.gap_quotient(hermitian, gaps_between(s, shape.element_type))
+        sums = over_columns(s, shape) + over_rows(s, shape)
+        twisted = ops.gap_quotient(skew, ops.convert_element_type(sums, shape.element_type))
+        of_u = _turned(u, turned + twisted, moved, s)
+        of_v = _turned(adjoint(vh), turned - twisted, back, s)
+        # At 0 it is 0, as that of a norm is: the backend's vectors have any sign.
+        of_s = ops.select(s == 0, full_like(s, 0), ops.real(diagonal(changed)))
+        return of_u, of_s, adjoint(of_v)
+
+
+def _turned(vectors: Any, within: Any, moved: Any, s: Any) -> Any:
+    """The tangent of vectors of which the first turn `within` their space and are moved out of it.
+
+    Args:
+        vectors: one of them in each column.
+        within: by which amounts of each other the first ones change.
+        moved: for each of the first what changes it, times the number in s.
+        s: these numbers.
+    """
+    (m, count), k = array_shape(vectors).dimensions[-2:], array_shape(within).dimensions[-1]
+    if m == k:
+        return product(vectors, within)
+    first = columns(vectors, 0, k)
+    outside = moved - product(first, product(adjoint(first), moved))
+    outside = _over(outside, s)
+    tangent = product(first, within) + outside
+    if count == k:
+        return tangent
+    rest = -product(first, product(adjoint(outside), columns(vectors, k, m)))
+    return joined([tangent, rest], -1)
+
+
+def _over(value: Any, s: Any) -> Any:
+    """Columns divided by numbers."""
+    shape = array_shape(value)
+    return ops.gap_quotient(
+        value, ops.convert_element_type(over_columns(s, shape), shape.element_type)
+    )
+
+
+svd = builder(Svd)

@@ -1,0 +1,55 @@
+"""Threefry-2x32-20, the block cipher of `minixla.random`, as an operation of its own."""
+
+import numpy as np
+
+from minixla.core import Operation, register
+from minixla.core.builders import builder
+from minixla.core.element_types import U32
+from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.random.random_bit_generator import threefry_rounds
+from minixla_ops.vocabulary.batch_dimensions import align_batches
+
+
+@register
+class Threefry2x32(Composed, Elementwise):
+    """Threefry-2x32-20 of blocks of two words under keys of two words.
+
+    Equal keys and blocks give the same words on every platform. Where it runs it is one program,
+    which XLA fuses with what makes the blocks and what reads the words.
+
+    Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+
+    Args:
+        key_0, key_1: the key's words, arrays of u32 of one shape.
+        block_0, block_1: the words of the blocks, of that shape.
+
+    Returns:
+        Two arrays of that shape: the words of the encrypted blocks.
+    """
+
+    spec_names = ()
+    operands = "key_0", "key_1", "block_0", "block_1"
+    element_types = frozenset([U32])
+    zero_derivative = "its operands are integers"
+
+    def shape(self, *operands):
+        shape = Elementwise.shape(self, *operands)
+        return shape, shape
+
+    def reference(self, key_0, key_1, block_0, block_1):
+        with np.errstate(over="ignore"):  # which NumPy says of numbers, and not of arrays
+            return threefry_rounds((key_0, key_1), (block_0, block_1))
+
+    def composition(self, key_0, key_1, block_0, block_1):
+        return threefry_rounds((key_0, key_1), (block_0, block_1))
+
+    def batch(self, operands, dimensions):
+        aligned, dimension = align_batches(operands, dimensions)
+        return self(*aligned), (dimension, dimension)
+
+    def sharding_rule(self, *operands):
+        return Operation.sharding_rule(self, *operands)
+
+
+threefry2x32 = builder(Threefry2x32)

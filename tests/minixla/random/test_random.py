@@ -1,0 +1,96 @@
+"""mx.random: the names and signatures of jax.random, and the functions that are JAX's own."""
+
+from __future__ import annotations
+
+import inspect
+
+import jax
+import numpy as np
+import pytest
+
+import minixla as mx
+from tests.harness import by_jax
+
+#: What jax.random has and mx.random has not.
+LEFT_OUT = {"random_gamma_p": "a primitive of JAX's core, no function"}
+NAMES = sorted(name for name in dir(jax.random) if name[0] != "_" and name not in LEFT_OUT)
+KEY, THEIRS = mx.random.key(11), jax.random.key(11)
+
+
+def test_every_function_of_jax_is_there_and_no_other():
+    assert dir(mx.random) == NAMES
+    assert all(hasattr(jax.random, name) for name in LEFT_OUT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signatures_are_those_of_jax(name):
+    ours, theirs = (
+        [(each.name, each.kind, each.default) for each in inspect.signature(f).parameters.values()]
+        for f in (getattr(mx.random, name), getattr(jax.random, name))
+    )
+    assert ours == theirs
+    function = getattr(mx.random, name)
+    assert (function.__name__, function.__module__.partition(".keys")[0]) == (
+        name,
+        "minixla.random",
+    )
+    assert function.__doc__.strip()
+
+
+def test_docstrings_say_what_every_parameter_is():
+    for name in ("normal", "uniform", "gamma", "randint", "rademacher", "choice"):
+        function = getattr(mx.random, name)
+        for parameter in inspect.signature(function).parameters:
+            assert f"\n        {parameter}: " in function.__doc__, (name, parameter)
+        assert function.__doc__.count("Args:") == 1
+
+
+WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+COVARIANCE = np.array([[2, 0.5], [0.5, 1]], np.float32)
+TABLE = {
+    "ball": (3,),
+    "binomial": (10.0, 0.3, (2,)),
+    "chisquare": (2.5,),
+    "double_sided_maxwell": (0.0, 1.0, (2,)),
+    "f": (2.0, 3.0),
+    "generalized_normal": (1.5, (2,)),
+    "geometric": (0.3, (2,)),
+    "maxwell": ((2,),),
+    "multinomial": (10.0, WEIGHTS),
+    "multivariate_normal": (np.zeros(2, np.float32), COVARIANCE),
+    "orthogonal": (3,),
+    "pareto": (2.0,),
+    "poisson": (3.0, (3,)),
+    "rayleigh": (np.float32(1),),
+    "t": (3.0,),
+    "triangular": (0.0, 0.5, 1.0),
+    "wald": (np.float32(1), (3,)),
+    "weibull_min": (1.0, 2.0, (2,)),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", TABLE)
+def test_functions_that_are_jaxs_draw_what_they_draw_there(name):
+    ours, theirs = getattr(mx.random, name), getattr(jax.random, name)
+    expected = jax.jit(lambda key: theirs(key, *TABLE[name]))(THEIRS)
+    for found in (ours(KEY, *TABLE[name]), mx.jit(lambda key: ours(key, *TABLE[name]))(KEY)):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=3e-6)
+
+
+def test_functions_that_are_jaxs_take_keys_of_all_kinds():
+    expected = by_jax(lambda key: jax.random.geometric(key, 0.3, (4,)), THEIRS)
+    raw = mx.random.PRNGKey(11)
+    for key in (KEY, THEIRS, raw):
+        np.testing.assert_array_equal(mx.random.geometric(key, 0.3, (4,)), expected)
+        drawn = mx.jit(lambda k: mx.random.geometric(key=k, p=0.3, shape=(4,)))(key)
+        np.testing.assert_array_equal(drawn, expected)
+    with pytest.raises(TypeError, match="the key is an array of keys"):
+        mx.random.geometric(mx.random.split(KEY), 0.3)
+
+
+def test_derivatives_of_functions_that_are_jaxs():
+    slope = mx.grad(lambda scale: mx.random.rayleigh(KEY, scale, (3,)).sum())(np.float32(2))
+    expected = jax.grad(lambda s: jax.random.rayleigh(THEIRS, s, (3,)).sum())(np.float32(2))
+    np.testing.assert_allclose(slope, expected, rtol=1e-6)

@@ -1,0 +1,177 @@
+"""Special functions: values against the truth and SciPy, derivatives, the ends of domains."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from functools import cache
+from typing import Any
+
+import jax
+import jax.scipy.special as of_jax
+import numpy as np
+import pytest
+import scipy.special as of_scipy
+
+import minixla as mx
+from tests.harness import QUICKLY, compiled_rows
+from tests.minixla.scipy.accuracy import BOUNDS, arguments, errors, known
+
+special = mx.scipy.special
+DRAWN = np.random.default_rng(0)
+_TWO = DRAWN.uniform(0.2, 9, (2, 6))
+
+#: Functions of our own and operands at which they have derivatives.
+OWN = {
+    "gamma": [DRAWN.uniform(-4.5, 12, 6)],
+    "gammaln": [DRAWN.uniform(0.1, 6, 6)],
+    "factorial": [DRAWN.uniform(0, 6, 6)],
+    "logit": [DRAWN.uniform(0.1, 0.9, 6)],
+    "log_ndtr": [DRAWN.uniform(-9, 5, 6)],
+    "erfinv": [DRAWN.uniform(-0.9, 0.9, 6)],
+    "exp1": [DRAWN.uniform(0.1, 6, 6)],
+    "beta": [*_TWO],
+    "betaln": [*_TWO],
+    "gammainc": [*_TWO],
+    "gammaincc": [*_TWO],
+    "rel_entr": [*_TWO],
+    "kl_div": [*_TWO],
+    "betainc": [*_TWO, DRAWN.uniform(0.1, 0.9, 6)],
+    "expn": [np.array([0, 1, 2, 3, 4, 7]), DRAWN.uniform(0.1, 5, 6)],
+}
+_EDGES = [-np.inf, -3, -2.5, -1, -0.5, -0.0, 0.0, 1e-30, 0.5, 1, 2, 3.5, 50, 1e5, np.inf, np.nan]
+
+
+@cache
+def _found(kind: str) -> Any:
+    with jax.enable_x64(kind == "float64"):
+        names = BOUNDS if kind == "float64" else OWN
+        return compiled_rows(
+            {name: (getattr(special, name), arguments(name, kind)) for name in names}
+        )
+
+
+def _check_bound(name: str, kind: str) -> None:
+    with jax.enable_x64(kind == "float64"):
+        found = errors(name, _found(kind)(name), kind)
+    bound = BOUNDS[name][kind == "float64"]
+    at = int(found.argmax())
+    given = [each[at] for each in known()[name][0]]
+    assert found[at] <= bound, f"{name}{tuple(given)}: {found[at]:.3g} ULP"
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_errors_are_within_bounds(name: str) -> None:
+    _check_bound(name, "float64")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", OWN)
+def test_errors_are_within_bounds_in_f32(name: str) -> None:
+    _check_bound(name, "float32")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", BOUNDS)
+def test_the_reference_is_as_near(name: str) -> None:
+    with jax.enable_x64(True):
+        found = mx.reference(getattr(special, name))(*arguments(name, "float64"))
+    assert errors(name, found, "float64").max() <= 2 * BOUNDS[name][1] + 5
+
+
+def _edge_operands(count: int) -> list[np.ndarray]:
+    rows = list(itertools.product(_EDGES if count < 3 else _EDGES[1::2], repeat=count))
+    return [np.array(each, float) for each in zip(*rows, strict=True)]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_ends_of_the_domain_are_scipys(name: str) -> None:
+    operands = _edge_operands(len(OWN[name]))
+    if name == "expn":
+        is_order = (
+            np.isfinite(operands[0]) & (operands[0] >= 0) & (operands[0] == np.trunc(operands[0]))
+        )
+        operands = [each[is_order] for each in operands]
+    if name in ("beta", "betaln", "gammaln"):
+        # At poles SciPy chooses signs; of two infinite numbers it gives NaN, not the limit.
+        is_inside = np.all([each > 0 for each in operands], axis=0)
+        is_inside &= ~np.all([each == np.inf for each in operands], axis=0)
+        operands = [each[is_inside] for each in operands]
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = np.asarray(mx.jit(getattr(special, name), compiler_options=QUICKLY)(*operands))
+        expected = getattr(of_scipy, name)(*operands)
+    if name == "betaln":  # SciPy loses digits of differences of large logarithms
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def _slope(function: Any, operands: list[np.ndarray], at: int) -> tuple[Any, Any]:
+    """The derivative by one operand in both modes."""
+
+    def of_one(x: Any) -> Any:
+        return function(*operands[:at], x, *operands[at + 1 :])
+
+    x = operands[at]
+    tangent = mx.jvp(of_one, (x,), (np.ones_like(x),))[1]
+    return tangent, mx.grad(lambda x: of_one(x).sum())(x)
+
+
+@cache
+def _slopes() -> Any:
+    rows: dict[Any, Any] = {}
+    for name, operands in OWN.items():
+        for at in range(name == "expn", len(operands)):
+            function = getattr(special, name)
+            rows[name, at] = (lambda *x, f=function, at=at: _slope(f, [*x], at)), operands
+            steps = [1e-5 * (number == at) for number in range(len(operands))]
+            for sign in (-1, 1):
+                moved = [x + sign * step for x, step in zip(operands, steps, strict=True)]
+                rows[name, at, sign] = function, moved
+    return compiled_rows(rows)
+
+
+_SLOPES = [(name, at) for name, x in OWN.items() for at in range(name == "expn", len(x))]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "at"), _SLOPES)
+def test_derivatives_are_those_of_differences(name: str, at: int) -> None:
+    with jax.enable_x64(True):
+        forward, reverse = _slopes()((name, at))
+        difference = (_slopes()((name, at, 1)) - _slopes()((name, at, -1))) / 2e-5
+    np.testing.assert_allclose(forward, reverse, rtol=4e-15)  # terms are added in another order
+    np.testing.assert_allclose(forward, difference, rtol=2e-6, atol=1e-9)
+
+
+def test_batches_are_loops() -> None:
+    x = np.linspace(0.5, 3, 6).reshape(2, 3).astype(np.float32)
+    mapped = mx.jit(mx.vmap(special.gammainc, (0, None)))(x, x[0])
+    looped = np.stack([special.gammainc(row, x[0]) for row in x])
+    np.testing.assert_allclose(mapped, looped, rtol=1e-6)
+
+
+def test_numbers_are_weak_and_half_floats_stay() -> None:
+    assert special.gamma(np.float16(3)).dtype == np.float16
+    assert special.gammainc(np.ones(2, np.float32), 2.0).dtype == np.float32
+    assert special.beta(2, 3) == pytest.approx(1 / 12)
+    assert special.gammainc(x=2.0, a=1.0) == pytest.approx(1 - np.exp(-2))
+
+
+def test_expn_ends_where_jax_does_not() -> None:
+    """JAX runs the continued fraction for every element, where it takes 1 / x steps."""
+    x = np.array([1e-12, 1, 30], np.float32)
+    np.testing.assert_allclose(special.expn(1, x), of_scipy.exp1(x.astype(float)), rtol=1e-5)
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(mx.ShapeError, match="gamma: it is not defined for complex numbers"):
+        special.gamma(1j)
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        special.gammainc(1.0)
+    with pytest.raises(
+        ValueError, match=r"(?s)factorial: exact=True needs.*called at .*test_special"
+    ):
+        special.factorial(3, exact=True)
+    assert float(of_jax.gammaln(3.0)) == pytest.approx(float(special.gammaln(3.0)))
