@@ -8,6 +8,7 @@ from collections.abc import Generator
 import numpy as np
 import pytest
 from hypothesis import is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.compilation import LIGHTLY, QUICKLY, flags_of
 
@@ -23,6 +24,10 @@ os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
     os.environ["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}=4".lstrip()
+
+# Hypothesis would draw constants of the modules that are loaded: examples would depend on the tests
+# that ran before in the same process, and a failure could not be repeated alone.
+providers._get_local_constants = lambda: providers._local_constants
 
 # No deadline in any: the first example of a shape pays for a compilation.
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
