@@ -11,18 +11,22 @@ INSTALL := -m pip --disable-pip-version-check install --quiet
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo examples test test-full far far-full lint format bench lock clean check-python
+.PHONY: help environment demo examples test test-full docs docs-test far far-full lint format bench
+.PHONY: bench-check lock clean check-python
 
 help:
 	@echo 'make demo     train a small network on handwritten digits'
 	@echo 'make examples run the other examples, about four minutes'
 	@echo 'make test     check style and types, then run the tests'
 	@echo 'make test-full exhaustive tables and many more random inputs, under 25 minutes'
+	@echo 'make docs     build the site into build/site'
+	@echo 'make docs-test build the site, run its notebook, open pages in a browser (Chromium)'
 	@echo 'make far      compile programs for TPU and GPU, which need not be there, under 12 minutes'
 	@echo 'make far-full the same in all element types, and for 256 chips'
 	@echo 'make lint     check style and types only'
 	@echo 'make format   put the code into the project style'
 	@echo 'make bench    compare speed with JAX'
+	@echo 'make bench-check compare a part of it with benchmarks/baseline.json'
 	@echo 'make lock     pin the newest versions that pyproject.toml allows in requirements.lock'
 	@echo 'make clean    remove everything that these targets made'
 
@@ -58,6 +62,24 @@ test: lint
 test-full: environment
 	$(PYTEST) --dist load --full
 
+# Apart from the environment, without the half of a gigabyte of adapters that graphs as JSON need not.
+EXPLORER := $(CURDIR)/build/explorer
+EXPLORER_PINS := tests/browser/requirements.txt
+
+# Warnings are errors. Pictures of programs need Graphviz; without it they are text.
+docs: environment
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d build/doctrees docs build/site
+	@echo 'build/site/index.html'
+
+docs-test: environment
+	@if ! cmp -s $(EXPLORER_PINS) $(EXPLORER)/stamp; then \
+	  echo 'installing Model Explorer into build/explorer' && rm -rf $(EXPLORER) && \
+	  $(BIN)/python $(INSTALL) --no-deps --target $(EXPLORER) -r $(EXPLORER_PINS) && \
+	  cp $(EXPLORER_PINS) $(EXPLORER)/stamp || \
+	  echo 'make docs-test: Model Explorer cannot be had: it is not opened' >&2; \
+	fi
+	MINIXLA_EXPLORER=$(EXPLORER) $(PYTEST) --dist loadfile --docs
+
 # Apart from the environment, where JAX would look for devices at every start.
 FAR := $(CURDIR)/build/far
 FAR_PACKAGES := "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['far'])"
@@ -83,6 +105,13 @@ format: environment
 
 bench: environment
 	$(BIN)/python -m benchmarks
+
+# Ratios to JAX. Suites of times join where a quiet machine makes the baseline:
+# python -m benchmarks $(BENCH_CHECKED) --json benchmarks/baseline.json
+BENCH_CHECKED := memory
+
+bench-check: environment
+	$(BIN)/python -m benchmarks $(BENCH_CHECKED) --quick --compare benchmarks/baseline.json
 
 check-python:
 	@command -v '$(PYTHON)' >/dev/null || { \

@@ -2,7 +2,17 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import arrays, extending, far, importing, linear_algebra, making, running, sharding
+from benchmarks import (
+    arrays,
+    extending,
+    far,
+    importing,
+    linear_algebra,
+    making,
+    running,
+    sharding,
+    whole_programs,
+)
 from benchmarks.measure import Comparison, Effort
 
 __all__ = ["ON_REQUEST", "SUITES"]
@@ -26,6 +36,8 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "extending": extending.extending,
     "sharding": sharding.sharding,
     "linear_algebra": linear_algebra.linear_algebra,
+    "programs": whole_programs.whole_programs,
+    "memory": whole_programs.memory,
 }
 #: Suites that need more than JAX, and run where they are named: see docs/platforms.md.
 ON_REQUEST: dict[str, Callable[[Effort], Iterator[Comparison]]] = {"far": far.far}

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -68,12 +69,27 @@ def _number(value: float | None) -> str:
 def read(path: Path) -> dict[str, Comparison]:
     """The rows of an earlier run's JSON by name."""
     rows = json.loads(path.read_text())["results"]
-    fields = [{key: row[key] for key in Comparison._fields} for row in rows]
+    fields = [{key: row[key] for key in Comparison._fields if key in row} for row in rows]
     return {row["name"]: Comparison(**row) for row in fields}
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    """Runs the suites, prints a table, writes JSON."""
+# A ratio may be worse by this much, besides noise: what differs between machines and days.
+_ALLOWED = 0.05
+
+
+def is_worse(found: Comparison, earlier: Comparison | None) -> bool:
+    """Whether the ratio to the other's is worse than it was, by more than noise explains."""
+    if earlier is None or found.ratio is None or earlier.ratio is None:
+        return False
+    return found.ratio > earlier.ratio * (1 + _ALLOWED) + found.noise + earlier.noise
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs the suites, prints a table, writes JSON.
+
+    Returns:
+        1 if ratios are worse than those of the file that is compared with, twice; else 0.
+    """
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     known = SUITES | ON_REQUEST
     suites = ", ".join(known)
@@ -81,7 +97,9 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments.add_argument("suites", nargs="*", metavar="suite", help=text)
     arguments.add_argument("--quick", action="store_true", help="a fifth of the rounds")
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
-    arguments.add_argument("--compare", type=Path, help="print beside figures of this JSON file")
+    text = "print beside figures of this JSON file; exit code 1 if a ratio is worse than there by "
+    text += f"more than noise and {_ALLOWED:.0%}, also when its suite is run again"
+    arguments.add_argument("--compare", type=Path, metavar="FILE", help=text)
     options = arguments.parse_args(given)
     unknown = [name for name in options.suites if name not in known]
     if unknown:
@@ -89,14 +107,25 @@ def main(given: Sequence[str] | None = None) -> None:
     earlier = {} if options.compare is None else read(options.compare)
     about = machine()
     print(header(about, bool(earlier)))
-    rows = []
+    effort, rows, worse = QUICK if options.quick else FULL, [], []
     for name in options.suites or SUITES:
-        for found in known[name](QUICK if options.quick else FULL):
+        suspects = set()
+        for found in known[name](effort):
             print(line(found, earlier.get(found.name)), flush=True)
             rows.append({"suite": name, **found._asdict()})
+            if is_worse(found, earlier.get(found.name)):
+                suspects.add(found.name)
+        # What another process did in the meantime is not there again.
+        for found in known[name](effort) if suspects else ():
+            if found.name in suspects and is_worse(found, earlier[found.name]):
+                worse.append((found, earlier[found.name]))
+    for found, before in worse:
+        bound = f"was {_number(before.ratio)} +- {_number(before.noise)}"
+        print(f"WORSE: {found.name}: {_number(found.ratio)} +- {_number(found.noise)}, {bound}")
     if options.json is not None:
         options.json.write_text(json.dumps({"machine": about, "results": rows}, indent=2) + "\n")
+    return bool(worse)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

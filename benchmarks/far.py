@@ -156,7 +156,7 @@ def _embedding(framework: Framework) -> Callable[..., Any]:
 
 
 def _lstm(framework: Framework, inputs: Any, weights: Any) -> Any:
-    np_, scan = framework.numpy, mx.scan if framework is MINIXLA else jax.lax.scan
+    np_, scan = framework.numpy, framework.control.scan
 
     def step(carry: Any, x: Any) -> Any:
         hidden, cell = carry

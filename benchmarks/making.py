@@ -52,8 +52,7 @@ def nested(effort: Effort) -> Iterator[Comparison]:
 
 def _lower_nested(framework: Framework, model: Model, transformed: Callable[..., Any]) -> Any:
     loss = model.loss(framework)
-    library = mx if framework.name == "minixla" else jax
-    function = transformed(library, framework.numpy, lambda *args: loss(*args))
+    function = transformed(framework.library, framework.numpy, lambda *args: loss(*args))
     return framework.jit(lambda *args: function(*args)).lower(model.parameters, *model.batch)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,8 @@ class Comparison(NamedTuple):
         ratio: the median over rounds of minixla's time divided by the other's in the same round;
             None where there is nothing to compare with.
         rounds: how many there were.
+        noise: how far the ratio may be off: twice the standard error of a median, from how far the
+            rounds are apart.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Comparison(NamedTuple):
     medians: dict[str, float]
     ratio: float | None
     rounds: int
+    noise: float = 0.0
 
 
 _SCALE = {"s": 1.0, "ms": 1e3, "us": 1e6}
@@ -119,10 +123,15 @@ def summary(name: str, times: Mapping[str, Sequence[float]], unit: str) -> Compa
     """The comparison of times in seconds, by variant and round."""
     scale = _SCALE[unit]
     medians = {variant: statistics.median(each) * scale for variant, each in times.items()}
-    ratio = None
+    rounds = min(len(each) for each in times.values())
+    ratio, noise = None, 0.0
     other = other_variant(times)
     if "minixla" in times and other is not None:
         pairs = zip(times["minixla"], times[other], strict=True)
-        ratio = statistics.median(ours / theirs for ours, theirs in pairs)
-    rounds = min(len(each) for each in times.values())
-    return Comparison(name, unit, medians, ratio, rounds)
+        ratios = [ours / theirs for ours, theirs in pairs]
+        ratio = statistics.median(ratios)
+        # 1.48: of a normal distribution's deviation, from the median of distances; 1.25: of the
+        # error of a median, from that of a mean.
+        spread = 1.48 * statistics.median([abs(each - ratio) for each in ratios])
+        noise = 2 * 1.25 * spread / math.sqrt(rounds)
+    return Comparison(name, unit, medians, ratio, rounds, noise)

@@ -25,6 +25,8 @@ class Framework(NamedTuple):
     nn: Any
     jit: Callable[..., Any]
     value_and_grad: Callable[..., Any]
+    library: Any  # grad, vmap, random, scipy ...
+    control: Any  # loops and branches
 
 
 def _jax_normalised(x: Any, axes: Any, scale: Any, offset: Any) -> tuple[Any, Any, Any]:
@@ -66,8 +68,8 @@ class _JaxLayers:
         return -(jax.nn.one_hot(labels, logits.shape[-1]) * jax.nn.log_softmax(logits)).sum(-1)
 
 
-MINIXLA = Framework("minixla", mx.numpy, mx.nn, mx.jit, mx.value_and_grad)
-JAX = Framework("jax", jnp, _JaxLayers, jax.jit, jax.value_and_grad)
+MINIXLA = Framework("minixla", mx.numpy, mx.nn, mx.jit, mx.value_and_grad, mx, mx)
+JAX = Framework("jax", jnp, _JaxLayers, jax.jit, jax.value_and_grad, jax, jax.lax)
 FRAMEWORKS = (MINIXLA, JAX)
 
 
@@ -80,7 +82,8 @@ class Model(NamedTuple):
     batch: tuple[Any, ...]
 
 
-def _random(*sizes: int) -> np.ndarray:
+def random_array(*sizes: int) -> np.ndarray:
+    """Normal numbers, the same for each shape; products with them keep their size."""
     generator = np.random.default_rng(math.prod(sizes))
     scale = 1 / math.sqrt(sizes[0])
     return (generator.standard_normal(sizes) * scale).astype(np.float32)
@@ -96,8 +99,8 @@ def _mlp_loss(framework: Framework) -> Callable[..., Any]:
 
 
 def _mlp(layers: int = 100, width: int = 64, batch: int = 32) -> Model:
-    parameters = [(_random(width, width), np.zeros(width, np.float32)) for _ in range(layers)]
-    return Model(f"MLP, {layers} layers", _mlp_loss, parameters, (_random(batch, width),) * 2)
+    parameters = [(random_array(width, width), np.zeros(width, np.float32)) for _ in range(layers)]
+    return Model(f"MLP, {layers} layers", _mlp_loss, parameters, (random_array(batch, width),) * 2)
 
 
 def _cnn_loss(framework: Framework) -> Callable[..., Any]:
@@ -119,12 +122,18 @@ def _cnn(batch: int = 32, size: int = 32) -> Model:
     blocks, features = [], 3
     for wide in (16, 32, 64):
         scale, offset = np.ones(wide, np.float32), np.zeros(wide, np.float32)
-        blocks.append((_random(3, 3, features, wide) / 3, scale, offset))
+        blocks.append((random_array(3, 3, features, wide) / 3, scale, offset))
         features = wide
     flat = features * (size // 8) ** 2
-    parameters = {"blocks": blocks, "dense": _random(flat, 10), "bias": np.zeros(10, np.float32)}
+    parameters = {
+        "blocks": blocks,
+        "dense": random_array(flat, 10),
+        "bias": np.zeros(10, np.float32),
+    }
     labels = (np.arange(batch) % 10).astype(np.int32)
-    return Model("CNN, 3 blocks", _cnn_loss, parameters, (_random(batch, size, size, 3), labels))
+    return Model(
+        "CNN, 3 blocks", _cnn_loss, parameters, (random_array(batch, size, size, 3), labels)
+    )
 
 
 def _transformer_loss(framework: Framework) -> Callable[..., Any]:
@@ -150,18 +159,18 @@ def _transformer(batch: int = 8, length: int = 64, width: int = 128, heads: int 
     depth = width // heads
     ones, zeros = np.ones(width, np.float32), np.zeros(width, np.float32)
     parameters = {
-        **{name: _random(width, heads, depth) for name in ("q", "k", "v")},
-        "out": _random(heads, depth, width) / math.sqrt(depth),
-        "up": _random(width, 4 * width),
+        **{name: random_array(width, heads, depth) for name in ("q", "k", "v")},
+        "out": random_array(heads, depth, width) / math.sqrt(depth),
+        "up": random_array(width, 4 * width),
         "bias_up": np.zeros(4 * width, np.float32),
-        "down": _random(4 * width, width),
+        "down": random_array(4 * width, width),
         "bias_down": zeros,
         "scale1": ones,
         "offset1": zeros,
         "scale2": ones,
         "offset2": zeros,
     }
-    x = _random(batch, length, width)
+    x = random_array(batch, length, width)
     return Model("transformer block", _transformer_loss, parameters, (x, x))
 
 

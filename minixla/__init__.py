@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jax import distributed, dlpack, dtypes, monitoring, profiler, stages, tree, tree_util
 
     import minixla_ops as ops
-    from minixla import core, image, nn, numpy, random, scipy, sharding
+    from minixla import core, image, nn, numpy, random, scipy, sharding, typing
     from minixla.core import *
     from minixla.extension import *
     from minixla.interop import *
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from minixla.tools.cost_reports import cost
     from minixla.tools.cross_check import cross_check
     from minixla.tools.evaluators import register_evaluator
+    from minixla.tools.explorer import explore
     from minixla.tools.gradient_check import check_grads
     from minixla.tools.operation_check import check_op
     from minixla.transforms import *
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 # By the module that a name is looked for in, below.
 __all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding"]
-__all__ += ["check_grads", "cost", "cross_check"]
+__all__ += ["check_grads", "cost", "cross_check", "explore", "typing"]
 __all__ += ["check_compatible", "check_op", "register_evaluator", "test_util"]
 __all__ += ["AssignmentError", "AttributeValueError", "ConcretizationError", "DeadlockError"]
 __all__ += ["DerivativeError"]
@@ -73,27 +74,29 @@ _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop", "minixla.exte
 _HOMES += ("minixla.interop.jax_names",)
 _TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check": "cross_check"}
 _TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
-_TOOLS["register_evaluator"] = "evaluators"
+_TOOLS |= {"explore": "explorer", "register_evaluator": "evaluators"}
 _MODULES = {name: f"minixla.{name}" for name in ("core", "image", "nn", "numpy")}
-_MODULES |= {name: f"minixla.{name}" for name in ("random", "scipy", "sharding")}
+_MODULES |= {name: f"minixla.{name}" for name in ("random", "scipy", "sharding", "typing")}
 _MODULES |= {name: f"jax.{name}" for name in ("distributed", "dlpack", "dtypes", "monitoring")}
 _MODULES |= {name: f"jax.{name}" for name in ("profiler", "stages", "tree", "tree_util")}
 _MODULES |= {"debug": "minixla.transforms.debug"}
 _MODULES |= {"ops": "minixla_ops", "test_util": "minixla.tools.test_util"}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'minixla' has no attribute {name!r}")
-    if name in _MODULES:
-        value: Any = importlib.import_module(_MODULES[name])
-    elif name in _TOOLS:
-        value = getattr(importlib.import_module(f"minixla.tools.{_TOOLS[name]}"), name)
-    else:
-        homes = (importlib.import_module(home) for home in _HOMES)
-        value = next(getattr(home, name) for home in homes if name in home.__all__)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to type checkers there is nothing besides what is imported above
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'minixla' has no attribute {name!r}")
+        if name in _MODULES:
+            value: Any = importlib.import_module(_MODULES[name])
+        elif name in _TOOLS:
+            value = getattr(importlib.import_module(f"minixla.tools.{_TOOLS[name]}"), name)
+        else:
+            homes = (importlib.import_module(home) for home in _HOMES)
+            value = next(getattr(home, name) for home in homes if name in home.__all__)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -42,3 +42,7 @@ for _class in REGISTRY.values():
     _names = _class.builder_name, *[_NAMES.get(each) for each in _class.spec_names]
     globals().update({name: _own[name] for name in _names if name in _own})
 __all__ = sorted(name for name, value in globals().items() if callable(value) and name[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+
+
+def __dir__() -> list[str]:
+    return __all__

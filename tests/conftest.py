@@ -54,6 +54,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests marked `far` alone: programs compiled for platforms that are not here",
     )
+    parser.addoption(
+        "--docs",
+        action="store_true",
+        help="run the tests marked `docs` alone: the documentation is built, pages are opened",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,8 +75,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XLA_FLAGS"] = flags_of(LIGHTLY, before)
 
 
-def is_run(item: pytest.Item, full: bool, far: bool) -> bool:
+def is_run(item: pytest.Item, full: bool, far: bool, docs: bool) -> bool:
     """Whether a test belongs to the run: with `--full`, those which gain by its length."""
+    if docs or item.get_closest_marker("docs"):
+        return docs and item.get_closest_marker("docs") is not None
     if far or item.get_closest_marker("far"):
         is_quick = item.get_closest_marker("full") is None
         return far and item.get_closest_marker("far") is not None and (full or is_quick)
@@ -86,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Checks of leaks come before all: they walk over the heap, which grows as tests run.
     """
-    options = config.getoption("full"), config.getoption("far")
+    options = [config.getoption(name) for name in ("full", "far", "docs")]
     config.hook.pytest_deselected(items=[item for item in items if not is_run(item, *options)])
     items[:] = [item for item in items if is_run(item, *options)]
     counts = Counter(item.path for item in items)
@@ -122,6 +129,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says what this run left out that others are told of."""
     if not terminalreporter.config.getoption("far"):
         terminalreporter.write_line("not run: programs compiled for TPU and GPU (make far)")
+    if not terminalreporter.config.getoption("docs"):
+        terminalreporter.write_line("not run: pages in a browser (make docs-test)")
 
 
 def pytest_sessionfinish() -> None:

@@ -182,7 +182,7 @@ def test_every_public_name_resolves():
 
 def test_an_unknown_name():
     with pytest.raises(AttributeError, match="module 'minixla' has no attribute 'nothing'"):
-        _ = mx.nothing
+        _ = mx.nothing  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(ImportError):
         from minixla import nothing  # noqa: F401  # pyright: ignore[reportAttributeAccessIssue]  # that is the point
 

@@ -207,7 +207,10 @@ def test_a_training_step_for_a_pod(chips, capsys, monkeypatch):
     side = chips**0.5
     weights = 2 * module.LAYERS * module.WIDTH**2 / side
     assert figures["arguments"] == 4 * (weights + module.BATCH * module.WIDTH / side)
-    assert "all-reduce" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "all-reduce" in printed
+    assert "time of a step: " in printed
+    assert module.estimated_seconds(figures, 0) >= figures["seconds_by_cycles"] > 0
 
 
 def test_every_example_has_a_row():

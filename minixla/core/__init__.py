@@ -18,3 +18,7 @@ __all__ += ["Graph", "Instruction", "Value", "REGISTRY", "Operation", "operation
 __all__ += ["transfer_from_outfeed", "transfer_to_infeed"]
 __all__ += ["TOKEN", "AnyShape", "Shape", "TokenShape", "TupleShape", "parse_shape"]
 __all__ += ["Trace", "Tracer", "bind", "current_trace", "shape_of", "under"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

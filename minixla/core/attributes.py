@@ -125,6 +125,16 @@ def attribute(
         default: what it is where it is not given; left out, it must be given.
         stablehlo: its name in StableHLO's text, `=` for its own, None where that does not have it.
         hlo: the same for HLO's text.
+
+    Returns:
+        What a class's body assigns to the attribute's name.
+
+    Example:
+        >>> from minixla.core import Operation, attribute, attributes
+        >>> class Shifted(Operation):
+        ...     places: int = attribute(attributes.Integer(0, 3), default=1)
+        >>> Shifted(), Shifted(places=2)
+        (<Operation __main__.Shifted places=1>, <Operation __main__.Shifted places=2>)
     """
     return Field(kind, default, stablehlo, hlo)
 

@@ -1,6 +1,5 @@
 """Builder functions of operations, derived from their classes."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ from minixla.core.attributes import REQUIRED
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation
+from minixla.core.operation_docstrings import of_operation
 from minixla.core.tracebacks import Function
 
 
@@ -30,6 +30,19 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     name ends in `...` is a sequence of arrays. Where it does more, it is the class's static method
     `build`. `renamed` are the parameters of attributes that have another name; that of
     `output_shape` is `shape`, which every operation has.
+
+    Args:
+        cls: the class.
+        renamed: by attribute's name, its parameter's.
+
+    Returns:
+        A function of the operands and attributes.
+
+    Example:
+        >>> from minixla.core import builder, operation_named
+        >>> negated = builder(operation_named("Neg"))
+        >>> negated(np.float32(2))
+        Array(-2., dtype=float32)
     """
     renamed = {"output_shape": "shape", **renamed}
     if "build" in vars(cls):
@@ -68,6 +81,7 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     exec(compile(f"{header}    return {record}({', '.join(given)})\n", __file__, "exec"), space)
     function = space[cls.builder_name]
     function.__annotations__ = annotations
+    function.default = space.get("default")  # the operation, where no attribute need be given
     return builds(cls)(function)
 
 
@@ -77,7 +91,7 @@ def builds(cls: type[Operation]) -> Callable[[Function], Function]:
     def named(function: Function) -> Function:
         function.__name__ = function.__qualname__ = cls.builder_name
         function.__module__ = cls.__module__
-        function.__doc__ = inspect.getdoc(cls)
+        function.__doc__ = of_operation(cls)
         return function
 
     return named

@@ -92,8 +92,15 @@ def element_type(value: Any) -> ElementType:
         value: an ElementType, XLA's name (`"f32"`), anything that `np.dtype` takes, or one of
             Python's scalar types (which name XLA's 32-bit types).
 
+    Returns:
+        An ElementType.
+
     Raises:
         TypeError: XLA has no such element type.
+
+    Example:
+        >>> mx.element_type("bf16"), mx.element_type(np.int8), mx.element_type(float)
+        (bf16, s8, f32)
     """
     if isinstance(value, ElementType):
         return value

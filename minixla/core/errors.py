@@ -123,7 +123,9 @@ def explain(
         lines.append(f"  called at {source}")
     if advice:
         lines.append(f"  {advice}")
-    return kind("\n".join(lines))
+    error = kind("\n".join(lines))
+    error.add_note(f"See docs/errors.md#{kind.__name__.lstrip('_').lower()}")
+    return error
 
 
 def too_large(subject: str, problem: str, given: Iterable[str] = ()) -> SizeError:

@@ -435,7 +435,7 @@ class Operation(Record):
         """The error; `infer`, which knows the operands, makes it again with these."""
         own = self.__dict__.get
         changed = [n for n, f in self.fields.items() if own(n, f.default) is not f.default]
-        given = [*operands, *[f"{name} {_shown(own(name))}" for name in changed]]
+        given = [*operands, *[f"{name} {shown_attribute(own(name))}" for name in changed]]
         error = explain(kind, self.builder_name, f"({label}) {problem}", given, advice)
         error.refusal = self, kind, label, problem, advice
         return error
@@ -469,7 +469,7 @@ class Operation(Record):
         return getattr(cls, rule) is not getattr(Operation, rule)
 
     def __repr__(self) -> str:
-        given = [f" {name}={_shown(self.__dict__.get(name))}" for name in self.fields]
+        given = [f" {name}={shown_attribute(self.__dict__.get(name))}" for name in self.fields]
         return f"<Operation {self.name}{''.join(given)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -483,6 +483,6 @@ def _registered(name: str, module: str, values: tuple[Any, ...]) -> Operation:
     return operation_named(name, module)(*values)
 
 
-def _shown(value: Any) -> str:
+def shown_attribute(value: Any) -> str:
     """An attribute's value in a message; programs by name."""
     return (repr(value) if getattr(value, "keeps_identity", False) else str(value))[:_MOST_SHOWN]

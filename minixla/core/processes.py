@@ -110,6 +110,11 @@ def transfer_to_infeed(item: Any) -> None:
 
     Args:
         item: what Infeed reads.
+
+    Example:
+        >>> mx.transfer_to_infeed(np.float32([1, 2]))
+        >>> mx.reference(lambda: mx.ops.infeed(mx.Shape("f32", (2,))))()
+        array([1., 2.], dtype=float32)
     """
     _ALONE.infeed.append(tuple(item) if isinstance(item, (tuple, list)) else item)
 
@@ -117,8 +122,17 @@ def transfer_to_infeed(item: Any) -> None:
 def transfer_from_outfeed() -> Any:
     """The oldest array, or tuple of arrays, that a program outside `mx.simulate` wrote.
 
+    Returns:
+        An array, or a tuple of arrays.
+
     Raises:
         DeadlockError: nothing was written to the outfeed.
+
+    Example:
+        >>> write = lambda x: mx.ops.outfeed(x)
+        >>> mx.reference(write)(np.float32([1, 2]))
+        >>> mx.transfer_from_outfeed()
+        array([1., 2.], dtype=float32)
     """
     if not _ALONE.outfeed:
         problem = "it would wait for ever: nothing was written"

@@ -39,8 +39,25 @@ def full_name(name: str, namespace: str, module: str) -> str:
 def register(cls: Class) -> Class:
     """Class decorator: puts an operation into its namespace.
 
+    Args:
+        cls: the class.
+
+    Returns:
+        The same class.
+
     Raises:
         ValueError: another operation of the namespace has the name, or the class has no docstring.
+
+    Example:
+        >>> from minixla.core import builder, register
+        >>> from minixla_ops.elementwise.transcendental import FloatUnary
+        >>> @register
+        ... class ExampleHalf(FloatUnary):
+        ...     numpy = lambda x: x / 2
+        ...     expansion = lambda self, shape: lambda x: x * 0.5
+        ...     derivative = lambda self, x, y: y * 0 + 0.5
+        >>> builder(ExampleHalf)(np.float32(3))
+        Array(1.5, dtype=float32)
     """
     if registered(cls.name):
         raise ValueError(f"an operation named {cls.name} is registered already")
@@ -65,8 +82,15 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
             only one in all other namespaces.
         module: what registers it, if that is not loaded yet.
 
+    Returns:
+        The class.
+
     Raises:
         KeyError: there is none, or several other namespaces have one.
+
+    Example:
+        >>> mx.core.operation_named("Neg").builder_name
+        'neg'
     """
     found = registered(name)
     if found is None and module is not None:

@@ -240,9 +240,19 @@ _SIZE = re.compile(r"\s*(<=)?\s*(\d+)\s*", re.ASCII)
 def parse_shape(text: str) -> AnyShape:
     """The shape that XLA's notation `text` names; layouts such as `{1,0}` are ignored.
 
+    Args:
+        text: XLA's notation, `f32[2,3]`, or of a tuple `(f32[2], s32[])`.
+
+    Returns:
+        A Shape, a TupleShape, or a TokenShape.
+
     Raises:
         SizeError: the shape has more bytes than 64 bits can count.
         ValueError: `text` is not a shape.
+
+    Example:
+        >>> mx.parse_shape("f32[2,3]{1,0}").dimensions
+        (2, 3)
     """
     # An explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
     open_tuples: list[list[AnyShape]] = []

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+#: The file of instructions that were read from a program, and whose source it does not tell: they
+#: name a line of its text.
+PROGRAM_TEXT = "<stablehlo>"
 # Longer texts of expressions are no help in a message.
 _LONGEST = 60
 
@@ -123,7 +126,7 @@ def given_as(value: Any) -> tuple[str | None, str] | None:
         code = each.f_code
         for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
             place = _place_in(each.f_locals.get(name), value, name)
-            if place is not None:
+            if place is not None and name[0] != "_":
                 has_own_name = "<locals>" not in code.co_qualname and code.co_name[0] != "_"
                 return code.co_name if has_own_name else None, place
     return None

@@ -203,8 +203,19 @@ def weak_type_of(value: Any) -> bool:
 def shape_of(value: Any, subject: str = "shape_of") -> AnyShape:
     """The shape of a tracer, an array, a Python scalar, a TupleValue, or a Shape itself.
 
+    Args:
+        value: what the shape is asked of.
+        subject: what errors name.
+
+    Returns:
+        A Shape, a TupleShape, or a TokenShape.
+
     Raises:
         ShapeError: `value` is none of these; the message begins with `subject`.
+
+    Example:
+        >>> mx.shape_of(np.ones((2, 3), np.float32))
+        f32[2,3]
     """
     if isinstance(value, Tracer):
         return value._shape

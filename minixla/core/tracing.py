@@ -6,16 +6,12 @@ not its own tracers as constants and, for what it computes, binds under its pare
 
 import gc
 import importlib
-import inspect
-import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
-from itertools import takewhile
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from minixla.core.attributes import Literal, spelling
+from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
@@ -25,10 +21,10 @@ from minixla.core.shapes import AnyShape, TupleValue, shape_of_data, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
-from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import Tracer, check_value, host_array, leaked, not_a_value, unknown_value
 from minixla.core.tracer import shape_of as shape_of
 from minixla.core.tracer import weak_type_of as weak_type_of
+from minixla.core.whole_programs import one_program as one_program
 
 
 class Trace:
@@ -141,91 +137,33 @@ def default_trace() -> Trace:
 
 
 def current_trace() -> Trace:
-    """The current trace of this thread."""
+    """The current trace of this thread.
+
+    Returns:
+        A Trace.
+
+    Example:
+        >>> mx.core.current_trace() is mx.core.current_trace()
+        True
+    """
     return _state.trace
 
 
 def bind(operation: Operation, *operands: Any) -> Any:
     """Applies `operation` under the current trace: `operation(*operands)`.
 
+    Args:
+        operation: an operation with its attributes, such as `operation_named("Neg")()`.
+        operands: its operands, in order.
+
     Returns:
         The result, or the tuple of results where the operation has several.
+
+    Example:
+        >>> mx.bind(mx.core.operation_named("Neg")(), np.float32(2))
+        Array(-2., dtype=float32)
     """
     return operation(*operands)
-
-
-_SPELLED = {float, tuple}  # types of options that are more than their values and types
-_MOST_PROGRAMS = 256  # of a function; options may be ever new
-
-
-def one_program(*names: str) -> Callable[[Function], Function]:
-    """Marks a function of arrays and Python numbers that evaluators may run as one program."""
-    # Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
-    # the parameters that are operands (arrays, numbers or None); a program is made for values of
-    # the others, options. None given: all are operands, by position.
-
-    def marked(function: Function) -> Function:
-        parameters = inspect.signature(function).parameters
-        positions = tuple(parameters)
-        unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
-        # So many first arguments are operands, in the order of their names.
-        leading = len(
-            list(takewhile(lambda pair: pair[0] == pair[1], zip(positions, names, strict=False)))
-        )
-        limit = leading if names else sys.maxsize
-        # By the operands' types, and by options.
-        programs: dict[Any, Function] = {}
-
-        def kept(program: Function, key: Any) -> None:
-            if len(programs) >= _MOST_PROGRAMS:
-                programs.clear()
-            programs[key] = program
-
-        @wraps(function)
-        def called(*given: Any, **options: Any) -> Any:
-            try:
-                trace, count = _state.trace, len(given)
-                front, key = given, None
-                if trace.keeps_programs:
-                    if options or count > limit:
-                        front, rest = given[:limit], (*given[limit:], *options.values())
-                        types = (*map(type, rest),)
-                        spelled = types if _SPELLED.isdisjoint(types) else spelling(rest)
-                        key = *map(type, front), rest, spelled, *options
-                    else:
-                        key = (*map(type, given),)
-                    try:
-                        return programs[key](*front)
-                    except KeyError:
-                        pass
-                    except Exception:
-                        key = None  # it cannot be hashed, or what is wrong is said below
-                at_once, result = trace.at_once, NotImplemented
-                if at_once is None:
-                    return function(*given, **options)
-                if not names:
-                    result = at_once(function, given, names, options)
-                    if key is not None and result is not NotImplemented:
-                        kept(trace.program(function, names, options), key)
-                else:
-                    named = {**dict(zip(positions, given, strict=False)), **options}
-                    # Otherwise too many are given, or one twice or by a name that it has not,
-                    # which the function refuses.
-                    if len(named) == count + len(options) and unnamed.isdisjoint(options):
-                        present = tuple([name for name in names if name in named])
-                        operands = tuple([named.pop(name) for name in present])
-                        result = at_once(function, operands, present, named)
-                        is_kept = key is not None and result is not NotImplemented
-                        if is_kept and present == names[: len(front)]:
-                            kept(trace.program(function, present, named), key)
-                return function(*given, **options) if result is NotImplemented else result
-            except Exception as error:
-                hide_frames(error)
-                raise
-
-        return cast(Function, called)
-
-    return marked
 
 
 class under:
@@ -234,8 +172,7 @@ class under:
     __slots__ = ("_frames", "_level", "_previous", "_trace")
 
     def __init__(self, trace: Trace, frames: int = 1) -> None:
-        self._trace = trace
-        self._frames = frames
+        self._trace, self._frames = trace, frames
 
     def __enter__(self) -> None:
         self._previous = _state.trace

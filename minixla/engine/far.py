@@ -9,6 +9,7 @@ import math
 import os
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -34,6 +35,9 @@ _ADVICE += "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-c
 _ADVICE += "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
 _TARGET = re.compile(r"custom_call @([\w.$]+)")
 _GPUS = {"h100": "h100.txtpb"}
+#: What a chip does in a second, by Google's figures: bytes of its memory (819 GB/s), and cycles
+#: (197 Tflops by four arrays of 128 x 128 multipliers, two operations each, are 1.5 GHz).
+_SPEEDS = {"v5e": {"bytes": 819e9, "cycles": 1.5e9}}
 
 
 class Platform(NamedTuple):
@@ -69,6 +73,16 @@ def platform_named(name: str) -> Platform:
         if kind == "gpu" and (model or "h100") in _GPUS and len(sizes) <= 2:
             return Platform("cuda", model or "h100", "x".join([*"11", *sizes][-2:]))
     raise explain(AttributeValueError, _SUBJECT, f"{name!r} is no platform", advice=_ADVICE)
+
+
+def seconds_on(platform: Platform, numbers: Mapping[str, float]) -> dict[str, float]:
+    """`seconds_by_bytes` and `seconds_by_cycles` of a chip, by numbers of those that XLA gives.
+
+    Both leave out what one chip waits for another. Empty where the chip's speeds are not known.
+    """
+    speeds = _SPEEDS.get(platform.model, {})
+    pairs = speeds.items()
+    return {f"seconds_by_{unit}": numbers[unit] / n for unit, n in pairs if unit in numbers}
 
 
 def far_devices(name: str) -> list[Any]:

@@ -9,7 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -33,10 +33,9 @@ from minixla.extension.definitions import Definition
 from minixla.extension.grammar import AttributeDeclaration
 from minixla.extension.kernel_table import ANY, REFERENCE
 from minixla.extension.operation import CustomOperation
+from minixla.typing import Array
 from minixla_ops.programs.compositions import kept_program
 
-#: An array, in annotations of functions that become operations.
-Array: TypeAlias = jax.Array | np.ndarray
 _ARRAYS = (Array, jax.Array, np.ndarray, Tracer)
 Kind = Literal["auto", "composition", "reference"]
 _MEMBERS: dict[Any, Callable[[], kinds.Kind]] = {
@@ -87,6 +86,13 @@ def custom_op(
 
     Raises:
         AttributeValueError: annotations that are missing or mean nothing here, a wrong name.
+
+    Example:
+        >>> @mx.custom_op("example.scaled")
+        ... def scaled(x: mx.Array, factor: float = 2.0) -> mx.Array:
+        ...     return x * factor
+        >>> mx.grad(lambda x: scaled(x, factor=3.0))(1.0)
+        Array(3., dtype=float32, weak_type=True)
     """
     if fun is None:
         options: Any = {"kind": kind, "shape_fn": shape_fn, "host_fallback": host_fallback}

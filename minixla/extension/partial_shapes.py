@@ -139,6 +139,23 @@ def unchanged_shape(context: Any, *inputs: Any) -> Any:
     """The shape function of operations whose outputs have the shape of their first input.
 
     Where that is a list of arrays, the output is one, too.
+
+    Args:
+        context: the attributes and the user's line, as every shape function is given them.
+        inputs: PartialShapes, or lists of such.
+
+    Returns:
+        The first input's.
+
+    Example:
+        >>> op = mx.register_op(
+        ...     "example.Third",
+        ...     inputs=["x: float"],
+        ...     outputs=["y: float"],
+        ...     shape_fn=mx.unchanged_shape,
+        ... )
+        >>> mx.make_graph(op.wrapper)(np.float32([1, 2])).output_shapes
+        (f32[2],)
     """
     outputs = context.operation.definition.outputs
     return inputs[0] if len(outputs) == 1 else [inputs[0]] * len(outputs)

@@ -55,6 +55,19 @@ def register_op(
 
     Raises:
         AttributeValueError: a wrong name or declaration, or a name that is taken.
+
+    Example:
+        >>> op = mx.register_op(
+        ...     "example.Half",
+        ...     inputs=["x: float"],
+        ...     outputs=["y: float"],
+        ...     shape_fn=mx.unchanged_shape,
+        ... )
+        >>> @op.kernel("reference")
+        ... def half(ctx, x):
+        ...     return x / 2
+        >>> mx.reference(op.wrapper)(np.float32([1, 2]))
+        array([0.5, 1. ], dtype=float32)
     """
     checked_name(name)
     definition = Definition.of(name.rpartition(".")[2], attrs, inputs, outputs)

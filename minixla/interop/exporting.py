@@ -35,10 +35,18 @@ def export(
             `mx.import_stablehlo` needs none to do so.
         **kwargs: arguments by name.
 
+    Returns:
+        What jax.export writes, as bytes.
+
     Raises:
         TransformError: the function calls back into Python, or reads and writes queues of this
             process; or takes pytrees that jax.export cannot write; or the package flatbuffers,
             which jax.export needs, is not installed.
+
+    Example:
+        >>> written = mx.export(lambda x: x + 1, np.float32(0))
+        >>> mx.import_stablehlo(written)(np.float32(2))
+        Array(3., dtype=float32)
     """
     checked_function(fun, "export")
     require_flatbuffers(TransformError, "export")

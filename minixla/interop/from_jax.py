@@ -73,6 +73,11 @@ def from_jax(
         LeakedTracerError, ForeignCallError: when called: it closes over values of ours that are
             being traced; pass them as arguments.
         TransformError: when called: what is not traced cannot be hashed.
+
+    Example:
+        >>> total = mx.from_jax(jax.numpy.sum)
+        >>> mx.jit(mx.grad(lambda x: total(x * x)))(np.float32([1, 2]))
+        Array([2., 4.], dtype=float32)
     """
     arguments.checked_function(fun, "from_jax")
     check_shardings("from_jax", shardings, get_args(ShardyToo))

@@ -9,6 +9,7 @@ from jax.tree_util import tree_unflatten
 
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
+from minixla.core.progress import shown_progress
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
@@ -134,15 +135,22 @@ def import_stablehlo(
     Raises:
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;
             the message names the line and column, what was found and what to do.
+
+    Example:
+        >>> text = jax.jit(lambda x: x + 1).lower(np.float32(0)).as_text()
+        >>> mx.import_stablehlo(text)(np.float32(2))
+        Array(3., dtype=float32)
     """
     check_shardings(SUBJECT, shardings, get_args(ShardyToo))
-    found, exported = opened(source)
-    program = read_module(found.module)
-    if shardings != "drop":
-        refuse_shardings(program, found.module, "sdy." if shardings == "keep" else "none")
-    keeps = shardings == "keep" and b"sdy" in found.module
-    module = Module(program, exported and _platform(exported), found.constants, keeps)
-    graphs = module.translated()
+    with shown_progress(SUBJECT) as say:
+        say("reading")
+        found, exported = opened(source)
+        program = read_module(found.module)
+        if shardings != "drop":
+            refuse_shardings(program, found.module, "sdy." if shardings == "keep" else "none")
+        keeps = shardings == "keep" and b"sdy" in found.module
+        module = Module(program, exported and _platform(exported), found.constants, keeps)
+        graphs = module.translated(say)
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
 

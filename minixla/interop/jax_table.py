@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, signature
+from textwrap import dedent, indent
 from types import MethodType
 from typing import Any
 
+from minixla.core.docstrings import parameter_names
 from minixla.core.errors import ConcretizationError
 from minixla.core.shapes import shape_of_data
 from minixla.core.source import find_source
@@ -48,6 +50,8 @@ class JaxFunction:
         self.__name__ = self.__qualname__ = name
         self.__module__ = module.replace("jax", "minixla", 1)
         self._module = module
+        #: What makes of the docstring and the names of parameters the whole one.
+        self.complete_docstring: Callable[..., str] = lambda text, names: text
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What JAX's function gives; its errors say what it was given, and where."""
@@ -158,9 +162,28 @@ def _shown(value: Any) -> str:
     return repr(value)[:100] if is_plain else str(shape)
 
 
+#: Headings of JAX's docstrings. What follows others than these is for its own pages.
+_HEADING = re.compile(r"^(\w[\w ]*):\n(?=\n? )", re.MULTILINE)
+_KEPT = ("Args", "Returns", "Raises", "Example", "Examples")
+_OUTSIDE = re.compile(r"^(?=\S)", re.MULTILINE)
+_WRAPS = re.compile(r"^(LAX-backend|JAX)[\w -]* of :(func|meth|obj):.*\n?(?:\n|$)", re.MULTILINE)
+
+
 def _text(function: JaxFunction) -> str:
-    own = f"`{function._module}.{function.__name__}`, traced by JAX: a function of ours through "
-    return f"{own}`mx.from_jax`.\n\n{cleandoc(function.__wrapped__.__doc__ or '')}"
+    """JAX's docstring, with its sections as ours are and the examples last."""
+    theirs = cleandoc(function.__wrapped__.__doc__ or "")
+    head, *pieces = _HEADING.split(theirs)
+    summary, _, rest = head.strip().partition("\n\n")
+    summary = " ".join(summary.split()).rstrip(".") + "."
+    own = f"Traced by JAX: `{function._module}.{function.__name__}` through `mx.from_jax`."
+    text = "\n\n".join(filter(None, (summary, _WRAPS.sub("", rest).strip(), own)))
+    found = dict(zip(pieces[::2], pieces[1::2], strict=True))
+    for name in _KEPT:
+        if name in found:
+            text += f"\n\n{name.removesuffix('s') if name == 'Examples' else name}:\n"
+            body = _OUTSIDE.split(found[name])[0]
+            text += indent(dedent(body).strip("\n"), "    ").rstrip()
+    return function.complete_docstring(text, parameter_names(function.__wrapped__))
 
 
 # Of each function; that of the class is for readers of this file.

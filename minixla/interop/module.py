@@ -1,6 +1,6 @@
 """All functions of an MLIR module as graphs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -86,10 +86,16 @@ class Module:
         self._module = module
         self.functions = _functions(module)
 
-    def translated(self) -> dict[str, Graph]:
-        """The graphs of all functions, made now; those that are called before those that call."""
+    def translated(self, say: Callable[[str], None] | None = None) -> dict[str, Graph]:
+        """The graphs of all functions, made now; those that are called before those that call.
+
+        Args:
+            say: called with what is done next.
+        """
         with collection_paused():
             for name in self._order():
+                if say is not None:
+                    say(f"function {name}")
                 self.graphs[name] = self._function(name)
         return self.graphs
 

@@ -45,6 +45,13 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
         AttributeValueError: there is no such pass, engine or option.
         ImportError_: the text is no program, or Shardy's own pass refuses it.
         ShardingError: the program breaks a rule of one of our passes.
+
+    Example:
+        >>> mesh = mx.sharding.Mesh(None, "x", (2,))
+        >>> f = lambda x: mx.sharding.constrain(x, jax.P("x"), mesh=mesh) + 1
+        >>> graph = mx.make_graph(f)(np.float32([1, 2]))
+        >>> mx.sharding.run_pass("sdy-apply-sharding-constraints", graph)
+        <Graph main (f32[2]) -> (f32[2]), 3 instructions>
     """
     if engine not in get_args(Engine):
         problem, advice = f"there is no engine {engine!r}", "Give native or shardy."

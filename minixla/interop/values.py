@@ -13,7 +13,7 @@ from minixla.core.attributes import Literal
 from minixla.core.element_types import BY_STABLEHLO, ElementType
 from minixla.core.errors import SizeError
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.core.source import Source
+from minixla.core.source import PROGRAM_TEXT, Source
 
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -203,7 +203,7 @@ def sources_of(file: str, block: int) -> list[Source]:
 @lru_cache(maxsize=4096)
 def _lines_of(file: str, function: str, block: int) -> CodeType:
     return _TEMPLATE.replace(
-        co_filename="<stablehlo>" if file == "-" else file,
+        co_filename=PROGRAM_TEXT if file == "-" else file,
         co_name=function,
         co_qualname=function,
         co_firstlineno=block * BLOCK,

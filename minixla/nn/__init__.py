@@ -5,8 +5,12 @@ Functions that `jax.nn` has too take its arguments and give its results.
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
+import sys as _sys
+from pathlib import Path as _Path
+
 from jax.nn import get_scaled_dot_general_config
 
+from minixla.core import docstrings as _docstrings
 from minixla.interop.jax_table import functions_of
 from minixla.nn import initializers
 from minixla.nn.activations import *
@@ -19,6 +23,9 @@ globals().update(functions_of("jax.nn", ("scaled_dot_general",)))
 
 _ALSO = ("initializers", "tanh", "get_scaled_dot_general_config")
 __all__ = offered(globals(), _ALSO)  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+
+_TEXTS = _Path(__file__).with_name("docstrings.txt")
+_docstrings.complete(_sys.modules[__name__], (initializers,), _TEXTS, "JAX: `jax.nn.{}`.")
 
 
 def __dir__() -> list[str]:

@@ -26,10 +26,12 @@ def _building(name: str) -> Callable[..., Initializer]:
         except TypeError:  # arrays and lists are not hashable; else it is raised again
             return made(*args, **kwargs)
 
+    build.__module__ = __name__
     return build
 
 
 zeros, ones = from_jax(initializers.zeros), from_jax(initializers.ones)
+zeros.__module__ = ones.__module__ = __name__
 constant, uniform, normal = map(_building, ("constant", "uniform", "normal"))
 truncated_normal, orthogonal = map(_building, ("truncated_normal", "orthogonal"))
 delta_orthogonal, variance_scaling = map(_building, ("delta_orthogonal", "variance_scaling"))

@@ -2,10 +2,15 @@
 
 Broadcasting is NumPy's, type promotion JAX's. Functions take tracers, arrays and numbers; given
 nothing that is traced they compute at once and return JAX arrays (in `mx.reference`, NumPy's).
+What they refuse are the errors of `minixla.core.errors`. In examples `np` is this package.
 """
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
+import sys as _sys
+from pathlib import Path as _Path
+
+from minixla.core import docstrings as _docstrings
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import fft, linalg
@@ -41,6 +46,8 @@ __all__ = offered(
     ["fft", "linalg", "ComplexWarning", "frompyfunc", "index_exp", "s_", "ufunc"],
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+_TEXTS = _Path(__file__).with_name("docstrings.txt")
+_docstrings.complete(_sys.modules[__name__], (linalg, fft), _TEXTS, "NumPy: `numpy.{}`.")
 
 
 def __dir__() -> list[str]:

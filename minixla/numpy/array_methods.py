@@ -20,7 +20,7 @@ from minixla.numpy.operands import kind_of, refuse_in_place, requested_type, sha
 from minixla.numpy.ufuncs import FOLDS
 
 
-def _members(self: Tracer) -> Iterator[Any]:
+def _members(self: Any) -> Iterator[Any]:
     if not self.ndim:
         advice = "Only arrays with dimensions have some; mx.fori_loop counts to a traced number."
         raise shape_error("iteration", "a scalar has no members", advice, f"the value is {self!r}")
@@ -37,12 +37,12 @@ def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _round(self: Tracer, ndigits: int | None = None) -> Any:
+def _round(self: Any, ndigits: int | None = None) -> Any:
     """Python's round: to so many decimals, or to the nearest integer as an array of integers."""
     return mnp.astype(mnp.round(self), int) if ndigits is None else mnp.round(self, ndigits)
 
 
-def _view(self: Tracer, dtype: Any = None, type: None = None) -> Any:
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bits as elements of another type; the last axis is longer or shorter for it."""
     if type is not None:
         raise shape_error("view", "type is not supported", "Give a dtype.")
@@ -69,7 +69,7 @@ def _view(self: Tracer, dtype: Any = None, type: None = None) -> Any:
     return mnp.reshape(found, (*sizes[:-1], -1)) if kind.bits < own.bits else found
 
 
-def _byteswap(self: Tracer, inplace: bool = False) -> Any:
+def _byteswap(self: Any, inplace: bool = False) -> Any:
     """The elements with their bytes in the opposite order."""
     refuse_in_place("byteswap", inplace)
     if self.dtype.itemsize == 1:

@@ -14,7 +14,7 @@ from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import current_trace, host_array, not_a_value, one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, placeable
+from minixla.numpy.element_functions import named, placeable, transforms
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import splat
@@ -272,7 +272,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
         that broadcast together.
     """
-    sizes = static_sizes(tuple(dimensions), "indices")
+    sizes = static_sizes(dimensions, "indices")
     kind = requested_type(dtype, "indices", operands.default_int())
     if sparse:
         return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
@@ -291,4 +291,5 @@ def fromfunction(
     function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float, **kwargs: Any
 ) -> Any:
     """`function` of the index arrays of an array of `shape`."""
-    return function(*indices(shape, dtype), **kwargs)
+    checked = transforms().arguments.checked_function
+    return checked(function, "numpy.fromfunction")(*indices(shape, dtype), **kwargs)

@@ -223,7 +223,7 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     if range is None:
         is_empty = not operand_shape(a, name).size
         range = (0, 1) if is_empty else (mnp.min(a), mnp.max(a))
-    if len(range) != 2:
+    if len(range := operands.listed(range)) != 2:
         raise operands.value_error(name, "range is no pair", "Give the least and the greatest.")
     low, high = (lifted(convert(each, kind)) for each in range)
     widening = mnp.where(low == high, 0.5, 0.0)
@@ -319,7 +319,7 @@ def histogramdd(
     amounts = amounts[0] if amounts else mnp.ones((count,), points.dtype if density else int)
     is_number = not hasattr(bins, "__len__")
     bins = [bins] * size if is_number else list(bins)
-    ranges = [None] * size if range is None else list(range)
+    ranges = [None] * size if range is None else operands.listed(range)
     if len(bins) != size or len(ranges) != size or amounts.shape != (count,):
         problem = "bins, range or weights do not fit the points"
         shown = {"shape": points.shape, "bins": bins, "range": range}

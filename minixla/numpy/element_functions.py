@@ -9,6 +9,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
+from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy import operands
@@ -28,65 +29,38 @@ def named(function: Function, name: str, text: str, module: str = "minixla.numpy
     return function
 
 
-#: What parameters mean that many functions have.
-PARAMETERS = {
-    "a": "an array.",
-    "axis": "an axis or several; None for all.",
-    "dtype": "the type to compute in and return; default: that of the array.",
-    "out": "not supported.",
-    "keepdims": "whether the axes stay, with size 1.",
-    "initial": "a number that counts as an element.",
-    "promote_integers": "whether narrow integers widen.",
-    "where": "booleans that broadcast with the array: which elements count.",
-}
-
-
 class Row(NamedTuple):
     """What a function of a family has of its own."""
 
     name: str  # its public one
     fold: Any = None  # the monoid, or the function, that its result is made by
-    filling: float | None = None  # what stands in place of NaN; None where NaN counts
+    filling: Any = None  # what stands in place of NaN; None where NaN counts
 
 
 def family(
-    *operands: str, raises: str = "", module: str = "minixla.numpy", **meanings: str
+    *operands: str, module: str = "minixla.numpy"
 ) -> Callable[
     [Callable[Concatenate[Row, Parameters], Any]], Callable[..., Callable[Parameters, Any]]
 ]:
     """Makes functions that are rows of a table: of a function of a row and their arguments.
 
     What it decorates becomes a function of the name, the docstring's first line and the rest of the
-    row, in `module`. The docstring goes on with `meanings` of parameters, or those of PARAMETERS,
-    and `raises`.
+    row, in `module`. `docstrings.txt` says what it has in common with others.
     """
-    known = {**PARAMETERS, **meanings}
 
     def maker(function: Any) -> Any:
-        parameters = list(signature(function).parameters)[1:]
-        lines = ["Args:", *[f"    {each}: {known[each]}" for each in parameters]]
-        sections = ["\n".join(lines), *([f"Raises:\n    {raises}"] if raises else [])]
-
         def made(name: str, text: str, *rest: Any) -> Any:
             # A function of the public name, which Python's errors about calls say.
             own = FunctionType(function.__code__, function.__globals__, name, function.__defaults__)
-            own.__kwdefaults__ = function.__kwdefaults__
-            own.__qualname__ = name
+            own.__kwdefaults__, own.__qualname__ = function.__kwdefaults__, name
+            own.__annotations__ = function.__annotations__
             # Unlike a function within a function it adds no frame, which looking for users' would.
             public = partial(own, Row(name, *rest))
-            return one_program(*operands)(
-                named(public, name, "\n\n".join([text, *sections]), module)
-            )
+            return one_program(*operands)(named(public, name, text, module))
 
         return made
 
     return maker
-
-
-_PLACES = {
-    "device": "a device, or a sharding, that the result is to be on.",
-    "out_sharding": "a sharding over devices that the result is to have.",
-}
 
 
 def placeable(*names: str) -> Callable[[Callable[Parameters, Any]], Callable[..., Any]]:
@@ -110,8 +84,6 @@ def placeable(*names: str) -> Callable[[Callable[Parameters, Any]], Callable[...
         declared = signature(function)
         added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in names]
         public.__signature__ = declared.replace(parameters=[*declared.parameters.values(), *added])
-        text = "\n".join(f"`{name}` is {_PLACES[name]}" for name in names)
-        public.__doc__ = f"{function.__doc__.rstrip()}\n\n{text}"
         return public
 
     return made
@@ -158,15 +130,8 @@ def of_one(name: str, text: str) -> Any:
 
 def of_two(name: str, text: str, function: Any = None) -> Any:
     """The function of two operands that an operator is."""
-    function = function or getattr(operators, name)
-
-    def public(x1: Any, x2: Any, /) -> Any:
-        try:
-            return function(x1, x2)
-        except Exception as error:
-            hide_frames(error)
-            raise
-
+    public: Any = one_program()(function or getattr(operators, name))
+    del public.__wrapped__  # its parameters are not the operator's
     return named(public, name, text)
 
 
@@ -200,22 +165,16 @@ def refuse_complex(name: str, kind: ElementType, how: tuple[str, str] = _NOT_COM
 
 def of_inexact(name: str, text: str, function: Any = None) -> Any:
     """The function of an array that converts integers and booleans to floats for `function`."""
-    function = function or getattr(ops, name)
+    function = function or getattr(ops, name).default
 
-    def of_one(x: Any, /) -> Any:
+    def converted(x: Any, /) -> Any:
         if isinstance(x, Tracer):
-            if not x._array_shape().element_type.is_inexact:
-                x = inexact_operand(x, name)
-            elif not x.weak_type:
+            shape = x._shape
+            if type(shape) is Shape and shape.element_type.is_inexact and not x.weak_type:
                 return function(x)
-        return whole(x)
-
-    def converted(x: Any) -> Any:
         return keep_weak(function(inexact_operand(x, name)), x)
 
-    converted.__name__ = name
-    whole = one_program()(converted)
-    return named(of_one, name, text)
+    return one_program()(named(converted, name, text))
 
 
 def by_parts(function: Callable[[Any], Any], x: Any) -> Any:

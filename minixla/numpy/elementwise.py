@@ -10,6 +10,7 @@ from typing import Any
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type, numeric_type
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import one_program
 from minixla.numpy import element_functions as elements
 from minixla.numpy import operands
@@ -28,7 +29,15 @@ multiply = with_methods(1)(of_two("multiply", "The product; of booleans, their a
 divide = true_divide = of_two("divide", "The quotient; of integers a float.")
 floor_divide = of_two("floor_divide", "The quotient rounded down.")
 remainder = mod = of_two("remainder", "What floor_divide leaves, with the sign of x2.")
-power = pow = of_two("power", "x1 to the power of x2; a known integer x2 means repeated products.")
+
+
+@api_boundary
+def power(x1: Any, x2: Any, /) -> Any:
+    """x1 to the power of x2; a known integer x2 means repeated products."""
+    return operators.power(x1, x2)
+
+
+pow = power
 bitwise_and = with_methods(-1)(of_two("bitwise_and", "The and of each bit."))
 bitwise_or = with_methods(0)(of_two("bitwise_or", "The or of each bit."))
 bitwise_xor = with_methods(0)(of_two("bitwise_xor", "The exclusive or of each bit."))
@@ -42,7 +51,7 @@ maximum = with_methods()(
 minimum = with_methods()(
     of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min()))
 )
-divmod = one_program()(of_two("divmod", "The pair of `floor_divide` and `remainder`."))
+divmod = of_two("divmod", "The pair of `floor_divide` and `remainder`.")
 
 negative = with_methods()(of_one("negative", "The number with the other sign."))
 positive = of_one("positive", "The number itself.")
@@ -117,7 +126,7 @@ def bitwise_count(x: Any, /) -> Any:
 def _with_special_values(name: str, text: str, derivative: Any) -> Any:
     """An operation that needs more for C99's special values of complex numbers."""
     of_complex = elements.with_derivatives(getattr(complex_functions, name), derivative)
-    return of_inexact(name, text, either(getattr(ops, name), of_complex))
+    return of_inexact(name, text, either(getattr(ops, name).default, of_complex))
 
 
 exp = _with_special_values("exp", "e to the power of x.", lambda result, z: result)

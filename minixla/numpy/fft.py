@@ -82,25 +82,14 @@ def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
     return ops.pad(x, splat(0, Shape(kind_of(x))), edges)
 
 
-_MEANINGS = {
-    "n": "the length that is transformed, and of an inverse of real numbers the result's: the axis "
-    "is cut off, or filled up with zeros; default: its own, and twice (size - 1) where half of a "
-    "transform is given.",
-    "s": "these lengths, one for each axis; -1 is an axis' own.",
-    "norm": "'backward' (or None) divides by the number of elements on the way back, 'forward' on "
-    "the way there, 'ortho' by its root on both.",
-}
-_ERRORS = """AttributeValueError: an axis is none of the array's or there twice, a length is not
-        positive, or `norm` is something else.
-    ShapeError: a transform of real numbers was given complex ones."""
-_of_axes = partial(family, "a", raises=_ERRORS, module=__name__, **_MEANINGS)
+_of_axes = partial(family, "a", module=__name__)
 
 
 def _whole_length(size: int, form: str) -> int:
     return 2 * (size - 1) if form == "IRFFT" else size
 
 
-@_of_axes(axis="the axis.")
+@_of_axes()
 def _along_one(row: Row, a: Any, n: int | None = None, axis: int = -1, norm: Any = None) -> Any:
     subject, form, is_hermitian = row
     sizes = operand_shape(a, subject).dimensions
@@ -141,7 +130,7 @@ def _along_several(subject: str, form: str, a: Any, s: Any, axes: Any, norm: Any
     return _transformed(subject, form, a, places, found, norm)
 
 
-@_of_axes(axes="the axes.")
+@_of_axes()
 def _along_two(
     row: Row, a: Any, s: Sequence[int] | None = None, axes: Any = (-2, -1), norm: Any = None
 ) -> Any:
@@ -151,7 +140,7 @@ def _along_two(
     return _along_several(row.name, row.fold, a, s, axes, norm)
 
 
-@_of_axes(axes="the axes; default: the last ones that `s` has lengths for, else all.")
+@_of_axes()
 def _along_all(
     row: Row, a: Any, s: Sequence[int] | None = None, axes: Any = None, norm: Any = None
 ) -> Any:

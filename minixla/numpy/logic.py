@@ -26,10 +26,10 @@ less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.
 
 
 def _logical(name: str, identity: bool, text: str, operation: Function) -> Any:
-    def both(*given: Any) -> Any:
-        return operation(*promoted(name, [as_bool(each, name) for each in given])[0])
+    def both(x1: Any, x2: Any, /) -> Any:
+        return operation(*promoted(name, [as_bool(each, name) for each in (x1, x2)])[0])
 
-    return with_methods(identity)(one_program()(of_two(name, text, both)))
+    return with_methods(identity)(of_two(name, text, both))
 
 
 logical_and = _logical("logical_and", True, "Whether both are not zero.", ops.and_)

@@ -19,7 +19,7 @@ _SIGNATURE = re.compile(rf"({_ARGUMENTS})?->{_ARGUMENTS}")
 
 def _parsed(signature: str) -> list[list[tuple[str, ...]]]:
     """The names of dimensions of each argument, and of each result."""
-    text = re.sub(r"\s", "", signature)
+    text = re.sub(r"\s", "", str(signature))
     if not _SIGNATURE.fullmatch(text):
         advice = 'Write it as in "(m,n),(n)->(m)".'
         problem = f"{signature!r} is no signature"
@@ -47,17 +47,15 @@ def vectorize(
 
     Raises:
         AttributeValueError: `signature` is none, or names others than the arguments.
-        ShapeError: sizes of dimensions of one name differ.
+        ShapeError: sizes of dimensions of one name differ, or `excluded` is no set of such.
     """
-    for each in excluded:
-        if not isinstance(each, (int, str)) or (isinstance(each, int) and each < 0):
-            advice = "Give positions from 0 on, and names."
-            raise operands.value_error(
-                "vectorize", "an argument cannot be excluded", advice, excluded=each
-            )
+    for each in excluded if isinstance(excluded, Collection) else (excluded,):
+        if each is excluded or not (each >= 0 if isinstance(each, int) else isinstance(each, str)):
+            problem, advice = "an argument cannot be excluded", "Give a set of positions and names."
+            raise operands.shape_error("vectorize", problem, advice, excluded=each)
     sides = None if signature is None else _parsed(signature)
 
-    @wraps(pyfunc)
+    @wraps(transforms().arguments.checked_function(pyfunc, "numpy.vectorize"))
     def public(*args: Any, **options: Any) -> Any:
         named = [name for name in options if name not in excluded]
         given = [*args, *[options[name] for name in named]]
@@ -150,6 +148,7 @@ def apply_along_axis(
     """
     rank = operand_shape(arr, "apply_along_axis").rank
     place = axis_of(axis, rank, "apply_along_axis")
+    transforms().arguments.checked_function(func1d, "numpy.apply_along_axis")
 
     def function(vector: Any) -> Any:
         return func1d(vector, *args, **kwargs)
@@ -169,6 +168,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int])
     Raises:
         ShapeError: the result has other dimensions.
     """
+    transforms().arguments.checked_function(func, "numpy.apply_over_axes")
     for axis in operands.listed(axes):
         rank = operand_shape(a, "apply_over_axes").rank
         result = func(a, axis_of(axis, rank, "apply_over_axes"))
@@ -204,7 +204,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         condlist = [condlist] if operand_shape(condlist).rank <= x.ndim else mnp.unstack(condlist)
     elif condlist and not isinstance(condlist[0], (list, tuple)) and not mnp.ndim(condlist[0]):
         condlist = [condlist] if x.ndim else condlist
-    functions = list(funclist)
+    functions = operands.listed(funclist)
     default = functions.pop() if len(functions) == len(condlist) + 1 else 0
     if len(functions) != len(condlist):
         problem = f"there are {len(condlist)} conditions and {len(functions)} functions"

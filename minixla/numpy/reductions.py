@@ -43,13 +43,7 @@ def _folded(
     return mnp.expand_dims(result, axes) if keepdims and axes else result
 
 
-@family(
-    "a",
-    "where",
-    raises="AttributeValueError: an axis is out of range or named twice.",
-    dtype="the type to sum in and return; default: that of `a`, integers at least the default.",
-    initial="a number to begin with.",
-)
+@family("a", "where")
 def _total(
     row: Row,
     a: Any,
@@ -81,12 +75,7 @@ nansum = _total("nansum", "The sum over axes of what is not NaN.", "add", 0)
 nanprod = _total("nanprod", "The product over axes of what is not NaN.", "mul", 1)
 
 
-@family(
-    "a",
-    "where",
-    raises="AttributeValueError: there is no element, and no `initial`.",
-    where="booleans that broadcast with `a`: which elements count; needs `initial`.",
-)
+@family("a", "where")
 def _extreme(
     row: Row,
     a: Any,
@@ -154,12 +143,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return sum(operands.as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
 
 
-@family(
-    "a",
-    raises="AttributeValueError: the axis has size 0.",
-    axis="the axis; None for the elements in row-major order.",
-    keepdims="whether the axis stays, with size 1.",
-)
+@family("a")
 def _index(
     row: Row, a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Any:
@@ -255,13 +239,7 @@ def _factors(x: Any, y: Any) -> Any:
     return beside_y * ops.select(x == 0, mnp.clip(y, -most, most), y)
 
 
-_RUNNING = {
-    "axis": "the axis; None for the elements in row-major order.",
-    "dtype": "the type to compute in and return; default: that of `a`.",
-}
-
-
-@family("a", **_RUNNING)
+@family("a")
 def _running(row: Row, a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     refuse_out(row.name, out)
     return _cumulative(row, operands.without_nan(a, row.name, row.filling), axis, dtype)
@@ -273,7 +251,7 @@ nancumsum = _running("nancumsum", "The running sum of what is not NaN.", _sum, 0
 nancumprod = _running("nancumprod", "The running product of what is not NaN.", _product, 1)
 
 
-@family("a", **_RUNNING)
+@family("a")
 def _running_extreme(row: Row, a: Any, axis: int | None = None) -> Any:
     run = partial(transforms().associative_scan, _COMPUTATIONS[row.fold])
     return _cumulative(Row(row.name, lambda x, axis: run(x, axis=axis)), a, axis, None)
@@ -283,14 +261,7 @@ cummax = _running_extreme("cummax", "The greatest element so far along an axis."
 cummin = _running_extreme("cummin", "The least element so far along an axis.", "min")
 
 
-@family(
-    "x",
-    x="an array.",
-    axis="the axis, which only of a vector may be left out.",
-    dtype="the type to compute in and return; default: that of `x`; of sums of integers at least "
-    "the default one.",
-    include_initial="whether the result of nothing comes first.",
-)
+@family("x")
 def _running_from(
     row: Row,
     x: Any,

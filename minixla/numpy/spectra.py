@@ -58,9 +58,6 @@ def _of_hermitian(
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices: a v = v diag(w).
 
-        w, v = mx.numpy.linalg.eigh(a)
-        root = (v * mx.numpy.sqrt(w)) @ v.T  # of a symmetric a
-
     Derivatives of vectors divide by differences of eigenvalues: see `minixla_ops.eigh` for what
     they are where some are equal.
 
@@ -124,9 +121,6 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
     """Singular values and vectors of matrices: a = u diag(s) vh.
-
-        u, s, vh = mx.numpy.linalg.svd(a, full_matrices=False)
-        best = (u[:, :2] * s[:2]) @ vh[:2]  # of rank 2
 
     Derivatives of vectors divide by differences of values: see `minixla_ops.svd` for what they are
     where some are equal, or 0.

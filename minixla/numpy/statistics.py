@@ -35,7 +35,7 @@ def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> 
     return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
 
 
-@family("a", "where", dtype="the type to sum in and return; default: that of `a`, at least float.")
+@family("a", "where")
 def _mean(
     row: Row,
     a: Any,
@@ -59,16 +59,7 @@ mean = _mean("mean", "The mean over axes.")
 nanmean = _mean("nanmean", "The mean over axes of what is not NaN.", None, 0)
 
 
-@family(
-    "a",
-    "where",
-    "mean",
-    dtype="the type to compute in; default: that of `a`, at least float.",
-    ddof="a number to subtract from the count that the sum is divided by; where the count is not "
-    "positive the result is NaN.",
-    mean="the mean, with the axes kept, where it is known.",
-    correction="another name of `ddof`.",
-)
+@family("a", "where", "mean")
 def _spread(
     row: Row,
     a: Any,

@@ -45,7 +45,9 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
         self.__doc__ = func.__doc__
         self.__module__ = "minixla.numpy"
-        self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
+        self.nin = operands.static_size(nin, self.__name__, "nin")
+        self.nout = operands.static_size(nout, self.__name__, "nout")
+        self.nargs, self.identity = self.nin + self.nout, identity
         self._call = call or vectorize(func)
 
     def __repr__(self) -> str:

@@ -5,6 +5,10 @@ See docs/random.md.
 
 # ruff: noqa: F403 - `offered` says what is offered
 
+import sys as _sys
+from pathlib import Path as _Path
+
+from minixla.core import docstrings as _docstrings
 from minixla.interop.jax_table import functions_of
 from minixla.numpy.element_functions import offered
 from minixla.random.continuous import *
@@ -32,6 +36,9 @@ rayleigh, t, triangular = _FOUND["rayleigh"], _FOUND["t"], _FOUND["triangular"]
 wald, weibull_min = _FOUND["wald"], _FOUND["weibull_min"]
 
 __all__ = offered(globals(), hidden=["drawing", "implementations", "sampling"])  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+
+_TEXTS = _Path(__file__).with_name("docstrings.txt")
+_docstrings.complete(_sys.modules[__name__], (), _TEXTS, "JAX: `jax.random.{}`.")
 
 
 def __dir__() -> list[str]:

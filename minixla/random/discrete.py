@@ -22,7 +22,7 @@ from minixla.random import drawing
 from minixla.random.sampling import finfo, random_bits, requested, sampler, sizes_of, split_keys
 
 
-@sampler(default="the default unsigned integer")
+@sampler()
 def bits(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
     """Random bits, as unsigned integers.
 
@@ -33,7 +33,7 @@ def bits(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
     return random_bits(key, kind.bits, shape)
 
 
-@sampler("minval", "maxval", default="the default integer")
+@sampler("minval", "maxval")
 def randint(key: RandomKey, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
     """Integers between two numbers, all equally likely.
 
@@ -77,7 +77,7 @@ def bernoulli(key: RandomKey, p: Any = 0.5, shape: Any = None, mode: str = "low"
     return both[1] * 2.0 ** -finfo(kind).nmant < p - both[0]
 
 
-@sampler(default="the default integer")
+@sampler()
 def rademacher(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
     """-1 and 1, equally likely."""
     kinds = "signed", "unsigned", "float", "complex", "pred"
@@ -85,7 +85,7 @@ def rademacher(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
     return drawing.signs(key, shape, kind)
 
 
-@sampler("logits", default="")
+@sampler("logits")
 def categorical(
     key: RandomKey,
     logits: Any,

@@ -121,6 +121,9 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return given.with_data(data) if given is key or is_key(key) else data
 
 
+split = sampling.kept_by_key(split, ("key", "num"))
+
+
 @sampling.as_program()
 def _split(key: RandomKey, sizes: tuple[int, ...]) -> Any:
     return sampling.implementation_of(key).split(key.data, sizes)

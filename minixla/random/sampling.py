@@ -27,6 +27,7 @@ from minixla_ops.programs.compositions import without_lines
 
 Function = Callable[..., Any]
 _NUMBERS = {bool, int, float}
+_MOST_PROGRAMS = 256  # of a function; options may be ever new
 _MAKE_KEYS = "Give a key of mx.random.key(seed), split or fold_in."
 
 
@@ -161,6 +162,42 @@ def as_program(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], 
     return made
 
 
+def kept_by_key(function: Function, positions: Sequence[str], *arrays: str) -> Function:
+    """A function of a key whose programs are kept for later calls, outside of transformations.
+
+    Args:
+        function: what it does, whose first argument is the key.
+        positions: the names of its parameters.
+        arrays: those of its arrays. Where one is given, nothing is kept.
+    """
+    programs: dict[Any, Function] = {}
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        trace: Any = current_trace()
+        if not (trace.keeps_programs and args and (type(args[0]) is RandomKey or is_key(args[0]))):
+            return function(*args, **options)
+        (key, *others), as_given = args, None
+        try:
+            rest = (*others,), (*options.items(),)
+            as_given = type(key), key.dtype, rest, spelling(rest)
+            return programs[as_given](key)
+        except Exception:
+            # There is none, it cannot be hashed, or what is wrong is said now.
+            result = function(*args, **options)
+        named = {**dict(zip(positions[1:], others, strict=False)), **options}
+        if as_given is not None and named.keys().isdisjoint(arrays):
+            try:
+                if len(programs) >= _MOST_PROGRAMS:
+                    programs.clear()
+                programs[as_given] = trace.program(function, (positions[0],), named)
+            except TypeError:
+                pass  # an option cannot be hashed
+        return result
+
+    return called
+
+
 @lru_cache(maxsize=2048)
 def _program(
     function: Function,
@@ -184,28 +221,15 @@ def _program(
     )
 
 
-#: What parameters mean that many functions have.
-_PARAMETERS = {
-    "key": "a random key: of `key`, `split` or `fold_in`, raw (`PRNGKey`), or JAX's.",
-    "shape": "the result's; None: that of the parameters, which must broadcast to it.",
-    "dtype": "the result's type; default: {default}.",
-    "out_sharding": "how the result lies over devices, as for `minixla.sharding.constrain`.",
-}
-
-
 def sampler(
     *arrays: str,
-    default: str = "the default float",
     is_sharded: bool = True,
     known: Sequence[str] = (),
 ) -> Callable[[Function], Function]:
     """Makes a function of a typed key a public one, which takes any key and runs as one program.
 
-    Its docstring goes on with what `_PARAMETERS` says of those that it does not name itself.
-
     Args:
         arrays: the names of its parameters that are arrays.
-        default: what its `dtype` is by default.
         is_sharded: whether it has the keyword `out_sharding`.
         known: as for `as_program`.
     """
@@ -241,8 +265,7 @@ def sampler(
                 hide_frames(error)
                 raise
 
-        public = wraps(function)(public)
-        public.__doc__ = _documented(function.__doc__ or "", names, default)
+        public = kept_by_key(wraps(function)(public), names, *arrays)
         public.__module__ = "minixla.random"
         public.__signature__ = declared  # type: ignore[attr-defined]  # a function has any
         return public
@@ -253,7 +276,7 @@ def sampler(
 def of_any_key(function: Function) -> Function:
     """A function of JAX's keys, which `jax_table` has made ours, of any key."""
 
-    @wraps(function)
+    @wraps(function, updated=())
     def public(*args: Any, **given: Any) -> Any:
         keys = [args[0]] if args else [given["key"]] if "key" in given else []
         if keys and type(keys[0]) is RandomKey:
@@ -265,18 +288,6 @@ def of_any_key(function: Function) -> Function:
         return function(*args, **given)
 
     return public
-
-
-def _documented(text: str, names: Sequence[str], default: str) -> str:
-    """A docstring that says, too, what those parameters mean of which it says nothing."""
-    start, heading, rest = text.rstrip().partition("\n\n    Args:\n")
-    if not heading:
-        start, between, rest = start.partition("\n\n    Raises:")
-        rest = f"{between}{rest}"
-    others = [n for n in names if n in _PARAMETERS and f"        {n}:" not in rest]
-    lines = [f"        {each}: {_PARAMETERS[each]}".format(default=default) for each in others]
-    listed = "\n".join([f"{start}\n\n    Args:", *lines])
-    return f"{listed}\n{rest.strip(chr(10)) if heading else rest}\n    "
 
 
 def sizes_of(subject: str, shape: Sequence[int] | None, *parameters: Any) -> tuple[int, ...]:

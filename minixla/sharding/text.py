@@ -159,8 +159,18 @@ def _started(text: str, prefix: str, what: str, meshes: Mapping[str, Mesh]) -> _
 def parse_mesh(text: str) -> Mesh:
     """A mesh from SDY's text, `<["x"=2, "y"=4]>` or `#sdy.mesh<...>`.
 
+    Args:
+        text: the text.
+
+    Returns:
+        A Mesh.
+
     Raises:
         ShardingError: the text is none, with the place; or no mesh.
+
+    Example:
+        >>> mx.sharding.parse_mesh('<["x"=2, "y"=4]>')
+        <Mesh ["x"=2, "y"=4]>
     """
     reader = _started(text, "#sdy.mesh", "mesh", {})
     return reader.end(reader.mesh())
@@ -173,8 +183,16 @@ def parse_sharding(text: str, meshes: Mapping[str, Mesh] = {}) -> TensorSharding
         text: the text.
         meshes: the meshes that it may call by name.
 
+    Returns:
+        A TensorSharding.
+
     Raises:
         ShardingError: the text is none, with the place; or no sharding.
+
+    Example:
+        >>> mesh = mx.sharding.parse_mesh('<["x"=2]>')
+        >>> mx.sharding.parse_sharding('<@mesh, [{"x"}, {?}]>', {"mesh": mesh}).dimensions[1]
+        DimensionSharding(axes=(), is_closed=False, priority=None)
     """
     reader = _started(text, "#sdy.sharding", "sharding", meshes)
     return reader.end(reader.sharding())

@@ -24,6 +24,31 @@ _SUBJECT = "cross_check"
 Program = tuple[mx.Graph, list[np.ndarray]] | str
 
 
+def check_repeatable(subject: str, graph: mx.Graph) -> None:
+    """Checks that a program can be run several times, by several evaluators.
+
+    Raises:
+        SizeError: a value of it does not fit into any memory.
+        TransformError: it runs on several devices, or has side effects.
+    """
+    for step in inlined(graph).instructions:
+        for shape in step.shapes:
+            if isinstance(shape, mx.Shape) and shape.nbytes > ADDRESS_SPACE:
+                # Though no evaluator may need all of it.
+                raise too_large(subject, f"{shape} does not fit into any memory")
+        if step.op.spans_devices:
+            problem = f"{step.op.builder_name} runs on several devices"
+            advice = "Check what each device computes; mx.simulate runs processes in NumPy."
+            given = [f"called at {step.source}"]
+            raise explain(mx.TransformError, subject, problem, given, advice)
+    effects = [step for step in graph.silent().instructions if step.has_side_effect]
+    if effects:
+        problem = "the function has side effects, so that it cannot be run several times"
+        given = [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]]
+        advice = "Check the parts without them."
+        raise explain(mx.TransformError, subject, problem, given, advice)
+
+
 class CheckedFunction:
     """A function at given arguments, its derivatives along fixed random directions."""
 
@@ -66,22 +91,7 @@ class CheckedFunction:
                 problem = f"{name} is of shape {shape}, and only arrays can be compared"
                 advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
                 raise explain(mx.TransformError, _SUBJECT, problem, [], advice)
-        for step in inlined(self.graph).instructions:
-            for shape in step.shapes:
-                if isinstance(shape, mx.Shape) and shape.nbytes > ADDRESS_SPACE:
-                    # Though no evaluator may need all of it.
-                    raise too_large(_SUBJECT, f"{shape} does not fit into any memory")
-            if step.op.spans_devices:
-                problem = f"{step.op.builder_name} runs on several devices"
-                advice = "Check what each device computes; mx.simulate runs processes in NumPy."
-                given = [f"called at {step.source}"]
-                raise explain(mx.TransformError, _SUBJECT, problem, given, advice)
-        effects = [step for step in self.graph.silent().instructions if step.has_side_effect]
-        if effects:
-            problem = "the function has side effects, so that it cannot be run several times"
-            given = [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]]
-            advice = "Check the parts without them."
-            raise explain(mx.TransformError, _SUBJECT, problem, given, advice)
+        check_repeatable(_SUBJECT, self.graph)
 
     def named_outputs(self, kind: str) -> list[tuple[str, Any]]:
         """What the outputs of a program are called in reports, and their shapes."""

@@ -23,6 +23,11 @@ _HLO = re.compile(rb"(?:\s|//[^\n]*+\n)*+HloModule")
 _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 
 
+def is_hlo(source: bytes) -> bool:
+    """Whether a file is HLO text."""
+    return _HLO.match(source) is not None
+
+
 def read_program(options: argparse.Namespace) -> ImportedProgram:
     """The program of the file, or of standard input, that options name."""
     is_standard = options.program == "-"
@@ -31,7 +36,7 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
         raise BadInput(f"{options.program} is empty")
     drops = options.drop_shardings
     try:
-        if _HLO.match(source):
+        if is_hlo(source):
             if options.function is not None:
                 raise BadInput("--function is for StableHLO modules; HLO has one entry")
             if getattr(options, "passes", None):

@@ -123,9 +123,22 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     text = "Shows a program as text, or as a picture where Graphviz is installed"
     show = add("show", text, program)
     what = "default: what the output's name ends in, else hlo"
-    show.add_argument("--form", choices=("hlo", "stablehlo", "dot", "svg", "png"), help=what)
+    forms = ("hlo", "stablehlo", "dot", "svg", "png", "html")
+    show.add_argument("--form", choices=forms, help=what)
+    what = "one page with the graph, the instructions and the source; the same as --form html"
+    show.add_argument("--html", dest="form", action="store_const", const="html", help=what)
     show.add_argument("--output", metavar="FILE", help="default: standard output")
     text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
+    text = "Opens a program's graph in Model Explorer, where minixla[explorer] is installed"
+    explore = add("explore", text, program, arguments)
+    what = "colours found by running the program; may be given again, for another"
+    choices, what = ("nan", "errors"), f"{what}; costs and layouts are always there"
+    explore.add_argument("--overlay", choices=choices, action="append", default=[], help=what)
+    what = "writes the viewer's files (.json), or a page (.html), in place of opening it"
+    explore.add_argument("--output", metavar="FILE", help=what)
+    what = "where its server listens on this machine; default: one that is free"
+    explore.add_argument("--port", type=int, metavar="NUMBER", help=what)
+    explore.add_argument("--no-browser", action="store_true", help="opens no browser")
     cost = add("cost", text, program)
     cost.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
     cost.add_argument("--platform", help="what XLA compiles for: 'tpu v5e:2x2', 'gpu h100'")
@@ -170,7 +183,8 @@ def _words_of_several() -> list[Parser]:
     given.add_argument("--load", metavar="FILE.py", action="append", help=what)
     backends, what = list(map(str.lower, EVALUATORS)), "what evaluates (default xla)"
     evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
-    evaluation.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
+    what = "writes the results to a file: .npy has one, .npz several, .png is a picture of one"
+    evaluation.add_argument("--output", "--save", metavar="FILE", help=what)
     what = "prints the program instead of evaluating it"
     evaluation.add_argument("--emit", choices=("hlo", "stablehlo"), help=what)
     return parsers

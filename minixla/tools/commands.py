@@ -19,17 +19,20 @@ import minixla as mx
 from minixla import interop
 from minixla.core import drawing
 from minixla.core.linear import spread
-from minixla.core.source import skip_callers
+from minixla.core.progress import shown_progress
+from minixla.core.source import PROGRAM_TEXT, skip_callers
 from minixla.interop import ImportedProgram
 from minixla.tools import command_inputs as inputs
 from minixla.tools import command_line
 from minixla.tools.command_line import BadInput
 from minixla.tools.cost_reports import cost_report
 from minixla.tools.evaluators import EVALUATORS, NotEvaluated
+from minixla.tools.explorer import explored, shown_parts
 from minixla.tools.graph_parts import inexact_part, is_inexact
+from minixla.tools.html_page import page
 from minixla.tools.opinions import evaluate
-from minixla.tools.reports import plain
-from minixla.tools.terminal import shown_progress
+from minixla.tools.reports import plain, terminal_width
+from minixla.tools.shown_arrays import check_file, in_full, in_short, widened, write_file
 from minixla.tools.worker import make_context
 
 # Neither messages nor programs name the script that starts the command line.
@@ -38,6 +41,7 @@ skip_callers(command_line.__file__)
 #: The form that the end of a file's name asks for.
 _PICTURES = {".svg": "svg", ".png": "png"}
 _SHOWN = {".mlir": "stablehlo", ".hlo": "hlo", ".txt": "hlo", ".dot": "dot", ".gv": "dot"}
+_SHOWN |= {".html": "html", ".htm": "html"}
 _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": "exported"}
 
 
@@ -113,6 +117,8 @@ def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str]
         return
     count = len(graph.outputs)
     names = names or ["result" if count == 1 else f"result{index}" for index in range(count)]
+    if options.output is not None:
+        check_file(options.output, graph.output_shapes)
     operands, origins = inputs.arguments(options, graph)
     evaluator = next(x for x in EVALUATORS.values() if x.name.lower() == options.backend)
     try:
@@ -122,26 +128,19 @@ def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str]
     except NotEvaluated as error:
         raise BadInput(f"{options.backend} cannot evaluate it: {error}") from None
     if options.output is not None:
-        with open(options.output, "wb") as file:
-            arrays: dict[str, Any] = dict(zip(names, results, strict=True))
-            np.savez(file, **arrays)
+        write_file(options.output, dict(zip(names, results, strict=True)))
     arguments = list(zip(map(str, graph.input_shapes), origins, strict=True))
     types = [str(mx.Shape(each.dtype, each.shape)) for each in results]
     rows = zip(names, types, results, strict=True)
     if options.json:
         given = [{"shape": shape, "origin": origin} for shape, origin in arguments]
-        found = [{"name": n, "shape": t, "values": _listed(each)} for n, t, each in rows]
+        found = [{"name": n, "shape": t, "values": widened(each).tolist()} for n, t, each in rows]
         _print_json({"backend": options.backend, "arguments": given, "results": found})
     else:
         for index, (shape, origin) in enumerate(arguments):
             print(f"argument {index} {shape}: {origin}", file=sys.stderr)
         for name, kind, each in rows:
-            print(f"{name} {kind}:\n{each}")
-
-
-def _listed(array: np.ndarray) -> Any:
-    wide = {"float": "f8", "signed": "i8", "unsigned": "u8"}
-    return array.astype(wide.get(mx.element_type(array.dtype).kind, array.dtype)).tolist()
+            print(f"{name} {kind}:{in_short(each)}\n{in_full(each, terminal_width())}")
 
 
 def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
@@ -172,7 +171,32 @@ def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
             raise BadInput(f"Graphviz {why}; --form dot writes what it reads")
         print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)
         form = "hlo"
+    if form == "html":
+        return _write(options, page(*shown_parts(program.graph)[:2], _texts(options)).encode())
     _write(options, _in_form(program, form))
+
+
+def _explore(options: argparse.Namespace, program: ImportedProgram) -> None:
+    operands, origins = inputs.arguments(options, program.graph) if options.overlay else ([], [])
+    for index, origin in enumerate(origins):
+        print(f"argument {index}: {origin}", file=sys.stderr)
+    how: dict[str, Any] = {"port": options.port, "browser": not options.no_browser}
+    target, texts = options.output, _texts(options)
+    shown = explored(program.graph, operands, options.overlay, target, texts, **how)
+    if options.json:
+        told = {"url": shown.url, "files": list(map(str, shown.files)), "notes": shown.notes}
+        _print_json(told | {"overlays": shown.overlays})
+    else:
+        print(shown)
+    sys.stdout.flush()
+    shown.wait()
+
+
+def _texts(options: argparse.Namespace) -> dict[str, str]:
+    """The text of the program, where it is one: instructions without a source name its lines."""
+    source = b"" if options.program == "-" else Path(options.program).read_bytes()
+    is_mlir = b"\0" not in source and not inputs.is_hlo(source)
+    return {PROGRAM_TEXT: source.decode(errors="replace")} if is_mlir else {}
 
 
 def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
@@ -197,7 +221,8 @@ def _cost(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace, ImportedProgram], int | None]] = {
-    each.__name__[1:]: each for each in (_run, _grad, _vmap, _check, _show, _convert, _cost)
+    each.__name__[1:]: each
+    for each in (_run, _grad, _vmap, _check, _show, _explore, _convert, _cost)
 }
 
 

@@ -38,6 +38,18 @@ def check_compatible(old: Any, new: Any) -> CompatibilityReport:
 
     Raises:
         AttributeValueError: one of them is no definition.
+
+    Example:
+        >>> make = lambda *attrs: mx.register_op(
+        ...     "example.Scale",
+        ...     attrs=attrs,
+        ...     inputs=["x: float"],
+        ...     outputs=["y: float"],
+        ...     replace=True,
+        ... )
+        >>> old = make("factor: float").definition.as_dict()
+        >>> mx.check_compatible(old, make("factor: float", "offset: float = 0")).ok
+        True
     """
     first, second = _definition(old), _definition(new)
     changes = [*_of_attributes(first, second)]

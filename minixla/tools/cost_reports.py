@@ -55,7 +55,8 @@ class CostReport(Report):
     memory: dict[str, int]
     #: XLA's own numbers by the same names, after its optimisation, for one device; `temporary` are
     #: bytes beside arguments and results, `seconds` its estimate of what a run takes, `cycles` of
-    #: all instructions. Empty where it was not asked or cannot say.
+    #: all instructions; `seconds_by_bytes` and `seconds_by_cycles` are these over what a chip's
+    #: maker says of its memory and clock. Empty where it was not asked or cannot say.
     xla: dict[str, float]
     platform: str = ""  # what XLA compiled for, where that is not this machine
     device_rows: Sequence[DeviceRow] = ()  # by cycles, where XLA estimates them
@@ -78,7 +79,7 @@ class CostReport(Report):
 
 
 # What only a compiled program has.
-_COMPILED = ("temporary", "seconds", "cycles")
+_COMPILED = ("temporary", "seconds", "cycles", "seconds_by_bytes", "seconds_by_cycles")
 
 
 def cost(
@@ -100,6 +101,11 @@ def cost(
     Raises:
         AttributeValueError: `platform` is none that is known.
         TransformError: what compiles for it is not installed, or refuses the program.
+
+    Example:
+        >>> report = mx.cost(lambda x: x * x + 1, np.ones(1000, np.float32))
+        >>> report.total.flops, report.memory["arguments"]
+        (2000, 4000)
     """
     count = 1 if platform is None else far.platform_named(platform).size
     chips = Mesh(None, ("devices",), shape=(count,)) if count > 1 else None
@@ -163,7 +169,8 @@ def costs_on(
         raise explain(mx.TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
     cycles = float(sum(row.cycles or 0 for row in rows))
-    return compiled.numbers | ({"cycles": cycles} if cycles else {}), rows
+    numbers = compiled.numbers | ({"cycles": cycles} if cycles else {})
+    return numbers | far.seconds_on(target, numbers), rows
 
 
 def _report(

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
@@ -11,7 +12,6 @@ from minixla.tools.derivative_check import check_derivatives
 from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
 from minixla.tools.opinions import Opinion, Opinions
 from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
-from minixla.tools.terminal import shown_progress
 from minixla.transforms.arguments import checked_function
 
 
@@ -54,6 +54,11 @@ def cross_check(
     Raises:
         TransformError: the function has side effects, or gives what cannot be compared; an
             evaluator gives other results than the graph has.
+
+    Example:
+        >>> report = mx.cross_check(lambda x: mx.numpy.exp(x), np.float32([0, 1]))
+        >>> report.ok
+        True
     """
     checked_function(fun, "cross_check")
     more = [checked("cross_check", Evaluator(*each)) for each in (evaluators or {}).items()]

@@ -66,8 +66,16 @@ def register_evaluator(
         known_gap: says of an Instruction why the evaluator may be wrong about it, or None; where
             it may be, its being off is no error. It may be named too.
 
+    Returns:
+        Nothing.
+
     Raises:
         TransformError: the name is no text or belongs to another, or something is no function.
+
+    Example:
+        >>> def exact(graph, operands):
+        ...     raise NotImplementedError("it knows no operation")
+        >>> mx.register_evaluator("Exact", exact)
     """
     evaluator = Evaluator(name, function, bool(reads_stablehlo), known_gap)
     EVALUATORS[name] = checked("register_evaluator", evaluator, EVALUATORS.get(name))

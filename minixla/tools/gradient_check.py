@@ -10,6 +10,7 @@ from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unfl
 import minixla as mx
 from minixla.core.errors import explain
 from minixla.core.linear import spread
+from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
 from minixla.tools.differences import Leaf
 from minixla.tools.gradient_comparison import MODES, Check, Function
@@ -56,6 +57,9 @@ def check_grads(
             argument and result whose derivative is wrong most, both numbers, step and tolerance.
         DerivativeError: there is nothing to differentiate.
         AttributeValueError: an unknown mode or evaluator, or no order.
+
+    Example:
+        >>> mx.check_grads(lambda x: mx.numpy.sin(x) * x, (np.float32([1, 2]),))
     """
     checked_function(fun, "check_grads")
     _check_options(order, modes, evaluate)
@@ -65,12 +69,15 @@ def check_grads(
         problem, advice = "no argument has a derivative", "Give floats or complex numbers."
         raise explain(mx.DerivativeError, "check_grads", problem, given, advice)
     functions = [function]
-    for depth in range(1, order + 1):
-        for each in functions:
-            check = Check(each, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
-            for mode in modes:
-                check.run(mode)
-        functions = [_derivative(each, mode) for each in functions for mode in modes]
+    total = sum([len(modes) ** depth for depth in range(1, order + 1)])
+    with shown_progress("check_grads", total) as say:
+        for depth in range(1, order + 1):
+            for each in functions:
+                check = Check(each, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
+                for mode in modes:
+                    say(f"order {depth}, {mode}: the {MODES[mode][0]} of {each.name}")
+                    check.run(mode)
+            functions = [_derivative(each, mode) for each in functions for mode in modes]
 
 
 def _check_options(order: int, modes: Sequence[str], evaluate: str | None) -> None:

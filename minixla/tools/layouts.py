@@ -12,7 +12,7 @@ from minixla.core import drawing
 from minixla.core.errors import AttributeValueError, ShardingError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
-from minixla.core.source import Source
+from minixla.core.source import PROGRAM_TEXT, Source
 from minixla.core.stablehlo_text import Emitter
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
@@ -22,7 +22,7 @@ from minixla.sharding.passes import PASSES
 from minixla.sharding.program import Block, Program, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
-from minixla.tools.reports import Table
+from minixla.tools.reports import Table, terminal_width
 
 _ENGINES = ("native", "shardy")
 _PASSES = (
@@ -32,8 +32,6 @@ _PASSES = (
     "sdy-update-non-divisible-input-output-shardings",
     "sdy-remove-sub-axes-in-input-output-shardings",
 )
-# Of what stands for no line of the user's.
-_UNKNOWN = "<stablehlo>"
 _FORMS = (".svg", ".png", ".dot", ".txt")
 
 
@@ -80,7 +78,7 @@ class Collectives(list[Collective]):
         return Table(header, rows)
 
     def __str__(self) -> str:
-        return self.table().text() if self else "no collectives"
+        return self.table().text(terminal_width()) if self else "no collectives"
 
     def _repr_html_(self) -> str:
         return self.table().html()
@@ -149,19 +147,22 @@ class Layouts:
         if form not in _FORMS:
             problem, advice = f"{path} ends in {form!r}", f"Give one in {', '.join(_FORMS)}."
             raise explain(AttributeValueError, "draw", problem, (), advice)
-        texts = {".dot": lambda: drawing.dot_text(self.graph), ".txt": lambda: str(self)}
+        texts = {".dot": lambda: drawing.dot_text(self.graph), ".txt": self._text}
         data = texts[form]().encode() if form in texts else drawing.draw(self.graph, form[1:])
         if data is None and form == ".svg":
-            data = _svg(str(self)).encode()
+            data = _svg(self._text()).encode()
         if data is None:
             problem = "Graphviz's program dot is not there, or takes too long"
             raise explain(ShardingError, "draw", problem, (), "Install it, or write an .svg file.")
         with open(path, "wb") as file:
             file.write(data)
 
-    def __str__(self) -> str:
+    def _text(self, width: int | None = None) -> str:
         meshes = [f"@{name} = {mesh}" for name, mesh in self.program.meshes.items()]
-        return "\n".join([*meshes, self.table().text()])
+        return "\n".join([*meshes, self.table().text(width)])
+
+    def __str__(self) -> str:
+        return self._text(terminal_width())
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(', '.join(self.program.meshes))}</p>{self.table().html()}"
@@ -189,9 +190,19 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         graph: with constraints, manual computations or annotations.
         engine: `native`, or `shardy` for Shardy's own passes, in a process of their own.
 
+    Returns:
+        Layouts: printed, a table of instructions with what each result's dimensions are cut by.
+
     Raises:
         AttributeValueError: there is no such engine.
         ShardingError: the program breaks a rule of the passes.
+
+    Example:
+        >>> mesh = mx.sharding.Mesh(None, "x", (2,))
+        >>> f = lambda x: mx.sharding.constrain(x, jax.P("x"), mesh=mesh) + 1
+        >>> found = mx.sharding.layouts(mx.make_graph(f)(np.float32([1, 2])))
+        >>> print(str(found).splitlines()[-1])
+        result 0 = %3           f32[2]  [{x, ?}]  f32[1]              4
     """
     if engine not in _ENGINES:
         problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
@@ -252,7 +263,7 @@ def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | N
     if sharding is not None and value.can_be_sharded and not sharding.mesh.is_maximal:
         shape: Any = value.shape
         local = shape.with_dimensions(sharding.local_sizes(shape.dimensions))
-    is_users = source is not None and source.file != _UNKNOWN
+    is_users = source is not None and source.file != PROGRAM_TEXT
     return Row(depth, label, value.shape, sharding, local, source if is_users else None)
 
 
@@ -271,6 +282,13 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
 
     Returns:
         A line for each piece: the indices, as slices, and the numbers of its devices.
+
+    Example:
+        >>> sharding = mx.sharding.parse_sharding('<mesh<["x"=2]>, [{"x"}]>')
+        >>> print(mx.sharding.visualize_sharding((4,), sharding))
+        piece  devices
+        [0:2]        0
+        [2:4]        1
     """
     mesh = sharding.mesh
     local = sharding.local_sizes(shape)

@@ -23,6 +23,7 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.operation import Operation
+from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
 from minixla.extension.registered import RegisteredOperation
 from minixla.sharding.probing import wrong_factors
@@ -31,7 +32,6 @@ from minixla.tools.evaluators import REFERENCE
 from minixla.tools.operation_report import BAD, FAILED, Check, OperationReport
 from minixla.tools.operation_variants import variants_of
 from minixla.tools.reports import CrossCheckReport, Row
-from minixla.tools.terminal import shown_progress
 from minixla.tools.ways_to_run import WAYS, by_kernels
 
 _SECOND = "second derivatives"
@@ -73,6 +73,13 @@ def check_op(
 
     Raises:
         AttributeValueError: a case is no tuple of arguments, or there is none.
+
+    Example:
+        >>> @mx.custom_op("example.twice")
+        ... def twice(x: mx.Array) -> mx.Array:
+        ...     return x + x
+        >>> mx.check_op(twice, [(np.float32([1, 2]),)], order=0, variants=False).ok
+        True
     """
     call, name = _function_of(op)
     given = list(map(_case, cases))
@@ -80,17 +87,19 @@ def check_op(
         advice = "Give tuples of arguments: check_op(op, [(x,)])."
         raise explain(AttributeValueError, "check_op", "there is no case", (), advice)
     report = OperationReport(name, [], [])
-    with contextlib.nullcontext(progress) if progress else shown_progress("check_op") as say:
-        for number, (arguments, attributes) in enumerate(given):
-            label = f"case {number}"
+    checks: list[tuple[str, Callable[[], None]]] = []
+    check = partial(_checked, report, op, call)
+    for number, (arguments, attributes) in enumerate(given):
+        label = f"case {number}"
+        checks.append((label, partial(check, label, arguments, attributes, order)))
+        for what, *changed in variants_of(op, arguments, attributes) if variants else ():
+            label = f"case {number}, {what}"
+            checks.append((label, partial(check, label, *changed, 0, is_variant=True)))
+    shown = shown_progress("check_op", len(checks))
+    with contextlib.nullcontext(progress) if progress else shown as say:
+        for label, run in checks:
             say(label)
-            check = partial(_checked, report, op, call)
-            check(label, arguments, attributes, order)
-            for what, changed, options in (
-                variants_of(op, arguments, attributes) if variants else ()
-            ):
-                say(f"{label}, {what}")
-                check(f"{label}, {what}", changed, options, 0, is_variant=True)
+            run()
     return report
 
 

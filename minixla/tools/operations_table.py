@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY, Operation
-from minixla.tools.reports import Table
+from minixla.tools.reports import Table, terminal_width
 from minixla_ops.elementwise.families import Binary, Elementwise, Unary
 from minixla_ops.inventory import ENTRIES, Entry
 from minixla_ops.programs.compositions import Composed
@@ -138,7 +138,7 @@ def show(options: argparse.Namespace) -> int:
         print(json.dumps([row._asdict() for row in rows], indent=1))
     else:
         table, notes = _noted(rows)
-        text = "\n".join([Table(_HEADER, table).text(), "", *notes])
+        text = "\n".join([Table(_HEADER, table).text(terminal_width()), "", *notes])
         print(as_markdown(rows) if options.markdown else text)
     return 0
 

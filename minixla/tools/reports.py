@@ -1,10 +1,14 @@
 """Reports as text, and as HTML in notebooks: tables, and what a cross-check found."""
 
 import math
+import shutil
+import sys
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from minixla.core.graph import Graph, Instruction
@@ -42,15 +46,27 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
     marked: Collection[int] = ()
 
-    def text(self) -> str:
-        """Columns one beside the other; those of numbers to the right, empty ones left out."""
-        columns = []
-        for column in zip(self.header, *self.rows, strict=True):
-            if any(column[1:]):
-                numbers = all(set(x) <= _NUMERIC or x in ("inf", "nan") for x in column[1:])
-                align, width = str.rjust if numbers else str.ljust, max(map(len, column))
-                columns.append([align(cell, width) for cell in column])
-        return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+    def text(self, width: int | None = None) -> str:
+        """Columns one beside the other; those of numbers to the right, empty ones left out.
+
+        Args:
+            width: of the lines. Words of wide columns go to more lines, and the last columns below
+                the others, beside the first one; default: as wide as they are.
+        """
+        columns = [each for each in zip(self.header, *self.rows, strict=True) if any(each[1:])]
+        widths = [max(map(len, each)) for each in columns]
+        blocks = [range(len(columns))]
+        if width is not None:
+            least = [_least_width(each) for each in columns]
+            blocks = _blocks(least, width)
+            for block in blocks:
+                _narrow(widths, least, block, width)
+        return "\n\n".join(
+            [
+                "\n".join(_lines([columns[n] for n in block], [widths[n] for n in block]))
+                for block in blocks
+            ]
+        )
 
     def html(self) -> str:
         """The table in HTML."""
@@ -61,6 +77,71 @@ class Table(NamedTuple):
             cells = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row)
             text += f"<tr{style}>{cells}</tr>"
         return f"<table>{text}</table>"
+
+
+# Columns of text are not made narrower than this, but for words that are shorter.
+_LEAST = 12
+_GAP = 2
+
+
+def _is_numeric(column: Sequence[str]) -> bool:
+    return all(set(cell) <= _NUMERIC or cell in ("inf", "nan") for cell in column[1:])
+
+
+def _least_width(column: Sequence[str]) -> int:
+    """How narrow a column can be: numbers and short words are not broken."""
+    if _is_numeric(column):
+        return max(map(len, column))
+    words = [word for cell in column for word in cell.split()]
+    return max([min(len(word), _LEAST) for word in words] + [len(column[0])])
+
+
+def _blocks(least: Sequence[int], width: int) -> list[Sequence[int]]:
+    """The columns, by number, that stand beside each other; the first begins all blocks."""
+    blocks: list[list[int]] = [[]]
+    for number, size in enumerate(least):
+        taken = sum([least[each] + _GAP for each in blocks[-1]])
+        if len(blocks[-1]) > (len(blocks) > 1) and taken + size > width:
+            blocks.append([0])
+        blocks[-1].append(number)
+    return [*blocks]
+
+
+def _narrow(widths: list[int], least: Sequence[int], block: Sequence[int], width: int) -> None:
+    """Takes from the widest columns until those of a block fit."""
+    excess = sum([widths[each] + _GAP for each in block]) - _GAP - width
+    while excess > 0:
+        able = [each for each in block if widths[each] > least[each]]
+        if not able:
+            return
+        widths[max(able, key=widths.__getitem__)] -= 1
+        excess -= 1
+
+
+def _lines(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """The lines of a table, cells broken where they are wider than their column."""
+    aligned = [str.rjust if _is_numeric(each) else str.ljust for each in columns]
+    lines = []
+    for cells in zip(*columns, strict=True):
+        parts = [_broken(cell, width) for cell, width in zip(cells, widths, strict=True)]
+        for line in zip_longest(*parts, fillvalue=""):
+            placed = zip(aligned, line, widths, strict=True)
+            lines.append((" " * _GAP).join([align(text, n) for align, text, n in placed]).rstrip())
+    return lines
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    """A cell in lines; what stands before its first word, its depth, begins all of them."""
+    if len(cell) <= width:
+        return [cell]
+    indent = cell[: len(cell) - len(cell.lstrip())][: width // 2]
+    return textwrap.wrap(cell.strip(), width, initial_indent=indent, subsequent_indent=indent)
+
+
+def terminal_width() -> int | None:
+    """How wide printed tables may be; None where standard output is no terminal."""
+    is_terminal = getattr(sys.stdout, "isatty", lambda: False)()
+    return shutil.get_terminal_size().columns if is_terminal else None
 
 
 class Report(ABC):
@@ -75,7 +156,8 @@ class Report(ABC):
 
     def __str__(self) -> str:
         title, tables, notes = self._shown()
-        return "\n".join([title, "\n\n".join(table.text() for table in tables), *notes])
+        width = terminal_width()
+        return "\n".join([title, "\n\n".join([table.text(width) for table in tables]), *notes])
 
     __repr__ = __str__
 

@@ -1,17 +1,14 @@
-"""What somebody at a terminal sees of long work, and Ctrl-C where it does not return to Python.
+"""Ctrl-C where a process does not return to Python.
 
 Python notes a signal when it comes, and raises KeyboardInterrupt when the main thread runs Python
 again. Where that takes too long (what XLA computes, for one), the process ends without it.
 """
 
-import contextlib
 import os
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 
 #: The exit status of a process that Ctrl-C has ended, as shells have it.
 INTERRUPTED = 128 + signal.SIGINT
@@ -42,37 +39,3 @@ def _watch(reader: int) -> None:
     if children is not None:
         children.end_children()
     os._exit(INTERRUPTED)
-
-
-@contextlib.contextmanager
-def shown_progress(title: str) -> Iterator[Callable[[str], None]]:
-    """A function that shows the step of long work, and for how long the work has been going on.
-
-    It writes to standard error where somebody watches: a terminal, or a notebook. The line is gone
-    at the end.
-    """
-    stream = sys.stderr
-    # A notebook: IPython is there, and has a kernel.
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    is_terminal = getattr(stream, "isatty", lambda: False)()
-    if not is_terminal and getattr(shell, "kernel", None) is None:
-        yield lambda step: None
-        return
-    start, shown = time.monotonic(), ""
-
-    def show(line: str) -> None:
-        nonlocal shown
-        # Work does not fail because nobody sees how far it is.
-        with contextlib.suppress(OSError, ValueError):
-            print(f"\r{' ' * len(shown)}\r{line}", end="", file=stream, flush=True)
-        shown = line
-
-    def say(step: str) -> None:
-        line = f"{title}: {step} ({time.monotonic() - start:.0f} s)"
-        # One that wraps could not be written over.
-        show(line[: shutil.get_terminal_size().columns - 1])
-
-    try:
-        yield say
-    finally:
-        show("")

@@ -16,6 +16,12 @@ from minixla.tools.graph_parts import is_inexact
 from minixla.tools.rounding import precision_of
 from minixla.transforms.gradients import vjp
 
+__all__ = ["compute_gradient", "compute_gradient_error"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def compute_gradient(
     fun: Callable[..., Any], args: Sequence[Any], eps: float | None = None

@@ -4,7 +4,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType, NoneType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
@@ -18,6 +18,9 @@ from minixla.transforms import places
 METHODS = "__jitted_methods__"
 Function = Callable[..., Any]
 Wrapper = TypeVar("Wrapper", bound=Function)
+#: The parameters and the result of a function that is transformed.
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 #: Positions of arguments, or one.
 Numbers = int | Sequence[int]
 
@@ -198,7 +201,7 @@ def flatten_prefix(
     subject: str, name: str, tree: Any, prefix: Any, what: str = "an integer", is_leaf: Any = None
 ) -> list[Any]:
     """A leaf of a prefix tree, `what` or None, for each leaf of `tree`; `is_leaf`: not axes."""
-    if prefix is None or type(prefix) is int:  # a tenth of a call of vmap
+    if prefix is None or (is_leaf is None and type(prefix) is int):  # a tenth of a call of vmap
         return [prefix] * tree_structure(tree).num_leaves
     listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
     others = [] if is_leaf else [x for x in listed if not isinstance(x, (int, NoneType))]

@@ -103,6 +103,11 @@ def pure_callback(
         TransformError: `callback` is no function, or is called over a batch without a method.
         AttributeValueError: there is no such method.
         ShapeError: it gives other arrays than was declared.
+
+    Example:
+        >>> result = jax.ShapeDtypeStruct((2,), np.float32)
+        >>> mx.jit(lambda x: mx.pure_callback(np.square, result, x))(np.float32([2, 3]))
+        Array([4., 9.], dtype=float32)
     """
     subject = "pure_callback"
     if vmap_method not in _METHODS:

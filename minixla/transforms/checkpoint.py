@@ -12,7 +12,7 @@ from minixla.core.linear import pullback_by
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, tracing
-from minixla.transforms.arguments import Arguments, Numbers, in_place_of
+from minixla.transforms.arguments import Arguments, Numbers, Parameters, Result, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
 from minixla_ops.programs.call import Call, call
@@ -170,22 +170,31 @@ class checkpoint_policies:
         return lambda *args, **given: first(*args, **given) or second(*args, **given)
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: Result, name: str) -> Result:
     """`x`, known to policies of `checkpoint` as `name` (JAX: checkpoint_name).
 
     Args:
         x: an array.
         name: a name for it.
+
+    Returns:
+        An array like `x`.
+
+    Example:
+        >>> keep = mx.checkpoint_policies.save_only_these_names("sine")
+        >>> f = lambda x: mx.checkpoint_name(mx.numpy.sin(x), "sine") ** 2
+        >>> mx.grad(mx.checkpoint(f, policy=keep))(1.0)
+        Array(0.90929735, dtype=float32, weak_type=True)
     """
     return CheckpointName(name)(x)
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[Parameters, Result],
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: Numbers = (),
-) -> Callable[..., Any]:
+) -> Callable[Parameters, Result]:
     """`fun`, whose reverse derivative computes intermediate values again (JAX: checkpoint).
 
     Args:
@@ -196,6 +205,13 @@ def checkpoint(
 
     Returns:
         A function of the same arguments and results.
+
+    Raises:
+        TransformError: from the function, where `static_argnums` is out of range.
+
+    Example:
+        >>> mx.grad(mx.checkpoint(lambda x: mx.numpy.sin(mx.numpy.sin(x))))(0.0)
+        Array(1., dtype=float32, weak_type=True)
     """
 
     @in_place_of(fun, "checkpoint")

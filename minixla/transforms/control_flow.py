@@ -1,6 +1,6 @@
 """cond, switch, while_loop, fori_loop: branches and loops that programs hold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,17 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import Arguments, Function, Signature, checked_function, misfit
+from minixla.transforms.arguments import (
+    Arguments,
+    Function,
+    Result,
+    Signature,
+    checked_function,
+    misfit,
+)
 from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
+from minixla.typing import ArrayLike
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
 from minixla_ops.programs.runs_programs import program
@@ -25,7 +33,12 @@ from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @api_boundary
-def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
+def cond(
+    pred: ArrayLike,
+    true_fun: Callable[..., Result],
+    false_fun: Callable[..., Result],
+    *operands: Any,
+) -> Result:
     """The result of one of two functions (JAX: lax.cond).
 
     Only that function runs, but for a batch whose members differ in `pred`.
@@ -36,9 +49,17 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         false_fun: another, whose result is like that of the first.
         operands: pytrees of arrays.
 
+    Returns:
+        What the chosen function gives.
+
     Raises:
         TransformError: results that differ in structure.
         ShapeError: `pred` is no scalar, or results that differ in shape.
+
+    Example:
+        >>> f = mx.jit(lambda x: mx.cond(x > 0, lambda: x, lambda: -2 * x))
+        >>> f(3.0), f(-3.0)
+        (Array(3., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     shape = _scalar("cond", "pred", pred)
     if shape.element_type.kind != "pred":
@@ -47,7 +68,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
 
 
 @api_boundary
-def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable[..., Result]], *operands: Any) -> Result:
     """The result of one of several functions (JAX: lax.switch).
 
     Args:
@@ -55,9 +76,16 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         branches: functions of the operands, whose results are alike.
         operands: pytrees of arrays.
 
+    Returns:
+        What the chosen function gives.
+
     Raises:
         TransformError: no branches, or results that differ in structure.
         ShapeError: the index is no integer scalar, or results that differ in shape.
+
+    Example:
+        >>> mx.switch(1, [lambda x: x, lambda x: -x, lambda x: x * x], 3.0)
+        Array(-3., dtype=float32, weak_type=True)
     """
     branches = [checked_function(each, "switch") for each in branches]
     if not branches:
@@ -206,7 +234,9 @@ def steps_at_a_time(subject: str, unroll: Any) -> int | None:
 
 
 @api_boundary
-def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Result], init_val: Any
+) -> Result:
     """The last value of a loop (JAX: lax.while_loop).
 
         val = init_val;  while cond_fun(val): val = body_fun(val)
@@ -219,9 +249,16 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         body_fun: from the value to the next, which is like it.
         init_val: a pytree of arrays.
 
+    Returns:
+        The last value, a pytree like `init_val`.
+
     Raises:
         TransformError: the structure of the value changes.
         ShapeError: its shapes change, or `cond_fun` gives no boolean scalar.
+
+    Example:
+        >>> mx.while_loop(lambda x: x < 100, lambda x: x * 2, 3)
+        Array(192, dtype=int32, weak_type=True)
     """
     checked_function(cond_fun, "while_loop")
     checked_function(body_fun, "while_loop")
@@ -253,8 +290,13 @@ def _while_loop(
 
 @api_boundary
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Function, init_val: Any, *, unroll: int | bool | None = None
-) -> Any:
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[[Any, Any], Result],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Result:
     """The last value of a counted loop (JAX: lax.fori_loop).
 
         val = init_val;  for i in range(lower, upper): val = body_fun(i, val)
@@ -268,8 +310,15 @@ def fori_loop(
         unroll: how many iterations at a time XLA is given as straight code; True: all. It takes
             numbers that are known while tracing.
 
+    Returns:
+        The last value, a pytree like `init_val`.
+
     Raises:
         TransformError, ShapeError: see `while_loop`; bounds that are no integer scalars.
+
+    Example:
+        >>> mx.fori_loop(1, 5, lambda i, product: product * i, 1)
+        Array(24, dtype=int32, weak_type=True)
     """
     checked_function(body_fun, "fori_loop")
     for name, bound in (("lower", lower), ("upper", upper)):

@@ -1,7 +1,8 @@
 """closure_convert, custom_gradient and linear_transpose: functions made of others."""
 
+from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any
+from typing import Any, cast
 
 from jax.core import Tracer as JaxTracer
 from jax.tree_util import Partial, tree_structure, tree_unflatten
@@ -11,14 +12,23 @@ from minixla.core.linear import spread, zeros_like
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer
 from minixla.transforms import gradients
-from minixla.transforms.arguments import Arguments, Function, checked_function, misfit
+from minixla.transforms.arguments import (
+    Arguments,
+    Function,
+    Parameters,
+    Result,
+    checked_function,
+    misfit,
+)
 from minixla.transforms.custom_derivatives import custom_vjp
 from minixla.transforms.staging import stage
 from minixla_ops.programs.call import call
 
 
 @api_boundary
-def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[Any]]:
+def closure_convert(
+    fun: Callable[..., Result], *example_args: Any
+) -> tuple[Callable[..., Result], list[Any]]:
     """A function that reads no traced floats from outside (JAX: closure_convert).
 
     Those that it closes over, and that may be differentiated, become arguments: so a function with
@@ -34,6 +44,13 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
 
     Raises:
         TransformError: from the converted function, for arguments of another structure.
+
+    Example:
+        >>> def f(y):
+        ...     converted, values = mx.closure_convert(lambda x: x * y, 1.0)
+        ...     return converted(2.0, *values)
+        >>> mx.grad(f)(3.0)
+        Array(2., dtype=float32, weak_type=True)
     """
     return _converted(fun, example_args, has_tangent)
 
@@ -59,7 +76,7 @@ def _converted(fun: Function, example_args: Any, is_wanted: Any) -> tuple[Functi
     return update_wrapper(converted, fun), values
 
 
-def custom_gradient(fun: Function) -> Function:
+def custom_gradient(fun: Callable[Parameters, tuple[Result, Any]]) -> Callable[Parameters, Result]:
     """A function that gives its derivative along with its value (JAX: custom_gradient).
 
     Args:
@@ -70,15 +87,26 @@ def custom_gradient(fun: Function) -> Function:
     Returns:
         A function of the same arguments that gives the value alone, with that derivative in
         reverse mode.
+
+    Raises:
+        TransformError: from the function, where `fun` gives no pair, or other cotangents than
+            it has arguments.
+
+    Example:
+        >>> @mx.custom_gradient
+        ... def clipped(x):
+        ...     return x, lambda cotangent: mx.numpy.clip(cotangent, -1, 1)
+        >>> mx.grad(lambda x: 5 * clipped(x))(2.0)
+        Array(1., dtype=float32, weak_type=True)
     """
-    checked_function(fun, "custom_gradient")
+    given = checked_function(fun, "custom_gradient")
 
     @custom_vjp
     def wrapped(*args: Any) -> Any:
-        return fun(*args)[0]
+        return given(*args)[0]
 
     def forward(*args: Any) -> tuple[Any, Partial]:
-        value, pull = fun(*args)
+        value, pull = given(*args)
         converted, read = _converted(pull, (value,), lambda _: True)
         return value, Partial(lambda *given: converted(given[-1], *given[:-1]), *read)
 
@@ -87,11 +115,11 @@ def custom_gradient(fun: Function) -> Function:
         return (found,) if tree_structure(found) == tree_structure(0) else found
 
     wrapped.defvjp(forward, backward)
-    return update_wrapper(lambda *args: wrapped(*args), fun)
+    return cast(Any, update_wrapper(lambda *args: wrapped(*args), given))
 
 
 @api_boundary
-def linear_transpose(fun: Function, *primals: Any) -> Function:
+def linear_transpose(fun: Function, *primals: Any) -> Callable[[Any], Any]:
     """The transpose of a linear function (JAX: linear_transpose).
 
     It is the reverse derivative at zero: of a function that is not linear that of its derivative
@@ -107,6 +135,10 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
 
     Raises:
         TransformError: from that function, for a cotangent that does not fit the result.
+
+    Example:
+        >>> mx.linear_transpose(lambda x: 3 * x.sum(), np.float32([1, 2]))(1.0)
+        (Array([3., 3.], dtype=float32),)
     """
     given = Arguments("linear_transpose", fun, primals)
     shapes = given.shapes()

@@ -1,8 +1,8 @@
 """custom_jvp, custom_vjp and stop_gradient: derivatives that the user defines."""
 
 import inspect
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Generic, cast
 
 import jax
 import numpy as np
@@ -16,16 +16,31 @@ from minixla.core.tracing import Tracer, nested, shape_of
 from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms import arguments, custom_calls
-from minixla.transforms.arguments import Arguments, Function, Numbers, misfit
+from minixla.transforms.arguments import (
+    Arguments,
+    Function,
+    Numbers,
+    Parameters,
+    Result,
+    Wrapper,
+    misfit,
+)
 from minixla.transforms.gradients import derivative_of
 from minixla.transforms.places import check_leaves, parameters_of
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: Result) -> Result:
     """`x` with no derivative (JAX: lax.stop_gradient).
 
     Args:
         x: a pytree of arrays; leaves that are no arrays are passed through.
+
+    Returns:
+        A pytree like `x`.
+
+    Example:
+        >>> mx.grad(lambda x: x * mx.stop_gradient(x))(3.0)
+        Array(3., dtype=float32, weak_type=True)
     """
 
     def stop(leaf: Any) -> Any:
@@ -35,7 +50,7 @@ def stop_gradient(x: Any) -> Any:
     return jax.tree.map(stop, x)
 
 
-class _Custom:
+class _Custom(Generic[Parameters, Result]):
     """What custom_jvp and custom_vjp share: argument handling."""
 
     __name__: str
@@ -43,7 +58,10 @@ class _Custom:
     _definition: ClassVar[str]
 
     def __init__(
-        self, fun: Function, nondiff_argnums: Numbers = (), nondiff_argnames: Any = ()
+        self,
+        fun: Callable[Parameters, Result],
+        nondiff_argnums: Numbers = (),
+        nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
         # It takes over what `fun` has for attributes, which may be one of these itself.
         subject = type(self).__name__
@@ -54,7 +72,7 @@ class _Custom:
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         """The function's result."""
         name = self.subject
         if not self._has_rule:
@@ -195,7 +213,7 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and not is_array and bool(one == other))
 
 
-class custom_jvp(_Custom):
+class custom_jvp(_Custom[Parameters, Result]):
     """A function with a forward derivative rule of the user's (JAX: custom_jvp).
 
     Reverse mode transposes the rule. Define it with `defjvp` or `defjvps`.
@@ -210,7 +228,7 @@ class custom_jvp(_Custom):
     _definition = "f.defjvp(rule)"
     jvp: Function
 
-    def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
+    def defjvp(self, jvp: Wrapper, symbolic_zeros: bool = False) -> Wrapper:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`; returns it.
 
         With `symbolic_zeros`, a tangent that is zero reaches the rule as None.
@@ -230,7 +248,7 @@ class custom_jvp(_Custom):
             raise misfit("custom_jvp", problem, shown, "Define one rule with defjvp.")
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            result = self(*primals)
+            result = cast(Function, self)(*primals)
             pairs = zip(jvps, tangents, strict=True)
             parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
             if not parts:
@@ -240,7 +258,7 @@ class custom_jvp(_Custom):
         self.defjvp(rule)
 
 
-class custom_vjp(_Custom):
+class custom_vjp(_Custom[Parameters, Result]):
     """A function with a reverse derivative rule of the user's (JAX: custom_vjp).
 
     Args:

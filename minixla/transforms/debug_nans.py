@@ -223,9 +223,19 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
     Args:
         enabled: False stops watching, inside the block of another.
 
+    Returns:
+        A context manager, which is a decorator, too.
+
     Raises:
         NaNError: from the computation. It names the operation, the user's line, the operands'
             values, and whether it was in a reverse derivative.
+
+    Example:
+        >>> with mx.debug_nans():
+        ...     mx.jit(mx.numpy.log)(np.float32(-1))
+        Traceback (most recent call last):
+            ...
+        minixla.core.errors.NaNError: log: it makes a NaN of operands that hav...
     """
     with _watching(watching.NANS, enabled):
         yield
@@ -237,8 +247,21 @@ def debug_infs(enabled: bool = True) -> Iterator[None]:
 
     What is watched, and `enabled`, are as in `debug_nans`.
 
+    Args:
+        enabled: False stops watching, inside the block of another.
+
+    Returns:
+        A context manager, which is a decorator, too.
+
     Raises:
         InfinityError: from the computation.
+
+    Example:
+        >>> with mx.debug_infs():
+        ...     mx.numpy.log(np.float32(0))
+        Traceback (most recent call last):
+            ...
+        minixla.core.errors.InfinityError: log: it makes an infinity of operands th...
     """
     with _watching(watching.INFS, enabled):
         yield

@@ -212,6 +212,11 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
 
     Raises:
         AttributeValueError: the format does not fit the arguments.
+
+    Example:
+        >>> mx.jit(lambda x: mx.debug_print("x = {}", x))(np.int32(2))
+        x = 2
+        >>> jax.effects_barrier()
     """
     _check_format(fmt, args, kwargs)
     _call(_Print(fmt, tuple(np.get_printoptions().items())), args, kwargs, ordered)
@@ -233,5 +238,12 @@ def debug_callback(
 
     Raises:
         TransformError: `callback` is no function.
+
+    Example:
+        >>> seen = []
+        >>> mx.jit(lambda x: mx.debug_callback(seen.append, x + 1))(np.int32(2))
+        >>> jax.effects_barrier()
+        >>> seen
+        [array(3, dtype=int32)]
     """
     _call(checked_function(callback, "debug_callback"), args, kwargs, ordered)

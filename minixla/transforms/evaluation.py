@@ -1,24 +1,34 @@
 """reference: a function evaluated in NumPy. make_graph: the graph of a function."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, overload
 
 import jax.core
 import numpy as np
 
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
+from minixla.core.graph import Graph
 from minixla.core.shapes import Shape, TupleValue, shape_of_data
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, _state, default_trace, shape_of, under
 from minixla.engine import eval_context, random_keys
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
-from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, misfit
+from minixla.transforms.arguments import (
+    Arguments,
+    Function,
+    Numbers,
+    Parameters,
+    in_place_of,
+    misfit,
+)
 from minixla.transforms.staging import Staged, traced
 from minixla.transforms.watching import watched
 
 
-def reference(fun: Function, precision: str | None = None) -> Function:
+def reference(
+    fun: Callable[Parameters, Any], precision: Literal["float64"] | None = None
+) -> Callable[Parameters, Any]:
     """`fun` evaluated in NumPy by the operations' reference rules, without JAX.
 
     Composes with transformations inside it, `mx.reference(mx.grad(f))`: it must be the outermost.
@@ -34,9 +44,15 @@ def reference(fun: Function, precision: str | None = None) -> Function:
     Raises:
         ValueError: `precision` is something else.
         ConcretizationError: from the function, where it is called inside another transformation.
+
+    Example:
+        >>> mx.reference(mx.grad(lambda x: x * x))(np.float32(3))
+        array(6., dtype=float32)
     """
     if precision not in (None, "float64"):
         raise ValueError(f'precision must be None or "float64", not {precision!r}')
+
+    given: Function = fun
 
     @in_place_of(fun, "reference")
     def evaluated(*args: Any, **kwargs: Any) -> Any:
@@ -44,8 +60,8 @@ def reference(fun: Function, precision: str | None = None) -> Function:
         try:
             with under(watched(trace)):
                 leaves, tree = random_keys.flatten((args, kwargs))
-                given = jax.tree.unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
-                return jax.tree.map(lambda x: _lower(trace, x), fun(*given[0], **given[1]))
+                values = jax.tree.unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
+                return jax.tree.map(lambda x: _lower(trace, x), given(*values[0], **values[1]))
         finally:
             trace.alive = False
 
@@ -78,6 +94,14 @@ def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
         raise too_large("reference", f"there is no memory for the result {shape}") from None
 
 
+@overload
+def make_graph(
+    fun: Function, static_argnums: Numbers = (), *, return_shape: Literal[False] = False
+) -> Callable[..., Graph]: ...
+@overload
+def make_graph(
+    fun: Function, static_argnums: Numbers = (), *, return_shape: bool
+) -> Callable[..., tuple[Graph, Any]]: ...
 def make_graph(
     fun: Function, static_argnums: Numbers = (), *, return_shape: bool = False
 ) -> Function:
@@ -92,6 +116,14 @@ def make_graph(
     Returns:
         A function of the same arguments; arrays may be replaced by anything with `shape` and
         `dtype`. The graph's inputs and outputs are the leaves of arguments and results.
+
+    Raises:
+        ConcretizationError, TransformError: when called: see `jit`.
+
+    Example:
+        >>> graph = mx.make_graph(lambda x: x * x + 1)(np.float32(2))
+        >>> [step.op.name for step in graph.instructions]
+        ['Mul', 'Constant', 'Add']
     """
 
     @in_place_of(fun, "make_graph")
@@ -119,6 +151,10 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
         ShapeError: a result is no array.
+
+    Example:
+        >>> mx.eval_shape(lambda x: x @ x.T, np.ones((2, 3), np.float32))
+        ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     given = Arguments("eval_shape", fun, args, kwargs)
     return _described("eval_shape", traced(given.apply, given.signature(), given.name))
@@ -129,6 +165,18 @@ def ensure_compile_time_eval() -> Iterator[None]:
     """Inside a `with` block what depends on no traced value is computed at once, by XLA.
 
     (JAX: ensure_compile_time_eval.) Elsewhere in a traced function it becomes part of the program.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> @mx.jit
+        ... def f(x):
+        ...     with mx.ensure_compile_time_eval():
+        ...         size = int(mx.numpy.arange(4).sum())
+        ...     return x * size
+        >>> f(1.0)
+        Array(6., dtype=float32, weak_type=True)
     """
     with eval_context(), under(default_trace()):
         yield

@@ -1,9 +1,9 @@
 """grad, value_and_grad, vjp and jvp: derivatives of functions of pytrees."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any
+from typing import Any, Literal, overload
 
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
@@ -16,7 +16,16 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import float0_zeros, is_float0, places, structure_places
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, leaving, misfit
+from minixla.transforms.arguments import (
+    Arguments,
+    Function,
+    Numbers,
+    Parameters,
+    Result,
+    in_place_of,
+    leaving,
+    misfit,
+)
 from minixla.transforms.places import Places, difference, lifted_leaves
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
@@ -86,6 +95,14 @@ def derivative_of(primal: Any, derivative: Any) -> Any:
     return _state.trace.weakly(found) if weak_type_of(primal) else found
 
 
+@overload
+def vjp(
+    fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[Result, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
 @api_boundary
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its pullback (JAX: vjp).
@@ -101,6 +118,11 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     Raises:
         TransformError: from the pullback, where the cotangent does not fit the result.
+
+    Example:
+        >>> value, pullback = mx.vjp(lambda x, y: x * y, np.float32(2), np.float32(3))
+        >>> pullback(np.float32(1))
+        (Array(3., dtype=float32), Array(2., dtype=float32))
     """
     given = Arguments("vjp", fun, primals)
     out, pull = recorded("vjp", given, has_aux)
@@ -148,12 +170,12 @@ def checked_tangents(
 
 
 def value_and_grad(
-    fun: Function,
+    fun: Callable[Parameters, Result],
     argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Function:
+) -> Callable[Parameters, tuple[Result, Any]]:
     """A function that returns `fun`'s value and its gradient (JAX: value_and_grad).
 
     Args:
@@ -170,6 +192,10 @@ def value_and_grad(
     Raises:
         TransformError: `fun` does not return a scalar, or argnums is out of range.
         DerivativeError: integer arguments or complex values where they are not allowed.
+
+    Example:
+        >>> mx.value_and_grad(lambda x: x**3)(2.0)
+        (Array(8., dtype=float32, weak_type=True), Array(12., dtype=float32, weak_type=True))
     """
 
     @in_place_of(fun, "value_and_grad")
@@ -219,15 +245,34 @@ def _check_inputs(given: Arguments, holomorphic: bool, allow_int: bool) -> None:
 
 
 def grad(
-    fun: Function,
+    fun: Callable[Parameters, Any],
     argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Function:
+) -> Callable[Parameters, Any]:
     """A function that returns the gradient of `fun` (JAX: grad).
 
     Arguments and errors are those of `value_and_grad`; `has_aux` gives `(gradient, aux)`.
+
+    Args:
+        fun: returns a real scalar (or a pair with auxiliary data).
+        argnums: the positional argument or arguments to differentiate with respect to.
+        has_aux: whether `fun` returns `(value, aux)`; the function returns `(gradient, aux)` then.
+        holomorphic: whether `fun` is holomorphic: complex inputs and a complex result.
+        allow_int: whether integer arguments are allowed; they get float0 zeros.
+
+    Returns:
+        A function of the same arguments that returns the gradient, which is like the argument, or a
+        tuple of such.
+
+    Raises:
+        TransformError: `fun` does not return a scalar, or argnums is out of range.
+        DerivativeError: integer arguments or complex values where they are not allowed.
+
+    Example:
+        >>> mx.grad(lambda x: (x * x).sum())(np.float32([1, 2]))
+        Array([2., 4.], dtype=float32)
     """
 
     @in_place_of(fun, "grad")
@@ -239,6 +284,17 @@ def grad(
     return derived
 
 
+@overload
+def jvp(
+    fun: Callable[..., Result],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[Result, Result]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, Any, Any]: ...
 @api_boundary
 def jvp(
     fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
@@ -256,6 +312,10 @@ def jvp(
 
     Raises:
         TransformError: the tangents do not fit the primals.
+
+    Example:
+        >>> mx.jvp(mx.numpy.sin, (0.0,), (2.0,))
+        (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         problem = "primals and tangents must be tuples or lists"

@@ -1,8 +1,8 @@
 """linearize, jacfwd, jacrev and hessian: derivatives as functions and as arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, compress
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from jax.tree_util import tree_leaves, tree_map
@@ -15,11 +15,26 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import places
 from minixla.transforms import gradients
-from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of
+from minixla.transforms.arguments import (
+    Arguments,
+    Function,
+    Numbers,
+    Parameters,
+    Result,
+    in_place_of,
+)
 from minixla.transforms.vmap import vmap
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
+@overload
+def linearize(
+    fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[Result, Callable[..., Result]]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool
+) -> tuple[Any, Callable[..., Any], Any]: ...
 @api_boundary
 def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
@@ -37,6 +52,11 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     Raises:
         TransformError: from the linear function, where the tangents do not fit the primals.
+
+    Example:
+        >>> value, linear = mx.linearize(lambda x: x**3, 2.0)
+        >>> value, linear(1.0)
+        (Array(8., dtype=float32, weak_type=True), Array(12., dtype=float32, weak_type=True))
     """
     given, trace = Arguments("linearize", fun, primals), LinearizeTrace(_state.trace)
     leaves, recorder = given.lifted(), trace.recorder
@@ -64,8 +84,11 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
 
 
 def jacfwd(
-    fun: Function, argnums: Numbers = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Function:
+    fun: Callable[Parameters, Any],
+    argnums: Numbers = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[Parameters, Any]:
     """A function that returns the Jacobian of `fun`, by forward mode (JAX: jacfwd).
 
     Args:
@@ -81,6 +104,11 @@ def jacfwd(
 
     Raises:
         DerivativeError: arguments that are not real floats (complex where holomorphic).
+
+    Example:
+        >>> mx.jacfwd(lambda x: x * x)(np.float32([1, 2]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
     """
 
     @in_place_of(fun, "jacfwd")
@@ -102,15 +130,33 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Function,
+    fun: Callable[Parameters, Any],
     argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Function:
+) -> Callable[Parameters, Any]:
     """A function that returns the Jacobian of `fun`, by reverse mode (JAX: jacrev).
 
     Arguments, result and errors are those of `jacfwd`; `allow_int` gives integers float0 zeros.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        argnums: the positional argument or arguments to differentiate with respect to.
+        has_aux: whether `fun` returns `(result, aux)`; the Jacobian comes with `aux`.
+        holomorphic: whether `fun` is holomorphic: complex inputs and results.
+        allow_int: whether integer arguments are allowed; they get float0 zeros.
+
+    Returns:
+        A function of the same arguments; its result is as that of `jacfwd`.
+
+    Raises:
+        DerivativeError: arguments that are not real floats (complex where holomorphic).
+
+    Example:
+        >>> mx.jacrev(lambda x: x * x)(np.float32([1, 2]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
     """
 
     @in_place_of(fun, "jacrev")
@@ -129,9 +175,30 @@ def jacrev(
 
 
 def hessian(
-    fun: Function, argnums: Numbers = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Function:
-    """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian)."""
+    fun: Callable[Parameters, Any],
+    argnums: Numbers = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[Parameters, Any]:
+    """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian).
+
+    Args:
+        fun: a function of pytrees of arrays.
+        argnums: the positional argument or arguments to differentiate with respect to.
+        has_aux: whether `fun` returns `(result, aux)`; the Hessian comes with `aux`.
+        holomorphic: whether `fun` is holomorphic: complex inputs and results.
+
+    Returns:
+        A function of the same arguments: the `jacfwd` of the `jacrev`.
+
+    Raises:
+        DerivativeError: arguments that are not real floats (complex where holomorphic).
+
+    Example:
+        >>> mx.hessian(lambda x: x[0] ** 2 * x[1])(np.float32([1, 2]))
+        Array([[4., 2.],
+               [2., 0.]], dtype=float32)
+    """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 

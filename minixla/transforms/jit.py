@@ -1,7 +1,10 @@
 """jit: a function compiled by XLA through jax.jit."""
 
+from __future__ import annotations
+
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import jax
 
@@ -26,10 +29,22 @@ from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
 
+if TYPE_CHECKING:
+    from minixla.transforms.arguments import Parameters, Result
+    from minixla.transforms.typed_functions import JitOptions, Jitted
+
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 _OWN_METHODS = ("graph", "shardings")
 
 
+@overload
+def jit(
+    fun: Callable[Parameters, Result], /, **options: Unpack[JitOptions]
+) -> Jitted[Parameters, Result]: ...
+@overload
+def jit(
+    **options: Unpack[JitOptions],
+) -> Callable[[Callable[Parameters, Result]], Jitted[Parameters, Result]]: ...
 def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
@@ -46,6 +61,15 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
         A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape`, `clear_cache`, and
         `graph(*args)`, which returns the Graph, and `shardings(*args)`, which returns Layouts: how
         every instruction's result lies over the devices, before anything is compiled.
+
+    Raises:
+        ConcretizationError: when called: the function asks a traced value for a number.
+        TransformError: when called: it gives what is no array, or options do not fit it.
+
+    Example:
+        >>> f = mx.jit(lambda x: x * x + 1)
+        >>> f(np.float32([1, 2]))
+        Array([2., 5.], dtype=float32)
     """
     if fun is None:
         return functools.partial(jit, **options)

@@ -13,6 +13,8 @@ from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracer import check_value
 from minixla.core.tracing import (
     Tracer,
     _state,
@@ -22,7 +24,7 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
-from minixla.engine.random_keys import flatten
+from minixla.engine.random_keys import flatten, is_key
 from minixla.sharding.axes import size_of
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Identity, ShardingConstraint
@@ -122,13 +124,22 @@ def constrain(x: Any, sharding: Any, *, mesh: Any = None) -> Any:
         mesh: that of PartitionSpecs, of ours or JAX's; default: that of the `mx.jit` around it, or
             of `jax.set_mesh`.
 
+    Returns:
+        A pytree like `x`.
+
     Raises:
         ShardingError: a sharding that does not fit its array.
         TransformError: there is no mesh, or the tree does not fit.
+
+    Example:
+        >>> mesh = mx.sharding.Mesh(jax.devices()[:1], "x")
+        >>> mx.jit(lambda x: mx.sharding.constrain(x, jax.P("x"), mesh=mesh))(np.float32([1, 2]))
+        Array([1., 2.], dtype=float32)
     """
     return _constrained("constrain", "sharding", x, sharding, mesh)
 
 
+@api_boundary
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
@@ -151,10 +162,20 @@ def device_put(
     Raises:
         ShardingError: a sharding that does not fit its array.
         TransformError: traced values, and a layout that no program here can keep.
+
+    Example:
+        >>> mx.device_put(np.float32([1, 2]), jax.devices()[0])
+        Array([1., 2.], dtype=float32)
     """
     subject, leaves = "device_put", jax.tree.leaves(x)
     if _state.trace is default_trace() and not any(isinstance(each, Tracer) for each in leaves):
-        return jax.device_put(x, device, src=src, donate=donate, may_alias=may_alias)
+        try:
+            return jax.device_put(x, device, src=src, donate=donate, may_alias=may_alias)
+        except TypeError:
+            for leaf in leaves:
+                if not is_key(leaf):
+                    check_value(leaf, subject)
+            raise
     lifted = jax.tree.map(lambda leaf: _state.trace.lift(leaf, subject), x)
     places = jax.tree.map(_as_sharding, device, is_leaf=_is_leaf)
     return _constrained(subject, "device", lifted, places, None)

@@ -50,8 +50,16 @@ def checking_leaks() -> Iterator[None]:
     global, an attribute, a closure, a list. Compiled functions are traced anew inside. As a
     decorator, `@mx.checking_leaks()`, it looks after every call of a function.
 
+    Returns:
+        A context manager, which is a decorator, too.
+
     Raises:
         LeakedTracerError: at the end of the block.
+
+    Example:
+        >>> with mx.checking_leaks():
+        ...     mx.jit(lambda x: x + 1)(1)
+        Array(2, dtype=int32, weak_type=True)
     """
     default_trace()  # loads the evaluator
     trace = RecordTrace(_state.trace)

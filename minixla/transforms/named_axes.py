@@ -171,8 +171,15 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
         axis_name: the name of the axis, or a tuple of names.
         axis_index_groups: the members of each group within which to sum; default: all.
 
+    Returns:
+        A pytree like `x`, the same for every member of a group.
+
     Raises:
         TransformError: no axis of that name is mapped here; groups that do not divide it.
+
+    Example:
+        >>> mx.vmap(lambda x: x / mx.psum(x, "i"), axis_name="i")(np.float32([1, 3]))
+        Array([0.25, 0.75], dtype=float32)
     """
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
         return x * math.prod([axis.size for axis in _axes("psum", axis_name, axis_index_groups)])
@@ -188,19 +195,67 @@ def _counted(leaf: Any) -> Any:
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
-    """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`."""
+    """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: the name of the axis, or a tuple of names.
+        axis_index_groups: the members of each group within which to average; default: all.
+
+    Returns:
+        A pytree like `x`, the same for every member of a group.
+
+    Raises:
+        TransformError: no axis of that name is mapped here; groups that do not divide it.
+
+    Example:
+        >>> mx.vmap(lambda x: x - mx.pmean(x, "i"), axis_name="i")(np.float32([1, 5, 3]))
+        Array([-2.,  2.,  0.], dtype=float32)
+    """
     count = psum(1, axis_name, axis_index_groups=axis_index_groups)
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
     return jax.tree.map(lambda leaf: leaf / count, total)
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
-    """The maximum of `x` over a mapped axis (JAX: lax.pmax); see `psum`."""
+    """The maximum of `x` over a mapped axis (JAX: lax.pmax); see `psum`.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: the name of the axis, or a tuple of names.
+        axis_index_groups: the members of each group within which to compare; default: all.
+
+    Returns:
+        A pytree like `x`, the same for every member of a group.
+
+    Raises:
+        TransformError: no axis of that name is mapped here; groups that do not divide it.
+
+    Example:
+        >>> mx.vmap(lambda x: x - mx.pmax(x, "i"), axis_name="i")(np.int32([1, 5, 3]))
+        Array([-4,  0, -2], dtype=int32)
+    """
     return _reduced("pmax", AxisExtreme, x, axis_name, axis_index_groups, kind="max")
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
-    """The minimum of `x` over a mapped axis (JAX: lax.pmin); see `psum`."""
+    """The minimum of `x` over a mapped axis (JAX: lax.pmin); see `psum`.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: the name of the axis, or a tuple of names.
+        axis_index_groups: the members of each group within which to compare; default: all.
+
+    Returns:
+        A pytree like `x`, the same for every member of a group.
+
+    Raises:
+        TransformError: no axis of that name is mapped here; groups that do not divide it.
+
+    Example:
+        >>> mx.vmap(lambda x: x - mx.pmin(x, "i"), axis_name="i")(np.int32([1, 5, 3]))
+        Array([0, 4, 2], dtype=int32)
+    """
     return _reduced("pmin", AxisExtreme, x, axis_name, axis_index_groups, kind="min")
 
 
@@ -212,8 +267,16 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         axis_name: the name of the axis.
         perm: pairs of source and target; members that are no target get zeros.
 
+    Returns:
+        A pytree like `x`.
+
     Raises:
         TransformError: two pairs with one source or target, or a number outside the axis.
+
+    Example:
+        >>> turn = [(0, 1), (1, 2), (2, 0)]
+        >>> mx.vmap(lambda x: mx.ppermute(x, "i", turn), axis_name="i")(np.int32([1, 2, 3]))
+        Array([3, 1, 2], dtype=int32)
     """
     (axis,) = _axes("ppermute", axis_name, is_one=True)
     pairs = tuple([(int(source), int(target)) for source, target in perm])
@@ -237,6 +300,17 @@ def all_gather(
         axis_index_groups: see `psum`.
         axis: the dimension along which the values come.
         tiled: whether they are joined along a dimension that is there, instead of a new one.
+
+    Returns:
+        A pytree like `x` of arrays that hold all members' values, the same for every member.
+
+    Raises:
+        TransformError: no axis of that name is mapped here; groups that do not divide it.
+
+    Example:
+        >>> mx.vmap(lambda x: mx.all_gather(x, "i"), axis_name="i")(np.int32([1, 2]))
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     (mapped,) = _axes("all_gather", axis_name, axis_index_groups, True)
 
@@ -265,6 +339,18 @@ def psum_scatter(
         scatter_dimension: the dimension that is cut, one part for each member.
         axis_index_groups: see `psum`.
         tiled: whether a part keeps the dimension; else its size must be that of the axis.
+
+    Returns:
+        A pytree like `x`, of parts.
+
+    Raises:
+        TransformError: no axis of that name is mapped here; groups that do not divide it.
+        ShapeError: the size of the dimension does not fit the axis.
+
+    Example:
+        >>> parts = mx.vmap(lambda x: mx.psum_scatter(x, "i"), axis_name="i")
+        >>> parts(np.int32([[1, 2], [10, 20]]))
+        Array([11, 22], dtype=int32)
     """
     (mapped,) = _axes("psum_scatter", axis_name, axis_index_groups, True)
 
@@ -295,6 +381,19 @@ def all_to_all(
         concat_axis: the dimension along which the parts are joined.
         axis_index_groups: see `psum`.
         tiled: whether both dimensions stay; else the first goes and the second is new.
+
+    Returns:
+        A pytree like `x` of arrays.
+
+    Raises:
+        TransformError: no axis of that name is mapped here; groups that do not divide it.
+        ShapeError: the dimension that is cut has another size than the axis.
+
+    Example:
+        >>> swap = mx.vmap(lambda x: mx.all_to_all(x, "i", 0, 0), axis_name="i")
+        >>> swap(np.int32([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     (mapped,) = _axes("all_to_all", axis_name, axis_index_groups, True)
 
@@ -318,6 +417,16 @@ def axis_index(axis_name: Any) -> Any:
 
     Args:
         axis_name: a name, or a tuple of names, of which the last counts fastest.
+
+    Returns:
+        An s32 scalar.
+
+    Raises:
+        TransformError: no axis of that name is mapped here.
+
+    Example:
+        >>> mx.vmap(lambda x: x * mx.axis_index("i"), axis_name="i")(np.int32([5, 6, 7]))
+        Array([ 0,  6, 14], dtype=int32)
     """
     index: Any = None
     for axis in _axes("axis_index", axis_name):
@@ -326,5 +435,19 @@ def axis_index(axis_name: Any) -> Any:
 
 
 def axis_size(axis_name: Any) -> int:
-    """The number of members of a mapped axis (JAX: lax.axis_size)."""
+    """The number of members of a mapped axis (JAX: lax.axis_size).
+
+    Args:
+        axis_name: a name, or a tuple of names, whose sizes are multiplied.
+
+    Returns:
+        A Python integer.
+
+    Raises:
+        TransformError: no axis of that name is mapped here.
+
+    Example:
+        >>> mx.vmap(lambda x: x * mx.axis_size("i"), axis_name="i")(np.int32([5, 6]))
+        Array([10, 12], dtype=int32)
+    """
     return psum(1, axis_name)

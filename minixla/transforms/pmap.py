@@ -1,11 +1,13 @@
 """pmap: a function run on several devices at once, each with its members of mapped axes."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import jax
 from jax.core import Tracer as JaxTracer
@@ -31,6 +33,10 @@ from minixla.transforms.staging import Staged, stage_once, static_key
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape
+
+if TYPE_CHECKING:
+    from minixla.transforms.arguments import Parameters, Result
+    from minixla.transforms.typed_functions import PmapOptions
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]
@@ -78,6 +84,14 @@ class AcrossProcesses(ManualComputation):
         return misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
 
 
+@overload
+def pmap(
+    fun: Callable[Parameters, Result], axis_name: Any = None, **options: Unpack[PmapOptions]
+) -> Callable[Parameters, Result]: ...
+@overload
+def pmap(
+    *, axis_name: Any = None, **options: Unpack[PmapOptions]
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
 def pmap(
     fun: Callable[..., Any] | None = None,
     axis_name: Any = None,
@@ -114,8 +128,16 @@ def pmap(
         axis_size: the size of the axis, over all processes; needed where no argument is mapped.
         donate_argnums: positions of arguments whose memory may be used again.
 
+    Returns:
+        A function of arrays whose mapped axes are as long as there are devices in use.
+
     Raises:
         TransformError: fewer devices than members; axes that do not fit.
+
+    Example:
+        >>> f = mx.pmap(lambda x: x / mx.psum(x, "i"), axis_name="i", devices=jax.devices()[:1])
+        >>> f(np.float32([5]))
+        Array([1.], dtype=float32)
     """
     if fun is None:
         options = locals()
@@ -170,7 +192,7 @@ class _Mapping:
             self.layout(args, kwargs)  # if they do not fit it says why
             raise
 
-    def program(self, layout: "_Layout", tree: Any, fixed: dict[int, Any], count: int) -> OnMesh:
+    def program(self, layout: _Layout, tree: Any, fixed: dict[int, Any], count: int) -> OnMesh:
         """The function of the leaves of `count` arguments, those that are `fixed` left out."""
 
         def of_leaves(*leaves: Any) -> Any:
@@ -187,7 +209,7 @@ class _Mapping:
         specs = [PartitionSpec(*_entries(axis)) for axis in layout.axes]
         return OnMesh(stage_for_jax(of_leaves), layout.mesh, specs, again)
 
-    def layout(self, args: Any, kwargs: Any) -> "_Layout":
+    def layout(self, args: Any, kwargs: Any) -> _Layout:
         """Where the arguments go, which must fit."""
         given, axes = self.arguments(args, kwargs)
         leaves = tree_leaves(whole := (given.given, kwargs))

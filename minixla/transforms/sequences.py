@@ -16,7 +16,7 @@ from minixla.core.tracing import nested, shape_of
 from minixla.engine.float0 import flatten, places, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import Function, checked_function, misfit
+from minixla.transforms.arguments import Function, Result, checked_function, misfit
 from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
 from minixla.transforms.places import difference, lifted_leaves
 from minixla.transforms.vmap import vmap
@@ -26,13 +26,13 @@ from minixla_ops.vocabulary.shorthand import array_shape
 
 @api_boundary
 def scan(
-    f: Function,
+    f: Callable[[Any, Any], tuple[Result, Any]],
     init: Any,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
-) -> tuple[Any, Any]:
+) -> tuple[Result, Any]:
     """The last carry and the stacked results of a function along leading axes (JAX: lax.scan).
 
         for x in xs: carry, y = f(carry, x)
@@ -52,6 +52,10 @@ def scan(
     Raises:
         TransformError: a carry whose structure changes, `f` that returns no pair, unknown length.
         ShapeError: a carry whose shapes change, arrays of different lengths.
+
+    Example:
+        >>> mx.scan(lambda total, x: (total + x, total * x), 0, np.int32([1, 2, 3]))
+        (Array(6, dtype=int32), Array([0, 2, 9], dtype=int32))
     """
     checked_function(f, "scan")
     elements, xs_tree = flatten(xs)
@@ -151,7 +155,7 @@ def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
 
 
 @api_boundary
-def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], Result], xs: Any, *, batch_size: int | None = None) -> Result:
     """The results of a function for each element along leading axes, one by one (JAX: lax.map).
 
     Args:
@@ -165,6 +169,10 @@ def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
     Raises:
         ShapeError: arrays of different lengths.
         AttributeValueError: `batch_size` is no positive integer.
+
+    Example:
+        >>> mx.map(lambda x: x * x, np.int32([1, 2, 3]))
+        Array([1, 4, 9], dtype=int32)
     """
     checked_function(f, "map")
     if batch_size is None:
@@ -180,7 +188,9 @@ def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
 
 
 @api_boundary
-def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(
+    fn: Callable[[Any, Any], Result], elems: Any, reverse: bool = False, axis: int = 0
+) -> Result:
     """All prefixes of `elems` combined by an associative function (JAX: lax.associative_scan).
 
     Works on the whole arrays in about 2 log2(N) calls of `fn` (Blelloch, Prefix sums and their
@@ -192,8 +202,15 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
         reverse: whether suffixes are wanted instead.
         axis: the axis of the elements.
 
+    Returns:
+        A pytree like `elems`: at each place what all elements up to it combine to.
+
     Raises:
         ShapeError: arrays without the axis, of different sizes, or a result of `fn` unlike them.
+
+    Example:
+        >>> mx.associative_scan(lambda a, b: a * b, np.int32([1, 2, 3, 4]))
+        Array([ 1,  2,  6, 24], dtype=int32)
     """
     checked_function(fn, "associative_scan")
     leaves, tree = tree_flatten(elems)

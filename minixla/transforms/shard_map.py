@@ -4,7 +4,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from jax.sharding import PartitionSpec
@@ -23,7 +23,16 @@ from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.varying import varying
-from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, named_after
+from minixla.transforms.arguments import (
+    Arguments,
+    Cache,
+    Parameters,
+    Result,
+    flatten_prefix,
+    in_place_of,
+    misfit,
+    named_after,
+)
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
@@ -36,6 +45,26 @@ from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 Names = tuple[tuple[str, ...], ...]
 
 
+@overload
+def shard_map(
+    f: Callable[Parameters, Result],
+    /,
+    *,
+    mesh: Any = None,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Iterable[str] = (),
+    check_vma: bool = True,
+) -> Callable[Parameters, Result]: ...
+@overload
+def shard_map(
+    *,
+    mesh: Any = None,
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Iterable[str] = (),
+    check_vma: bool = True,
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -71,6 +100,14 @@ def shard_map(
         ShardingError: specs that do not fit the mesh, the arrays, or which results are the same
             on all devices.
         TransformError: specs that do not fit the arguments.
+
+    Example:
+        >>> mesh, spec = jax.make_mesh((1,), ("x",)), jax.P("x")
+        >>> total = mx.shard_map(
+        ...     lambda x: mx.psum(x.sum(), "x"), mesh=mesh, in_specs=spec, out_specs=jax.P()
+        ... )
+        >>> total(np.float32([1, 2]))
+        Array(3., dtype=float32)
     """
     if f is None:
         options = {"mesh": mesh, "in_specs": in_specs, "out_specs": out_specs}
@@ -164,6 +201,9 @@ def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str,
 
 def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorSharding:
     """The sharding that a spec means, in which every manual axis is mentioned."""
+    if not _is_spec(spec):
+        problem, advice = f"{spec!r} is no spec", "Give jax.sharding.PartitionSpec, or None."
+        raise misfit("shard_map", problem, [f"for {shape}"], advice)
     rank = shape.rank if isinstance(shape, Shape) else 0
     sharding = TensorSharding.from_spec(mesh, spec or (), rank)
     used = {axis.name for each in sharding.dimensions for axis in each.axes}

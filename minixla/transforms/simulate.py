@@ -54,6 +54,10 @@ def simulate(
         TransformError: the nesting is not that of replicas and partitions.
         DeadlockError: a process would wait for ever; the message says who waits for what, where.
         Exception: the first that a program raised, with the process named in a note.
+
+    Example:
+        >>> mx.simulate(mx.ops.cross_replica_sum, [[(np.float32(1),)], [(np.float32(2),)]])
+        [[array(3., dtype=float32)], [array(3., dtype=float32)]]
     """
     grid = _checked_grid("arguments", arguments)
     rows, columns = len(grid), len(grid[0])

@@ -11,18 +11,26 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import is_float0, member_of, places, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
-from minixla.transforms.arguments import Arguments, flatten_prefix, in_place_of, leaving, misfit
+from minixla.transforms.arguments import (
+    Arguments,
+    Parameters,
+    Result,
+    flatten_prefix,
+    in_place_of,
+    leaving,
+    misfit,
+)
 from minixla.transforms.named_axes import batch_axis, mapped_axis
 from minixla.transforms.places import leaf_shapes
 
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[Parameters, Result],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[Parameters, Result]:
     """A function that maps `fun` over array axes (JAX: vmap).
 
     Args:
@@ -34,8 +42,17 @@ def vmap(
         axis_name: a name of the axis for collectives.
         axis_size: its size; needed only where no argument is mapped.
 
+    Returns:
+        A function of arrays that have the mapped axes, too, as its results have.
+
     Raises:
         TransformError: the axes do not fit the arguments or results, or their sizes differ.
+
+    Example:
+        >>> mx.vmap(lambda row: row.sum())(np.int32([[1, 2], [3, 4]]))
+        Array([3, 7], dtype=int32)
+        >>> mx.vmap(lambda x, y: x * y, in_axes=(0, None))(np.int32([1, 2]), 10)
+        Array([10, 20], dtype=int32)
     """
 
     @in_place_of(fun, "vmap")

@@ -286,7 +286,15 @@ _SCALAR = Shape("u32")
 
 @register
 class ReplicaId(Operation):
-    """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId."""
+    """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId.
+
+    Returns:
+        A u32 scalar.
+
+    Example:
+        >>> mx.simulate(ops.replica_id, [[()], [()]])
+        [[array(0, dtype=uint32)], [array(1, dtype=uint32)]]
+    """
 
     stablehlo_name = "replica_id"
     zero_derivative = "it has no operands"
@@ -310,6 +318,10 @@ class PartitionID(Operation):
 
     Checks:
         (C1) the shape is u32[].
+
+    Example:
+        >>> mx.simulate(ops.partition_id, [[(), ()]])
+        [[array(0, dtype=uint32), array(1, dtype=uint32)]]
     """
 
     hlo_name = "partition-id"

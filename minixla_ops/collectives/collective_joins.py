@@ -29,6 +29,11 @@ class AllGather(collective_groups.Collective):
     Checks:
         (C1) all_gather_dimension is one of the operand's dimensions.
         (G1) to (G4) see Collective; the size is shard_count.
+
+    Example:
+        >>> gather = lambda x: ops.all_gather(x, 0, 2)
+        >>> mx.simulate(gather, [[(np.int32([1]),)], [(np.int32([2]),)]])[0]
+        [array([1, 2], dtype=int32)]
     """
 
     stablehlo_name = "all_gather"
@@ -78,6 +83,11 @@ class AllToAll(collective_groups.Collective):
         (C1) split_dimension and concat_dimension are dimensions of the operand.
         (C2) split_count divides the size of split_dimension.
         (G1), (G2), (G4) see Collective; the size is split_count.
+
+    Example:
+        >>> swap = lambda x: ops.all_to_all(x, 0, 0, 2)
+        >>> mx.simulate(swap, [[(np.int32([1, 2]),)], [(np.int32([3, 4]),)]])
+        [[array([1, 3], dtype=int32)], [array([2, 4], dtype=int32)]]
     """
 
     stablehlo_name = "all_to_all"

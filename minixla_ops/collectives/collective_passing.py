@@ -42,6 +42,11 @@ class CollectivePermute(Collective):
         (C1) each pair has two numbers.
         (C2) no source and no target comes twice.
         (G4) when it runs: all numbers are those of processes.
+
+    Example:
+        >>> send = lambda x: ops.collective_permute(x, [(0, 1)])
+        >>> mx.simulate(send, [[(np.int32([1]),)], [(np.int32([2]),)]])
+        [[array([0], dtype=int32)], [array([1], dtype=int32)]]
     """
 
     stablehlo_name = "collective_permute"
@@ -99,6 +104,10 @@ class CollectiveBroadcast(Collective, Composed):
 
     Checks:
         (G1), (G4) see Collective; groups may differ in size and leave processes out.
+
+    Example:
+        >>> mx.simulate(ops.collective_broadcast, [[(np.int32([1]),)], [(np.int32([2]),)]])
+        [[array([1], dtype=int32)], [array([1], dtype=int32)]]
     """
 
     stablehlo_name = "collective_broadcast"

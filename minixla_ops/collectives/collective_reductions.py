@@ -148,6 +148,11 @@ class AllReduce(_Reducing):
         (C2) operands have one element type.
         (C3) computation takes two scalars of it and gives one.
         (G1) to (G4) see Collective; groups may differ in size.
+
+    Example:
+        >>> total = lambda x: ops.all_reduce(x, ops.add)
+        >>> mx.simulate(total, [[(np.int32([1]),)], [(np.int32([2]),)]])
+        [[array([3], dtype=int32)], [array([3], dtype=int32)]]
     """
 
     spec_names = ("AllReduce", "CrossReplicaSum")
@@ -187,6 +192,11 @@ class ReduceScatter(_Reducing):
         (C4) scatter_dimension is a dimension of each operand.
         (C5) shard_count divides its size.
         (G1) to (G4) see Collective; the size is shard_count.
+
+    Example:
+        >>> part = lambda x: ops.reduce_scatter(x, ops.add, 0, 2)
+        >>> mx.simulate(part, [[(np.int32([1, 2]),)], [(np.int32([3, 4]),)]])
+        [[array([4], dtype=int32)], [array([6], dtype=int32)]]
     """
 
     stablehlo_name = "reduce_scatter"
@@ -269,7 +279,19 @@ def all_reduce(
 
 
 def cross_replica_sum(operand: Any, replica_groups: collective_groups.Groups = ()) -> Any:
-    """The sum of the operands of a group of replicas: AllReduce with `add`."""
+    """The sum of the operands of a group of replicas: AllReduce with `add`. XLA: CrossReplicaSum.
+
+    Args:
+        operand: an array, or a tuple or list of arrays.
+        replica_groups: lists of replicas; default: one of all.
+
+    Returns:
+        An array, or a tuple of arrays.
+
+    Example:
+        >>> mx.simulate(ops.cross_replica_sum, [[(np.int32(1),)], [(np.int32(2),)]])
+        [[array(3, dtype=int32)], [array(3, dtype=int32)]]
+    """
     return all_reduce(operand, ops.add, replica_groups)
 
 

@@ -52,6 +52,13 @@ class RaggedAllToAll(Composed, Collective):
 
     Raises:
         IndexingError: where it runs in NumPy, rows that do not fit.
+
+    Example:
+        >>> send = lambda x, sizes: ops.ragged_all_to_all(
+        ...     x, np.int32([0]), sizes, np.int32([0, 0, 0]), np.int32([1]), sizes
+        ... )
+        >>> mx.simulate(send, [[(np.int32([5, 6]), np.int32([2]))]])
+        [[array([0, 5, 6], dtype=int32)]]
     """
 
     operands = "input", "input_offsets", "send_sizes", "output", "output_offsets", "recv_sizes"

@@ -279,7 +279,7 @@ _FORMS = (
 
 
 def conditional(*arguments: Any, **named: Any) -> Any:
-    """Runs one of several branches on its own operand.
+    """Runs one of several branches on its own operand. XLA: Conditional.
 
     `conditional(predicate, true_operand, true_computation, false_operand, false_computation)` runs
     the first computation where the predicate holds, else the second.
@@ -299,6 +299,13 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     Raises:
         ShapeError: the operands do not fit (C1 to C4).
         TransformError: a function reads traced values of the enclosing function.
+
+    Example:
+        >>> x = np.float32(2)
+        >>> ops.conditional(np.bool_(True), x, ops.neg, x, ops.exp)
+        Array(-2., dtype=float32)
+        >>> ops.conditional(np.int32(1), [ops.neg, lambda x: x * x], [x, x])
+        Array(4., dtype=float32)
     """
     subject = Conditional.builder_name
     index, branches, branch_operands = _form_of(arguments, named)

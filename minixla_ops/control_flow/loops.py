@@ -230,7 +230,7 @@ def repeat(
 
 
 def while_(condition: Computation, body: Computation, init: Any) -> Any:
-    """Runs `body` on the loop's values as long as `condition` holds of them.
+    """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While.
 
     Args:
         condition: a Graph or a function from the values to a scalar pred.
@@ -245,6 +245,10 @@ def while_(condition: Computation, body: Computation, init: Any) -> Any:
     Raises:
         ShapeError: the programs do not fit `init` (C1, C2, C3).
         TransformError: they read traced values of the enclosing function.
+
+    Example:
+        >>> ops.while_(lambda x: x < 100, lambda x: x * 2, np.int32(3))
+        Array(192, dtype=int32)
     """
     programs = [running.closed(each, init, While.builder_name) for each in (condition, body)]
     loop = While(*map(without_tuples, programs))

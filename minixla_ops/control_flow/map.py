@@ -41,6 +41,10 @@ class Map(Composed):
 
     Raises:
         TransformError: the function reads traced values of the enclosing function.
+
+    Example:
+        >>> ops.map([np.int32([1, 2]), np.int32([10, 20])], lambda x, y: x * x + y)
+        Array([11, 24], dtype=int32)
     """
 
     stablehlo_name = "map"

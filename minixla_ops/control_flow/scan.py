@@ -184,7 +184,7 @@ def scan(
     is_reverse: bool = False,
     is_associative: bool | None = None,
 ) -> tuple[Any, ...]:
-    """The outputs of a scan and its last carries, in one Python tuple.
+    """The outputs of a scan and its last carries, in one Python tuple. XLA: Scan.
 
     Args:
         inputs: an array or a sequence of arrays, at least one, of one size along scan_dimension.
@@ -195,9 +195,16 @@ def scan(
         is_reverse: whether to begin at its end.
         is_associative: see Scan.
 
+    Returns:
+        The stacked outputs, then the last carries.
+
     Raises:
         ShapeError: see Scan.
         TransformError: the function reads traced values of the enclosing function.
+
+    Example:
+        >>> ops.scan(np.int32([1, 2, 3]), np.int32(0), lambda x, total: (total + x, total + x))
+        (Array([1, 3, 6], dtype=int32), Array(6, dtype=int32))
     """
     arrays, first = running.members(inputs), running.members(inits)
     shapes = Scan.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])

@@ -68,7 +68,11 @@ def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
     builder.__name__ = builder.__qualname__ = name
     builder.__doc__ = (
         f"Refuses: {operation.hlo_name} is internal to XLA. {operation.instead}\n\n"
-        "Raises:\n    TransformError: always; programs read from a dump may hold it."
+        f"XLA: {operation.name}.\n\n"
+        "Args:\n    *operands, **attributes: of any kind.\n\nReturns:\n    Nothing.\n\n"
+        "Raises:\n    TransformError: always; programs read from a dump may hold it.\n\n"
+        f"Example:\n    >>> ops.{name}()\n    Traceback (most recent call last):\n        ...\n"
+        f"    minixla.core.errors.TransformError: {name}: ..."
     )
     return builder
 

@@ -47,10 +47,21 @@ class _OfDimension(Operation):
 class GetDimensionSize(_OfDimension):
     """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize.
 
+    Args:
+        operand: an array, or a Shape.
+        dimension: which.
+
+    Returns:
+        An s32 scalar.
+
     Raises:
         AttributeValueError: the operand has no such dimension (C1).
         DerivativeError: the operand is a Shape, as in the transpose of an operation on tangents,
             and dynamic there.
+
+    Example:
+        >>> ops.get_dimension_size(np.float32([[1, 2, 3]]), 1)
+        Array(3, dtype=int32)
     """
 
     stablehlo_name = "get_dimension_size"
@@ -95,6 +106,9 @@ class SetDimensionSize(_OfDimension):
         val: an s32 scalar in [0, bound].
         dimension: which.
 
+    Returns:
+        An array of the operand's shape, with that dimension dynamic, or static.
+
     Checks:
         (C1) dimension is one of the operand's.
         (C2) val is s32[].
@@ -102,6 +116,11 @@ class SetDimensionSize(_OfDimension):
     Raises:
         AttributeValueError: there is no such dimension (C1), or the integer is out of range.
         ShapeError: `val` is no s32 scalar (C2).
+
+    Example:
+        >>> shortened = lambda x: ops.set_dimension_size(x, np.int32(2), 0)
+        >>> mx.reference(shortened)(np.int32([1, 2, 3]))
+        array([1, 2], dtype=int32)
     """
 
     stablehlo_name = "set_dimension_size"

@@ -34,10 +34,19 @@ class DynamicReshape(Operation):
         new_size_bounds: N upper bounds, whose product is that of the operand's sizes (bounds).
         dims_are_dynamic: which of the N dimensions are dynamic; the others have their bound.
 
+    Returns:
+        An array of these sizes.
+
     Checks:
         (C1) one size, one bound and one flag for each dimension.
         (C2) each size is s32[].
         (C3) the bounds hold as many elements as the operand's sizes or bounds do.
+
+    Example:
+        >>> reshaped = lambda x: ops.dynamic_reshape(x, [2, 2], [2, 2], [False, False])
+        >>> mx.reference(reshaped)(np.int32([1, 2, 3, 4]))
+        array([[1, 2],
+               [3, 4]], dtype=int32)
     """
 
     stablehlo_name = "dynamic_reshape"

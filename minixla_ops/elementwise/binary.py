@@ -10,6 +10,7 @@ import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, element_type, register
 from minixla.core.builders import builds
 from minixla.core.linear import add_cotangents
+from minixla.core.operation_docstrings import joined, sections
 from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import families
@@ -22,7 +23,12 @@ from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 @register
 class Add(Binary):
-    """lhs + rhs; integers wrap, pred is a logical or. XLA: Add."""
+    """lhs + rhs; integers wrap, pred is a logical or. XLA: Add.
+
+    Example:
+        >>> ops.add(np.int32([1, 2]), np.int32([10, 20]))
+        Array([11, 22], dtype=int32)
+    """
 
     stablehlo_name = "add"
     element_types = families.ALL
@@ -38,7 +44,12 @@ class Add(Binary):
 
 @register
 class Sub(Binary):
-    """lhs - rhs; integers wrap. XLA: Sub."""
+    """lhs - rhs; integers wrap. XLA: Sub.
+
+    Example:
+        >>> ops.sub(np.int32([1, 2]), np.int32([10, 20]))
+        Array([ -9, -18], dtype=int32)
+    """
 
     stablehlo_name = "subtract"
     element_types = families.NUMERIC
@@ -57,7 +68,12 @@ class Sub(Binary):
 
 @register
 class Mul(Binary):
-    """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul."""
+    """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul.
+
+    Example:
+        >>> ops.mul(np.int32([1, 2]), np.int32([10, 20]))
+        Array([10, 40], dtype=int32)
+    """
 
     stablehlo_name = "multiply"
     element_types = families.ALL
@@ -76,6 +92,12 @@ class Div(Binary):
 
     XLA leaves an integer divided by 0, and the least one divided by -1, to the implementation; here
     they are as on XLA:CPU, which sets all bits of the first and wraps the second.
+
+    Example:
+        >>> ops.div(np.float32([1, 2]), np.float32([2, 2]))
+        Array([0.5, 1. ], dtype=float32)
+        >>> ops.div(np.int32(-7), np.int32(2))
+        Array(-3, dtype=int32)
     """
 
     stablehlo_name = "divide"
@@ -103,6 +125,10 @@ class Rem(Binary):
     """The remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem.
 
     Of an integer and 0 it is, as on XLA:CPU, the integer; of the least one and -1 it is 0.
+
+    Example:
+        >>> ops.rem(np.int32([7, -7]), np.int32([3, 3]))
+        Array([ 1, -1], dtype=int32)
     """
 
     stablehlo_name = "remainder"
@@ -119,6 +145,10 @@ class Pow(Binary):
 
     Powers of integers wrap; those with a negative exponent are rounded toward zero (and 0 for 0).
     XLA:CPU takes an integer exponent modulo 64, so that its powers differ beyond.
+
+    Example:
+        >>> ops.pow(np.float32([2, 4]), np.float32([3, 0.5]))
+        Array([8., 2.], dtype=float32)
     """
 
     stablehlo_name = "power"
@@ -163,6 +193,10 @@ class Max(_Extremum):
     """The larger of lhs and rhs; NaN if either is NaN, and +0 is larger than -0. XLA: Max.
 
     pred is a logical or; complex numbers are ordered by real parts and then by imaginary ones.
+
+    Example:
+        >>> ops.max(np.float32([1, 5]), np.float32([3, np.nan]))
+        Array([ 3., nan], dtype=float32)
     """
 
     stablehlo_name = "maximum"
@@ -176,6 +210,10 @@ class Min(_Extremum):
     """The smaller of lhs and rhs; NaN if either is NaN, and -0 is smaller than +0. XLA: Min.
 
     pred is a logical and; complex numbers are ordered by real parts and then by imaginary ones.
+
+    Example:
+        >>> ops.min(np.float32([1, 5]), np.float32([3, np.nan]))
+        Array([ 1., nan], dtype=float32)
     """
 
     stablehlo_name = "minimum"
@@ -189,6 +227,10 @@ class Atan2(Binary):
     """The angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2.
 
     Of complex numbers -i * log((rhs + i * lhs) / sqrt(rhs**2 + lhs**2)).
+
+    Example:
+        >>> ops.atan2(np.float32([1, -1]), np.float32([1, -1]))
+        Array([ 0.7853982, -2.3561945], dtype=float32)
     """
 
     stablehlo_name = "atan2"
@@ -203,7 +245,12 @@ class Atan2(Binary):
 
 @register
 class Complex(Binary):
-    """The complex number with real part lhs and imaginary part rhs. XLA: Complex."""
+    """The complex number with real part lhs and imaginary part rhs. XLA: Complex.
+
+    Example:
+        >>> ops.complex(np.float32([1, 2]), np.float32([0, -1]))
+        Array([1.+0.j, 2.-1.j], dtype=complex64)
+    """
 
     stablehlo_name = "complex"
     element_types = frozenset((ELEMENT_TYPES["f32"], ELEMENT_TYPES["f64"]))
@@ -233,11 +280,11 @@ def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
             raise
 
     builder = builds(operation)(builder)
-    builder.__doc__ = f"{builder.__doc__}\n\n{_ARGUMENTS}"
+    builder.__doc__ = joined({**sections(builder.__doc__ or ""), **_ARGUMENTS})
     return builder
 
 
-_ARGUMENTS = """Args:
+_ARGUMENTS = sections("""Args:
     lhs: an array.
     rhs: an array of the same element type.
     broadcast_dimensions: for each dimension of the operand of lower rank which dimension of the
@@ -249,7 +296,7 @@ Returns:
 Raises:
     ShapeError: the operands do not fit each other (B1, E1 ... E9), or the operation does not take
         their element type (C2).
-"""
+""")
 
 
 class _Bitwise(Binary):
@@ -274,16 +321,44 @@ class _Shift(_Bitwise):
 
 _row = partial(named_row, _Bitwise)
 _shift = partial(named_row, _Shift)
-_row("and", np.bitwise_and, "The bits that lhs and rhs both have; of pred a logical and.")
-_row("or", np.bitwise_or, "The bits that lhs or rhs has; of pred a logical or.")
-_row("xor", np.bitwise_xor, "The bits that one of lhs and rhs has; of pred whether they differ.")
-_shift("shift_left", np.left_shift, "The bits of lhs moved left by rhs; zeros come in.")
-_shift("shift_right_logical", np.right_shift, "The bits of lhs moved right by rhs; zeros come in.")
+_row(
+    "and",
+    np.bitwise_and,
+    "The bits that lhs and rhs both have; of pred a logical and.",
+    example="ops.and_(np.int32(0b1100), np.int32(0b1010))\nArray(8, dtype=int32)",
+)
+_row(
+    "or",
+    np.bitwise_or,
+    "The bits that lhs or rhs has; of pred a logical or.",
+    example="ops.or_(np.int32(0b1100), np.int32(0b1010))\nArray(14, dtype=int32)",
+)
+_row(
+    "xor",
+    np.bitwise_xor,
+    "The bits that one of lhs and rhs has; of pred whether they differ.",
+    example="ops.xor(np.int32(0b1100), np.int32(0b1010))\nArray(6, dtype=int32)",
+)
+_shift(
+    "shift_left",
+    np.left_shift,
+    "The bits of lhs moved left by rhs; zeros come in.",
+    example="ops.shift_left(np.int32([1, 3]), np.int32([4, 1]))\nArray([16,  6], dtype=int32)",
+)
+_shift(
+    "shift_right_logical",
+    np.right_shift,
+    "The bits of lhs moved right by rhs; zeros come in.",
+    example="ops.shift_right_logical(np.int8([-8, 8]), np.int8([1, 1]))\n"
+    "Array([124,   4], dtype=int8)",
+)
 _shift(
     "shift_right_arithmetic",
     np.right_shift,
     "The bits of lhs moved right by rhs; its first bit is repeated.",
     seen_as="s",
+    example="ops.shift_right_arithmetic(np.int32([-8, 8]), np.int32([1, 1]))\n"
+    "Array([-4,  4], dtype=int32)",
 )
 
 fill_role("add", Add())

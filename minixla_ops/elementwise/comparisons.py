@@ -71,7 +71,7 @@ class Comparison(Expandable, Binary):
         # StableHLO's own has this meaning, but XLA:CPU compares only the real parts.
         real, imag = ([part(each) for each in (lhs, rhs)] for part in (ops.real, ops.imag))
         holds = MEMBERS[self.direction, False]()
-        return ops.select(ops.eq(*real), holds(*imag), holds(*real))
+        return ops.select(ops.eq(real[0], real[1]), holds(*imag), holds(*real))
 
     def _of_wide(self, lhs: Any, rhs: Any) -> Any:
         return self(*[ops.convert_element_type(each, F32) for each in (lhs, rhs)])
@@ -100,24 +100,85 @@ def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
     return position
 
 
-def _row(direction: str, meaning: str, total_order: bool = False) -> None:
+def _row(direction: str, meaning: str, total_order: bool = False, *, example: str) -> None:
     name = direction.title() + ("TotalOrder" if total_order else "")
     found = {"direction": direction, "total_order": total_order, "spec_names": (name, "Compare")}
-    row(Comparison, name, f"{meaning} XLA: {name}.", **found)
+    row(Comparison, name, f"{meaning} XLA: {name}.", example, **found)
 
 
-_row("EQ", "Whether lhs = rhs.")
-_row("NE", "Whether lhs and rhs differ; true where either is NaN.")
-_row("GE", "Whether lhs >= rhs.")
-_row("GT", "Whether lhs > rhs.")
-_row("LE", "Whether lhs <= rhs.")
-_row("LT", "Whether lhs < rhs.")
-_row("EQ", "Whether lhs = rhs in the total order of floats: the same bits.", True)
-_row("NE", "Whether lhs and rhs differ in the total order of floats.", True)
-_row("GE", "Whether lhs >= rhs in the total order of floats.", True)
-_row("GT", "Whether lhs > rhs in the total order of floats.", True)
-_row("LE", "Whether lhs <= rhs in the total order of floats.", True)
-_row("LT", "Whether lhs < rhs in the total order of floats.", True)
+_row(
+    "EQ",
+    "Whether lhs = rhs.",
+    example="ops.eq(np.int32([1, 2]), np.int32([2, 2]))\nArray([False,  True], dtype=bool)",
+)
+_row(
+    "NE",
+    "Whether lhs and rhs differ; true where either is NaN.",
+    example="ops.ne(np.float32([1, np.nan]), np.float32([1, np.nan]))\n"
+    "Array([False,  True], dtype=bool)",
+)
+_row(
+    "GE",
+    "Whether lhs >= rhs.",
+    example="ops.ge(np.int32([1, 2]), np.int32([2, 2]))\nArray([False,  True], dtype=bool)",
+)
+_row(
+    "GT",
+    "Whether lhs > rhs.",
+    example="ops.gt(np.int32([1, 3]), np.int32([2, 2]))\nArray([False,  True], dtype=bool)",
+)
+_row(
+    "LE",
+    "Whether lhs <= rhs.",
+    example="ops.le(np.int32([1, 3]), np.int32([2, 2]))\nArray([ True, False], dtype=bool)",
+)
+_row(
+    "LT",
+    "Whether lhs < rhs.",
+    example="ops.lt(np.int32([1, 3]), np.int32([2, 2]))\nArray([ True, False], dtype=bool)",
+)
+_row(
+    "EQ",
+    "Whether lhs = rhs in the total order of floats: the same bits.",
+    True,
+    example="ops.eq_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))\n"
+    "Array([False,  True], dtype=bool)",
+)
+_row(
+    "NE",
+    "Whether lhs and rhs differ in the total order of floats.",
+    True,
+    example="ops.ne_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))\n"
+    "Array([ True, False], dtype=bool)",
+)
+_row(
+    "GE",
+    "Whether lhs >= rhs in the total order of floats.",
+    True,
+    example="ops.ge_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))\n"
+    "Array([ True, False], dtype=bool)",
+)
+_row(
+    "GT",
+    "Whether lhs > rhs in the total order of floats.",
+    True,
+    example="ops.gt_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.inf]))\n"
+    "Array([ True,  True], dtype=bool)",
+)
+_row(
+    "LE",
+    "Whether lhs <= rhs in the total order of floats.",
+    True,
+    example="ops.le_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))\n"
+    "Array([False,  True], dtype=bool)",
+)
+_row(
+    "LT",
+    "Whether lhs < rhs in the total order of floats.",
+    True,
+    example="ops.lt_total_order(np.float32([-0.0, np.inf]), np.float32([0.0, np.nan]))\n"
+    "Array([ True,  True], dtype=bool)",
+)
 
 #: By direction, and whether they are of the total order.
 MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
@@ -134,6 +195,8 @@ def compare(
 ) -> Any:
     """The comparison of the family that `direction` and `total_order` name; see Comparison.
 
+    XLA: Compare.
+
     Args:
         lhs: an array of any element type.
         rhs: an array of the same element type.
@@ -148,6 +211,10 @@ def compare(
     Raises:
         AttributeValueError: there is no such direction.
         ShapeError: the operands do not fit each other.
+
+    Example:
+        >>> ops.compare(np.int32([1, 2, 3]), np.int32([2, 2, 2]), "GE")
+        Array([False,  True,  True], dtype=bool)
     """
     operation = None
     if isinstance(direction, str) and isinstance(total_order, (bool, np.bool_)):

@@ -33,6 +33,10 @@ class ConvertElementType(Expandable, Unary):
 
     Returns:
         An array of the same dimensions.
+
+    Example:
+        >>> ops.convert_element_type(np.float32([1.7, -1.7, 300]), "s8")
+        Array([  1,  -1, 127], dtype=int8)
     """
 
     stablehlo_name = "convert"
@@ -77,6 +81,12 @@ class BitcastConvertType(Operation):
         (C1) pred and complex types convert only to themselves: XLA does not define their bits.
         (C2) the wider type is a whole number of elements of the narrower one.
         (C3) where elements become wider, the last dimension holds just those of one result.
+
+    Example:
+        >>> ops.bitcast_convert_type(np.float32(1), "u32")
+        Array(1065353216, dtype=uint32)
+        >>> ops.bitcast_convert_type(np.uint32(0x01020304), "u8")
+        Array([4, 3, 2, 1], dtype=uint8)
     """
 
     hlo_name = "bitcast-convert"
@@ -156,6 +166,10 @@ class ReducePrecision(Unary):
 
     Returns:
         An array of the operand's shape.
+
+    Example:
+        >>> ops.reduce_precision(np.float32([1.01, 1e30]), exponent_bits=5, mantissa_bits=2)
+        Array([ 1., inf], dtype=float32)
     """
 
     stablehlo_name = "reduce_precision"

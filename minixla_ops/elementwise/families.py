@@ -148,6 +148,12 @@ def in_f32(function: Callable[..., Any], *operands: Any) -> Any:
 class Unary(Elementwise):
     """Base class of element-wise operations of one operand.
 
+    Args:
+        operand: an array of `element_types`.
+
+    Returns:
+        An array of the operand's shape.
+
     Members give `derivative`: d result / d operand as an expression in operand and result.
     """
 
@@ -170,6 +176,13 @@ class Unary(Elementwise):
 
 class Binary(Elementwise):
     """Base class of element-wise operations of two operands.
+
+    Args:
+        lhs: an array of `element_types`.
+        rhs: an array of the same shape and element type.
+
+    Returns:
+        An array of that shape.
 
     Members give `derivatives`: for each operand a function of nothing that makes the derivative,
     so that only the ones wanted are computed.
@@ -203,18 +216,25 @@ class Binary(Elementwise):
         ]
 
 
-def row(family: type[Elementwise], name: str, meaning: str, **declarations: Any) -> None:
+def row(
+    family: type[Elementwise], name: str, meaning: str, example: str, **declarations: Any
+) -> None:
     """Registers a member of a family of the same module that is declarations alone.
 
-    `meaning` is the documentation of its class; functions among the declarations are static.
+    `meaning` and `example`, a call and what it gives, are the documentation of its class; functions
+    among the declarations are static.
     """
-    space = {"__doc__": meaning, "__module__": family.__module__, **declarations}
+    lines = example.replace("\n", "\n    ")
+    text = f"{meaning}\n\nExample:\n    >>> {lines}"
+    space = {"__doc__": text, "__module__": family.__module__, **declarations}
     space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}
     register(type(name, (family,), space))
 
 
-def named_row(family: Any, name: str, numpy: Any, meaning: str, **declarations: Any) -> None:
+def named_row(
+    family: Any, name: str, numpy: Any, meaning: str, example: str, **declarations: Any
+) -> None:
     """A `row` for the XLA operation with StableHLO's `name`."""
     xla_name = name.title().replace("_", "")
     declarations |= {"stablehlo_name": name, "numpy": numpy}
-    row(family, xla_name, f"{meaning} XLA: {xla_name}.", **declarations)
+    row(family, xla_name, f"{meaning} XLA: {xla_name}.", example, **declarations)

@@ -166,7 +166,7 @@ def promoting(
     name = operation.builder_name
     taken = direct[Tracer]
 
-    def function(lhs: Any, rhs: Any) -> Any:
+    def function(lhs: Any, rhs: Any, /) -> Any:
         # Equal shapes and Python numbers, most of all calls, need no promotion.
         tracer, other = (lhs, rhs) if isinstance(lhs, Tracer) else (rhs, lhs)
         shape = tracer._shape if isinstance(tracer, Tracer) else None
@@ -182,11 +182,11 @@ def promoting(
                 return weakly_typed(result) if tracer.weak_type else result
         return whole(lhs, rhs)
 
-    def promoted(lhs: Any, rhs: Any) -> Any:
+    def promoted(lhs: Any, rhs: Any, /) -> Any:
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
         return weakly_typed(operation(*operands), weak)
 
-    promoted.__name__ = name
+    promoted.__name__ = function.__name__ = name
     whole = one_program()(promoted)
     return function
 
@@ -204,7 +204,7 @@ _power = promoting(binary.Pow(), numeric_type, _NUMERIC_KINDS)
 
 
 @one_program()
-def right_shift(lhs: Any, rhs: Any) -> Any:
+def right_shift(lhs: Any, rhs: Any, /) -> Any:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
@@ -213,7 +213,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
 
 
 @one_program()
-def floor_divide(lhs: Any, rhs: Any) -> Any:
+def floor_divide(lhs: Any, rhs: Any, /) -> Any:
     """The quotient lhs / rhs rounded down; of complex numbers a ShapeError."""
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
@@ -236,7 +236,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
 
 
 @one_program()
-def remainder(lhs: Any, rhs: Any) -> Any:
+def remainder(lhs: Any, rhs: Any, /) -> Any:
     """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0."""
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
     is_integer = operand_shape(lhs).element_type.is_integer
@@ -252,7 +252,7 @@ def remainder(lhs: Any, rhs: Any) -> Any:
     return weakly_typed(result, weak)
 
 
-def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:
+def divmod(lhs: Any, rhs: Any, /) -> tuple[Any, Any]:
     """The pair of `floor_divide` and `remainder`."""
     return floor_divide(lhs, rhs), remainder(lhs, rhs)
 

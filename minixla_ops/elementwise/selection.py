@@ -40,6 +40,10 @@ class Select(Elementwise):
         (C2) on_true and on_false are arrays of one shape.
         (C3) pred has their dimensions or is a scalar.
         (C4) a pred that chooses between tuples is a scalar, and the tuples have one shape.
+
+    Example:
+        >>> ops.select(np.array([True, False]), np.int32([1, 2]), np.int32([3, 4]))
+        Array([1, 4], dtype=int32)
     """
 
     stablehlo_name = "select"
@@ -147,6 +151,10 @@ class Clamp(Expandable):
     Checks:
         (C1) min, operand and max are arrays of one element type.
         (C2) min and max each have the dimensions of operand or are scalars.
+
+    Example:
+        >>> ops.clamp(np.int32(0), np.int32([-1, 2, 9]), np.int32(5))
+        Array([0, 2, 5], dtype=int32)
     """
 
     stablehlo_name = "clamp"

@@ -49,28 +49,89 @@ class _SpecialUnary(_Special, Unary):
         return in_f32(self.slope, operand, result)
 
 
-def _chlo(name: str, numpy: Any, slope: Callable[[Any, Any], Any], meaning: str) -> None:
-    row(_SpecialUnary, name, meaning, numpy=numpy, slope=slope)
+def _chlo(
+    name: str, numpy: Any, slope: Callable[[Any, Any], Any], meaning: str, example: str
+) -> None:
+    row(_SpecialUnary, name, f"{meaning} XLA: {name} (chlo).", example, numpy=numpy, slope=slope)
 
 
-# Name, NumPy's function, derivative from operand x and result y, meaning.
-_chlo("Sinh", np.sinh, lambda x, y: ops.cosh(x), "Hyperbolic sine.")
-_chlo("Asin", np.arcsin, lambda x, y: ops.rsqrt((1 - x) * (1 + x)), "Inverse sine.")
-_chlo("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)), "Inverse cosine.")
-_chlo("Atan", np.arctan, lambda x, y: 1 / (1 + x * x), "Inverse tangent.")
-_chlo("Asinh", np.arcsinh, lambda x, y: ops.rsqrt(1 + x * x), "Inverse hyperbolic sine.")
-_chlo("Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)), "Inverse hyperbolic cosine.")
-_chlo("Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "Inverse hyperbolic tangent.")
+# Name, NumPy's function, derivative from operand x and result y, meaning, example.
 _chlo(
-    "Erfc", special.erfc, lambda x, y: -_BELL * ops.exp(-x * x), "1 - erf(x), accurate where small."
+    "Sinh",
+    np.sinh,
+    lambda x, y: ops.cosh(x),
+    "Hyperbolic sine.",
+    example="ops.sinh(np.float32([0, 1]))\nArray([0.       , 1.1752012], dtype=float32)",
 )
-_chlo("ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf.")
-_chlo("Lgamma", numpy_gamma.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x)).")
+_chlo(
+    "Asin",
+    np.arcsin,
+    lambda x, y: ops.rsqrt((1 - x) * (1 + x)),
+    "Inverse sine.",
+    example="ops.asin(np.float32([0, 1]))\nArray([0.       , 1.5707964], dtype=float32)",
+)
+_chlo(
+    "Acos",
+    np.arccos,
+    lambda x, y: -ops.rsqrt((1 - x) * (1 + x)),
+    "Inverse cosine.",
+    example="ops.acos(np.float32([0, 1]))\nArray([1.5707964, 0.       ], dtype=float32)",
+)
+_chlo(
+    "Atan",
+    np.arctan,
+    lambda x, y: 1 / (1 + x * x),
+    "Inverse tangent.",
+    example="ops.atan(np.float32([0, 1]))\nArray([0.       , 0.7853981], dtype=float32)",
+)
+_chlo(
+    "Asinh",
+    np.arcsinh,
+    lambda x, y: ops.rsqrt(1 + x * x),
+    "Inverse hyperbolic sine.",
+    example="ops.asinh(np.float32([0, 1]))\nArray([0.        , 0.88137364], dtype=float32)",
+)
+_chlo(
+    "Acosh",
+    np.arccosh,
+    lambda x, y: ops.rsqrt((x - 1) * (x + 1)),
+    "Inverse hyperbolic cosine.",
+    example="ops.acosh(np.float32([1, 2]))\nArray([0.      , 1.316958], dtype=float32)",
+)
+_chlo(
+    "Atanh",
+    np.arctanh,
+    lambda x, y: 1 / ((1 - x) * (1 + x)),
+    "Inverse hyperbolic tangent.",
+    example="ops.atanh(np.float32([0, 0.5]))\nArray([0.        , 0.54930615], dtype=float32)",
+)
+_chlo(
+    "Erfc",
+    special.erfc,
+    lambda x, y: -_BELL * ops.exp(-x * x),
+    "1 - erf(x), accurate where small.",
+    example="ops.erfc(np.float32([0, 1]))\nArray([1.        , 0.15729924], dtype=float32)",
+)
+_chlo(
+    "ErfInv",
+    special.erf_inv,
+    lambda x, y: (1 / _BELL) * ops.exp(y * y),
+    "The inverse of erf.",
+    example="ops.erf_inv(np.float32([0, 0.5]))\nArray([0.        , 0.47693628], dtype=float32)",
+)
+_chlo(
+    "Lgamma",
+    numpy_gamma.lgamma,
+    lambda x, y: ops.digamma(x),
+    "The logarithm of abs(gamma(x)).",
+    example="ops.lgamma(np.float32([3, 5]))\nArray([0.6931474, 3.1780548], dtype=float32)",
+)
 _chlo(
     "Digamma",
     numpy_gamma.digamma,
     lambda x, y: ops.polygamma(full_like(x, 1), x),
     "The derivative of lgamma.",
+    example="ops.digamma(np.float32([1, 2]))\nArray([-0.5772154 ,  0.42278463], dtype=float32)",
 )
 
 
@@ -80,6 +141,10 @@ class Erf(_SpecialUnary, FloatUnary):
 
     StableHLO has no such operation; the text uses chlo.erf, which takes no result_accuracy, in f32
     for types of 8 bits and fewer.
+
+    Example:
+        >>> ops.erf(np.float32([0, 1]))
+        Array([0.        , 0.84270084], dtype=float32)
     """
 
     numpy = special.erf
@@ -146,7 +211,16 @@ def _joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> A
 
 @register
 class Polygamma(_Sum):
-    """The n-th derivative of digamma at x; n is an array of floats, too."""
+    """The n-th derivative of digamma at x; n is an array of floats, too. XLA: Polygamma (chlo).
+
+    Args:
+        n: an array of floats, whole numbers >= 0.
+        x: an array of the same shape and element type.
+
+    Example:
+        >>> ops.polygamma(np.float32(1), np.float32(1))
+        Array(1.644934, dtype=float32)
+    """
 
     operands = "n", "x"
     offset = 1
@@ -158,7 +232,16 @@ class Polygamma(_Sum):
 
 @register
 class Zeta(_Sum):
-    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
+    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0. XLA: Zeta (chlo).
+
+    Args:
+        x: an array of floats, the exponent.
+        q: an array of the same shape and element type.
+
+    Example:
+        >>> ops.zeta(np.float32(2), np.float32(1))
+        Array(1.644934, dtype=float32)
+    """
 
     operands = "x", "q"
     numpy = numpy_gamma.zeta
@@ -169,7 +252,16 @@ class Zeta(_Sum):
 
 @register
 class NextAfter(_Special, Binary):
-    """The float next to the first operand in the direction of the second."""
+    """The float next to the first operand in the direction of the second. XLA: NextAfter (chlo).
+
+    Args:
+        lhs: an array of floats.
+        rhs: an array of the same shape and element type.
+
+    Example:
+        >>> ops.next_after(np.float32(1), np.float32(2)) - 1
+        Array(1.1920929e-07, dtype=float32)
+    """
 
     element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's counts on a sign
     zero_derivative = "it is piecewise constant"

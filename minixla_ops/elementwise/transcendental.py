@@ -32,38 +32,93 @@ class FloatUnary(Expandable, Unary):
 
 
 def _row(
-    name: str, stablehlo_name: str, numpy: Any, derivative: Callable[[Any, Any], Any], meaning: str
+    name: str,
+    stablehlo_name: str,
+    numpy: Any,
+    derivative: Callable[[Any, Any], Any],
+    meaning: str,
+    example: str,
 ) -> None:
     named = {"stablehlo_name": stablehlo_name, "numpy": numpy, "derivative": derivative}
-    row(FloatUnary, name, f"{meaning} XLA: {name}.", **named)
+    row(FloatUnary, name, f"{meaning} XLA: {name}.", example, **named)
 
 
-# Name, StableHLO's name, NumPy's function, derivative from operand x and result y, meaning.
-_row("Exp", "exponential", np.exp, lambda x, y: y, "Exponential, e**x.")
+# Name, StableHLO's name, NumPy's function, derivative from operand x and result y, meaning, and an
+# example.
+_row(
+    "Exp",
+    "exponential",
+    np.exp,
+    lambda x, y: y,
+    "Exponential, e**x.",
+    example="ops.exp(np.float32([0, 1]))\nArray([1.       , 2.7182817], dtype=float32)",
+)
 _row(
     "Expm1",
     "exponential_minus_one",
     special.expm1,
     lambda x, y: y + 1,
     "e**x - 1, accurate near 0.",
+    example="ops.expm1(np.float32([0, 1]))\nArray([0.       , 1.7182817], dtype=float32)",
 )
 _row(
-    "Log", "log", np.log, lambda x, y: 1 / x, "Natural logarithm; -inf at 0, NaN of negative reals."
+    "Log",
+    "log",
+    np.log,
+    lambda x, y: 1 / x,
+    "Natural logarithm; -inf at 0, NaN of negative reals.",
+    example="ops.log(np.float32([1, 10]))\nArray([0.       , 2.3025851], dtype=float32)",
 )
 _row(
-    "Log1p", "log_plus_one", special.log1p, lambda x, y: 1 / (1 + x), "log(1 + x), accurate near 0."
+    "Log1p",
+    "log_plus_one",
+    special.log1p,
+    lambda x, y: 1 / (1 + x),
+    "log(1 + x), accurate near 0.",
+    example="ops.log1p(np.float32([0, 1]))\nArray([0.       , 0.6931472], dtype=float32)",
 )
 _row(
-    "Sqrt", "sqrt", np.sqrt, lambda x, y: 0.5 / y, "Square root; a complex one has real part >= 0."
+    "Sqrt",
+    "sqrt",
+    np.sqrt,
+    lambda x, y: 0.5 / y,
+    "Square root; a complex one has real part >= 0.",
+    example="ops.sqrt(np.float32([4, 2]))\nArray([2.       , 1.4142135], dtype=float32)",
 )
-_row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x), "1 / sqrt(x).")
-_row("Tan", "tan", np.tan, lambda x, y: 1 + y * y, "Tangent.")
-_row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y), "Hyperbolic tangent.")
+_row(
+    "Rsqrt",
+    "rsqrt",
+    special.rsqrt,
+    lambda x, y: -0.5 * (y / x),
+    "1 / sqrt(x).",
+    example="ops.rsqrt(np.float32([4, 16]))\nArray([0.5 , 0.25], dtype=float32)",
+)
+_row(
+    "Tan",
+    "tan",
+    np.tan,
+    lambda x, y: 1 + y * y,
+    "Tangent.",
+    example="ops.tan(np.float32([0, 1]))\nArray([0.       , 1.5574077], dtype=float32)",
+)
+_row(
+    "Tanh",
+    "tanh",
+    np.tanh,
+    lambda x, y: (1 - y) * (1 + y),
+    "Hyperbolic tangent.",
+    example="ops.tanh(np.float32([0, 1]))\nArray([0.       , 0.7615942], dtype=float32)",
+)
 
 
 @register
 class Logistic(FloatUnary):
-    """Logistic function, 1 / (1 + e**-x). XLA: Logistic."""
+    """Logistic function, 1 / (1 + e**-x). XLA: Logistic.
+
+    Example:
+        >>> ops.logistic(np.float32([0, 1]))
+        Array([0.5      , 0.7310586], dtype=float32)
+    """
 
     stablehlo_name = "logistic"
     numpy = special.logistic
@@ -80,6 +135,10 @@ class Cbrt(FloatUnary):
     """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt.
 
     XLA:CPU has none for complex numbers, which become polar in StableHLO.
+
+    Example:
+        >>> ops.cbrt(np.float32([8, -27]))
+        Array([ 2., -3.], dtype=float32)
     """
 
     stablehlo_name = "cbrt"
@@ -108,6 +167,10 @@ class Sin(FloatUnary):
     In StableHLO that of complex numbers is made of real functions, with the special values of C99's
     Annex G: XLA's own loses all digits of the imaginary part near 0, and gives NaN where e**|Im x|
     overflows.
+
+    Example:
+        >>> ops.sin(np.float32([0, 1]))
+        Array([0.        , 0.84147096], dtype=float32)
     """
 
     stablehlo_name = "sine"
@@ -131,6 +194,10 @@ class Cos(FloatUnary):
     """Cosine. XLA: Cos.
 
     In StableHLO that of complex numbers is made of real functions, see Sin.
+
+    Example:
+        >>> ops.cos(np.float32([0, 1]))
+        Array([1.       , 0.5403023], dtype=float32)
     """
 
     stablehlo_name = "cosine"
@@ -160,6 +227,10 @@ class Cosh(FloatUnary):
     StableHLO has no such operation. The text squares e**(x / 2), which overflows only where the
     result does and is within 4 ulp, where chlo.cosh, e**(x + log(1/2)) + e**(-x + log(1/2)), is
     24 ulp off in f32 and 500 in f64. The derivative is computed in the same way.
+
+    Example:
+        >>> ops.cosh(np.float32([0, 1]))
+        Array([1.       , 1.5430806], dtype=float32)
     """
 
     numpy = np.cosh

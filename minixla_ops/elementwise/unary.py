@@ -29,7 +29,12 @@ def _is_complex(value: Any) -> bool:
 
 @register
 class Neg(Unary):
-    """Negation, -x; integers wrap. XLA: Neg."""
+    """Negation, -x; integers wrap. XLA: Neg.
+
+    Example:
+        >>> ops.neg(np.float32([1, -2]))
+        Array([-1.,  2.], dtype=float32)
+    """
 
     stablehlo_name = "negate"
     element_types = families.NUMERIC
@@ -46,6 +51,15 @@ class Abs(Unary):
 
     The least integer is its own absolute value. A complex operand gives its real type. The
     derivative at 0 is 1, of complex numbers 0, as in JAX.
+
+    Returns:
+        An array of the operand's dimensions; of complex numbers one of their parts' type.
+
+    Example:
+        >>> ops.abs(np.float32([-1.5, 2]))
+        Array([1.5, 2. ], dtype=float32)
+        >>> ops.abs(np.complex64(3 + 4j))
+        Array(5., dtype=float32)
     """
 
     stablehlo_name = "abs"
@@ -76,6 +90,10 @@ class Sign(Unary):
 
     Of a complex number z it is z / |z|. The derivative is 0 for real operands. For complex ones
     it is the rotation (t - s Re(conj(s) t)) / |z| with s = sign(z), which JAX leaves out.
+
+    Example:
+        >>> ops.sign(np.float32([-3, 0, 2]))
+        Array([-1.,  0.,  1.], dtype=float32)
     """
 
     stablehlo_name = "sign"
@@ -111,7 +129,15 @@ class _Part(Unary):
 
 @register
 class Real(_Part):
-    """The real part; a real operand is returned as it is. XLA: Real."""
+    """The real part; a real operand is returned as it is. XLA: Real.
+
+    Returns:
+        An array of the operand's dimensions, of floats.
+
+    Example:
+        >>> ops.real(np.complex64([1 + 2j, 3]))
+        Array([1., 3.], dtype=float32)
+    """
 
     stablehlo_name = "real"
     numpy = np.real
@@ -129,7 +155,15 @@ class Real(_Part):
 
 @register
 class Imag(_Part):
-    """The imaginary part; 0 for a real operand. XLA: Imag."""
+    """The imaginary part; 0 for a real operand. XLA: Imag.
+
+    Returns:
+        An array of the operand's dimensions, of floats.
+
+    Example:
+        >>> ops.imag(np.complex64([1 + 2j, 3]))
+        Array([2., 0.], dtype=float32)
+    """
 
     stablehlo_name = "imag"
     numpy = np.imag
@@ -143,7 +177,15 @@ class Imag(_Part):
 
 @register
 class IsFinite(Unary):
-    """Whether x is neither an infinity nor a NaN. XLA: IsFinite."""
+    """Whether x is neither an infinity nor a NaN. XLA: IsFinite.
+
+    Returns:
+        An array of pred of the operand's dimensions.
+
+    Example:
+        >>> ops.is_finite(np.float32([1, np.inf, np.nan]))
+        Array([ True, False, False], dtype=bool)
+    """
 
     stablehlo_name = "is_finite"
     element_types = families.FLOATS
@@ -156,7 +198,14 @@ class IsFinite(Unary):
 
 @register
 class Not(Unary):
-    """Logical not of pred, every bit inverted of integers. XLA: Not."""
+    """Logical not of pred, every bit inverted of integers. XLA: Not.
+
+    Example:
+        >>> ops.not_(np.int32([0, 5]))
+        Array([-1, -6], dtype=int32)
+        >>> ops.not_(np.array([True, False]))
+        Array([False,  True], dtype=bool)
+    """
 
     stablehlo_name = "not"
     element_types = families.INTEGERS_AND_PRED
@@ -184,7 +233,12 @@ class _BitCount(Unary):
 
 @register
 class Clz(_BitCount):
-    """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
+    """The number of leading zero bits; of 0 the type's width. XLA: Clz.
+
+    Example:
+        >>> ops.clz(np.int32([0, 1, -1]))
+        Array([32, 31,  0], dtype=int32)
+    """
 
     stablehlo_name = "count_leading_zeros"
 
@@ -201,6 +255,10 @@ class PopulationCount(families.Expandable, _BitCount):
     """The number of bits that are set. XLA: PopulationCount.
 
     XLA:CPU counts the bits of s4 after extending the sign, so that StableHLO counts those of u4.
+
+    Example:
+        >>> ops.population_count(np.int32([0, 5, -1]))
+        Array([ 0,  2, 32], dtype=int32)
     """
 
     stablehlo_name = "popcnt"
@@ -232,17 +290,46 @@ class _Rounding(Unary):
 
 
 _row = partial(families.named_row, _Rounding)
-_row("ceil", np.ceil, "The smallest integral value not below x.")
-_row("floor", np.floor, "The largest integral value not above x.")
-_row("round_nearest_even", np.rint, "The nearest integral value, ties to the even one: 1.5 -> 2.")
+_row(
+    "ceil",
+    np.ceil,
+    "The smallest integral value not below x.",
+    example="ops.ceil(np.float32([1.5, -1.5]))\nArray([ 2., -1.], dtype=float32)",
+)
+_row(
+    "floor",
+    np.floor,
+    "The largest integral value not above x.",
+    example="ops.floor(np.float32([1.5, -1.5]))\nArray([ 1., -2.], dtype=float32)",
+)
+_row(
+    "round_nearest_even",
+    np.rint,
+    "The nearest integral value, ties to the even one: 1.5 -> 2.",
+    example="ops.round_nearest_even(np.float32([2.5, 3.5]))\nArray([2., 4.], dtype=float32)",
+)
 _row(
     "round_nearest_afz",
     _half_away_from_zero,
     "The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.",
     spec_names=("RoundNearestAfz", "Round"),
+    example="ops.round_nearest_afz(np.float32([2.5, -0.4]))\nArray([ 3., -0.], dtype=float32)",
 )
 
 
 def round(operand: Any) -> Any:
-    """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
+    """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name.
+
+    XLA: Round.
+
+    Args:
+        operand: an array of floats.
+
+    Returns:
+        An array of the operand's shape.
+
+    Example:
+        >>> ops.round(np.float32([2.5, -0.4]))
+        Array([ 3., -0.], dtype=float32)
+    """
     return ops.round_nearest_afz(operand)

@@ -164,6 +164,13 @@ class BatchNormTraining(BatchNorm):
         The normalised array, and the mean and variance (the mean square deviation) of each feature.
 
     Checks: see BatchNorm.
+
+    Example:
+        >>> one, x = np.float32([1]), np.float32([[1], [3]])
+        >>> output, mean, var = ops.batch_norm_training(x, one, 0 * one, 0.0, 1)
+        >>> output, mean, var
+        (Array([[-1.],
+               [ 1.]], dtype=float32), Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
 
     operands = "operand", "scale", "offset"
@@ -213,6 +220,12 @@ class BatchNormInference(BatchNorm):
         scale * (operand - mean) / sqrt(variance + epsilon) + offset.
 
     Checks: see BatchNorm.
+
+    Example:
+        >>> one, x = np.float32([1]), np.float32([[1], [3]])
+        >>> ops.batch_norm_inference(x, one, 0 * one, 2 * one, one, 0.0, 1)
+        Array([[-1.],
+               [ 1.]], dtype=float32)
     """
 
     operands = "operand", "scale", "offset", "mean", "variance"
@@ -262,6 +275,13 @@ class BatchNormGrad(BatchNorm):
         The gradients of operand, scale and offset.
 
     Checks: see BatchNorm.
+
+    Example:
+        >>> one, x = np.float32([1]), np.float32([[1], [3]])
+        >>> mean, var, change = np.float32([2]), one, np.float32([[1], [0]])
+        >>> grad_x, grad_scale, grad_offset = ops.batch_norm_grad(x, one, mean, var, change, 0.0, 1)
+        >>> grad_scale, grad_offset
+        (Array([-1.], dtype=float32), Array([1.], dtype=float32))
     """
 
     operands = "operand", "scale", "batch_mean", "batch_var", "grad_output"

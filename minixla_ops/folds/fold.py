@@ -235,6 +235,10 @@ class Reduce(Fold):
 
     Raises:
         TransformError: the computation reads a traced value of the enclosing function.
+
+    Example:
+        >>> ops.reduce(np.int32([[1, 2], [3, 4]]), 0, ops.add, [0])
+        Array([4, 6], dtype=int32)
     """
 
     stablehlo_name = "reduce"

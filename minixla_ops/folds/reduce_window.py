@@ -57,6 +57,10 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
 
     Raises:
         TransformError: the computation reads a traced value of the enclosing function.
+
+    Example:
+        >>> ops.reduce_window(np.int32([3, 1, 4, 1]), -9, ops.max, (2,), (1,), "VALID")
+        Array([3, 4, 4], dtype=int32)
     """
 
     stablehlo_name = "reduce_window"

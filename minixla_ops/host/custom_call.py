@@ -88,6 +88,11 @@ class CustomCall(Operation):
 
     Checks:
         (C1) the target has a name.
+
+    Example:
+        >>> ops.register_custom_call("example.half", lambda x: x / 2)
+        >>> ops.custom_call("example.half", [np.float32([1, 2])], mx.Shape("f32", (2,)))
+        Array([0.5, 1. ], dtype=float32)
     """
 
     no_derivative = "nothing is known of user code: give the calling function a custom rule"
@@ -193,6 +198,8 @@ def is_registered(target_name: str) -> bool:
 def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
     """Says what a target computes, for the reference and for engines without compiled code.
 
+    minixla: see `custom_call`.
+
     Args:
         target_name: the target of `custom_call`.
         function: takes the arguments as NumPy arrays and the attributes as keywords; gives one
@@ -200,6 +207,11 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
 
     Raises:
         AttributeValueError: another function has the name.
+
+    Example:
+        >>> ops.register_custom_call("example.twice", lambda x: 2 * x)
+        >>> ops.custom_call("example.twice", [np.float32([1, 2])], mx.Shape("f32", (2,)))
+        Array([2., 4.], dtype=float32)
     """
     target_name = CustomCall.fields["target_name"].checked("register_custom_call", target_name)
     if _FUNCTIONS.setdefault(target_name, function) is not function:

@@ -47,6 +47,11 @@ class Infeed(Transfer):
 
     Raises:
         DeadlockError: when it runs, there is no item left: see `mx.transfer_to_infeed`.
+
+    Example:
+        >>> read = lambda: ops.infeed(mx.Shape("f32", (2,)))
+        >>> mx.simulate(read, [[()]], infeed=[np.float32([1, 2])])
+        [[array([1., 2.], dtype=float32)]]
     """
 
     stablehlo_name = "infeed"
@@ -119,6 +124,13 @@ class Outfeed(Outgoing):
     Checks:
         (C1) the operands are arrays, and at most one token, the last.
         (C2) shape_with_layout is the shape of what is written.
+
+    Example:
+        >>> written = []
+        >>> mx.simulate(ops.outfeed, [[(np.float32([1, 2]),)]], outfeed=written)
+        [[None]]
+        >>> written
+        [[[array([1., 2.], dtype=float32)]]]
     """
 
     stablehlo_name = "outfeed"

@@ -36,7 +36,7 @@ class Parameter(Operation):
 
 
 def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
-    """An input of the program that is being traced.
+    """An input of the program that is being traced. XLA: Parameter.
 
     A function's arguments are its inputs: this gives them by number, which a computation written
     for XLA's builder does. In a function that `make_graph` traces, the next number is a new input.
@@ -48,10 +48,18 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
         shape: its shape.
         name: for the reader; inputs of graphs are told apart by number.
 
+    Returns:
+        A traced value.
+
     Raises:
         ShapeError: the input has another shape (C1).
         AttributeValueError: there is no such input (C2).
         TransformError: no program is being traced, or another transformation stands between.
+
+    Example:
+        >>> f32 = mx.Shape("f32", (4,))
+        >>> mx.make_graph(lambda: ops.neg(ops.parameter(0, f32, "x")))()
+        <Graph <lambda> (f32[4]) -> (f32[4]), 1 instructions>
     """
     operation, trace = Parameter(parameter_number, shape), current_trace()
     number = operation.parameter_number

@@ -212,6 +212,8 @@ def _recv(shape: Shape, handle: int, token: Any, from_host: bool = False) -> Any
 def send(operand: Any, handle: int, token: Any = None) -> Any:
     """Sends to the recv of the channel in another program, and waits until it has been taken.
 
+    XLA: Send.
+
     It is Send and SendDone.
 
     Args:
@@ -224,12 +226,18 @@ def send(operand: Any, handle: int, token: Any = None) -> Any:
 
     Raises:
         ShapeError: see Send.
+
+    Example:
+        >>> f32 = mx.Shape("f32")
+        >>> programs = [[lambda x: ops.send(x, 1)], [lambda: ops.recv(f32, 1)]]
+        >>> mx.simulate(programs, [[(np.float32(3),)], [()]])
+        [[None], [array(3., dtype=float32)]]
     """
     return _send(operand, handle, token)
 
 
 def recv(shape: Shape, handle: int, token: Any = None) -> Any:
-    """The value that the send of the channel in another program sends.
+    """The value that the send of the channel in another program sends. XLA: Recv.
 
     It is Recv and RecvDone.
 
@@ -243,22 +251,56 @@ def recv(shape: Shape, handle: int, token: Any = None) -> Any:
 
     Raises:
         AttributeValueError: see Recv.
+
+    Example:
+        >>> f32 = mx.Shape("f32")
+        >>> programs = [[lambda x: ops.send(x, 1)], [lambda: ops.recv(f32, 1)]]
+        >>> mx.simulate(programs, [[(np.float32(3),)], [()]])
+        [[None], [array(3., dtype=float32)]]
     """
     return _recv(shape, handle, token)
 
 
 def send_with_tokens(operand: Any, token: Any, handle: int) -> Any:
-    """`send` after `token`; returns a token."""
+    """`send` after `token`; returns a token. XLA: SendWithTokens.
+
+    Args:
+        operand: an array.
+        token: what it comes after.
+        handle: the channel.
+
+    Returns:
+        A token.
+
+    Example:
+        >>> write = lambda: (ops.send_with_tokens(np.float32(3), ops.create_token(), 1), None)[1]
+        >>> mx.simulate([[write], [lambda: ops.recv(mx.Shape("f32"), 1)]], [[()], [()]])
+        [[None], [array(3., dtype=float32)]]
+    """
     return _send(operand, handle, token)
 
 
 def recv_with_tokens(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
-    """`recv` after `token`; returns the value and a token."""
+    """`recv` after `token`; returns the value and a token. XLA: RecvWithTokens.
+
+    Args:
+        token: what it comes after.
+        shape: the value's shape.
+        handle: the channel.
+
+    Returns:
+        The value, and a token.
+
+    Example:
+        >>> read = lambda: ops.recv_with_tokens(ops.create_token(), mx.Shape("f32"), 1)[0]
+        >>> mx.simulate([[lambda: ops.send(np.float32(3), 1)], [read]], [[()], [()]])
+        [[None], [array(3., dtype=float32)]]
+    """
     return _recv(shape, handle, token)
 
 
 def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, handle: int) -> Any:
-    """Sends to the host on a channel, after `token`; returns a token.
+    """Sends to the host on a channel, after `token`; returns a token. XLA: SendToHost.
 
     Args:
         operand: an array.
@@ -266,8 +308,19 @@ def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, hand
         shape_with_layout: the operand's shape; None: that.
         handle: the channel.
 
+    Returns:
+        A token.
+
     Raises:
         ShapeError: `shape_with_layout` is another shape.
+
+    Example:
+        >>> channels = {}
+        >>> write = lambda x: (ops.send_to_host(x, ops.create_token(), None, 1), None)[1]
+        >>> mx.simulate(write, [[(np.float32(3),)]], host=channels)
+        [[None]]
+        >>> channels
+        {1: [array(3., dtype=float32)]}
     """
     if shape_with_layout is not None and shape_with_layout is not shape_of(operand):
         problem = f"shape_with_layout {shape_with_layout} is not the operand's {shape_of(operand)}"
@@ -278,6 +331,8 @@ def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, hand
 def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
     """Receives *from* the host on a channel, after `token`; returns the value and a token.
 
+    XLA: RecvToHost.
+
     XLA's page has the name RecvToHost; the builder's method is RecvFromHost.
 
     Args:
@@ -285,8 +340,17 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
         shape: the value's shape.
         handle: the channel.
 
+    Returns:
+        The value, and a token.
+
     Raises:
         AttributeValueError: see Recv.
+
+    Example:
+        >>> f32 = mx.Shape("f32")
+        >>> read = lambda: ops.recv_to_host(ops.create_token(), f32, 1)[0]
+        >>> mx.simulate(read, [[()]], host={1: [np.float32(3)]})
+        [[array(3., dtype=float32)]]
     """
     return _recv(shape, handle, token, True)
 
@@ -298,18 +362,42 @@ def _refusal(name: str, start: str) -> TransformError:
 
 
 def send_done(context: Any) -> Any:
-    """Refuses: `send` waits by itself; the second half stands in dumps alone.
+    """Refuses: `send` waits by itself; the second half stands in dumps alone. XLA: SendDone.
+
+    Args:
+        context: what the first half gave.
+
+    Returns:
+        Nothing.
 
     Raises:
         TransformError: always.
+
+    Example:
+        >>> ops.send_done(None)
+        Traceback (most recent call last):
+            ...
+        minixla.core.errors.TransformError: send_done: it is not built by itself...
     """
     raise _refusal("send_done", "send")
 
 
 def recv_done(context: Any) -> Any:
-    """Refuses: `recv` waits by itself; the second half stands in dumps alone.
+    """Refuses: `recv` waits by itself; the second half stands in dumps alone. XLA: RecvDone.
+
+    Args:
+        context: what the first half gave.
+
+    Returns:
+        Nothing.
 
     Raises:
         TransformError: always.
+
+    Example:
+        >>> ops.recv_done(None)
+        Traceback (most recent call last):
+            ...
+        minixla.core.errors.TransformError: recv_done: it is not built by itself...
     """
     raise _refusal("recv_done", "recv")

@@ -23,6 +23,11 @@ class AfterAll(Operation):
 
     Checks:
         (C1) the operands are tokens.
+
+    Example:
+        >>> joined = lambda: ops.after_all([ops.create_token(), ops.create_token()])
+        >>> mx.make_graph(joined)().output_shapes
+        (token[],)
     """
 
     stablehlo_name = "after_all"
@@ -43,7 +48,15 @@ after_all = builder(AfterAll)
 
 
 def create_token() -> Any:
-    """A token that comes after nothing: AfterAll of none."""
+    """A token that comes after nothing: AfterAll of none. XLA: CreateToken.
+
+    Returns:
+        A token.
+
+    Example:
+        >>> mx.make_graph(ops.create_token)().output_shapes
+        (token[],)
+    """
     return after_all(())
 
 

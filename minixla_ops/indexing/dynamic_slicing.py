@@ -80,9 +80,16 @@ class DynamicSlice(AtStartIndices):
         start_indices: N integer scalars of one type; Python ints take the type of the others.
         slice_sizes: N sizes, none larger than the operand's.
 
+    Returns:
+        An array of the sizes slice_sizes.
+
     Checks:
         (C1) start_indices are one integer scalar for each dimension, all of one type.
         (C2) slice_sizes are one size for each dimension, none larger than the operand's.
+
+    Example:
+        >>> ops.dynamic_slice(np.int32([1, 2, 3, 4]), [np.int32(1)], (2,))
+        Array([2, 3], dtype=int32)
     """
 
     stablehlo_name = "dynamic_slice"
@@ -139,10 +146,17 @@ class DynamicUpdateSlice(AtStartIndices):
         update: an array of the same element type and rank, no larger in any dimension.
         start_indices: N integer scalars of one type; Python ints take the type of the others.
 
+    Returns:
+        An array of the operand's shape.
+
     Checks:
         (C1) start_indices are one integer scalar for each dimension, all of one type.
         (C2) update has the operand's element type.
         (C3) update has the operand's rank and no size larger than the operand's.
+
+    Example:
+        >>> ops.dynamic_update_slice(np.int32([1, 2, 3, 4]), np.int32([8, 9]), [np.int32(1)])
+        Array([1, 8, 9, 4], dtype=int32)
     """
 
     stablehlo_name = "dynamic_update_slice"

@@ -42,6 +42,18 @@ class Gather(indexed_windows.IndexedWindows):
         (C12) 0 <= slice size <= operand size.
         (C13) slice sizes in collapsed_slice_dims and operand_batching_dims are 1; an empty result
             may have 0 there.
+
+    Example:
+        >>> numbers = ops.GatherDimensionNumbers(
+        ...     offset_dims=(1,),
+        ...     collapsed_slice_dims=(0,),
+        ...     start_index_map=(0,),
+        ...     index_vector_dim=1,
+        ... )
+        >>> rows = np.int32([[1, 2], [3, 4], [5, 6]])
+        >>> ops.gather(rows, np.int32([[2], [0]]), numbers, slice_sizes=(1, 2))
+        Array([[5, 6],
+               [1, 2]], dtype=int32)
     """
 
     stablehlo_name = "gather"

@@ -72,6 +72,17 @@ class Scatter(indexed_windows.IndexedWindows):
 
     Raises:
         TransformError: the function reads traced values of the enclosing function.
+
+    Example:
+        >>> numbers = ops.ScatterDimensionNumbers(
+        ...     update_window_dims=(),
+        ...     inserted_window_dims=(0,),
+        ...     scatter_dims_to_operand_dims=(0,),
+        ...     index_vector_dim=1,
+        ... )
+        >>> zeros, places = np.int32([0, 0, 0]), np.int32([[2], [0], [2]])
+        >>> ops.scatter(zeros, places, np.int32([1, 2, 3]), ops.add, numbers)
+        Array([2, 0, 4], dtype=int32)
     """
 
     stablehlo_name = "scatter"

@@ -66,6 +66,11 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
 
     Raises:
         TransformError: a computation reads a traced value of the enclosing function.
+
+    Example:
+        >>> x, values = np.int32([1, 5, 2, 3]), np.int32([10, 20])
+        >>> ops.select_and_scatter(x, ops.ge, (2,), (2,), "VALID", values, 0, ops.add)
+        Array([ 0, 10,  0, 20], dtype=int32)
     """
 
     stablehlo_name = "select_and_scatter"

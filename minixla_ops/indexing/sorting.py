@@ -52,6 +52,12 @@ class Sort(Operation):
 
     Raises:
         TransformError: the comparator reads a traced value of the enclosing function.
+
+    Example:
+        >>> ops.sort(np.int32([3, 1, 2]), ops.lt)
+        Array([1, 2, 3], dtype=int32)
+        >>> ops.sort([np.int32([3, 1]), np.int32([10, 20])], lambda a, b, x, y: a < b)
+        (Array([1, 3], dtype=int32), Array([20, 10], dtype=int32))
     """
 
     stablehlo_name = "sort"

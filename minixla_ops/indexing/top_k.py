@@ -35,6 +35,10 @@ class TopK(Composed):
     Checks:
         (C1) operand has a last dimension, of at least k elements.
         (C2) its element type has an order: it is not complex.
+
+    Example:
+        >>> ops.top_k(np.int32([3, 1, 2]), 2)
+        (Array([3, 2], dtype=int32), Array([0, 2], dtype=int32))
     """
 
     hlo_name = "topk"

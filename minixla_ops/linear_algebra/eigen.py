@@ -72,6 +72,11 @@ class Eigh(SquareFactorization):
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, with two last dimensions of equal size.
+
+    Example:
+        >>> values, vectors = ops.eigh(np.float32([[2, 1], [1, 2]]))
+        >>> values
+        Array([1., 3.], dtype=float32)
     """
 
     lower: bool = attribute(Boolean(), default=True)
@@ -150,6 +155,11 @@ class Eig(SquareFactorization):
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, with two last dimensions of equal size.
+
+    Example:
+        >>> values, vectors = ops.eig(np.float32([[2, 0], [0, 3]]))
+        >>> values
+        Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
 
     vectors: bool = attribute(Boolean(), default=True)
@@ -239,6 +249,12 @@ class Schur(SquareFactorization):
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, with two last dimensions of equal size.
+
+    Example:
+        >>> a = np.float32([[2, 1], [0, 3]])
+        >>> t, z = ops.schur(a)
+        >>> np.allclose(z @ t @ z.T, a, atol=1e-5)
+        True
     """
 
     vectors: bool = attribute(Boolean(), default=True)

@@ -45,6 +45,10 @@ class Fft(Operation):
         (C2) operand is of f32 or f64 for RFFT, of c64 or c128 for the others.
         (C3) its last dimensions have the sizes fft_length, the very last one N // 2 + 1 for IRFFT
             (or 0 where N is).
+
+    Example:
+        >>> ops.fft(np.float32([1, 2, 3, 4]), "RFFT", (4,))
+        Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
     """
 
     stablehlo_name = "fft"

@@ -17,6 +17,8 @@ from minixla_ops.vocabulary.shorthand import array_shape, full_like
 class GapQuotient(Expandable):
     """operand / gap; where the gap is 0, 0 for an operand that is 0 and NaN for others.
 
+    minixla: what derivatives of eigenvectors divide by.
+
     Derivatives of eigenvectors are sums of what a change mixes, over distances of eigenvalues. Of
     equal eigenvalues the vectors have a derivative only where nothing mixes them: a function of
     other vectors keeps its derivative so.
@@ -26,6 +28,10 @@ class GapQuotient(Expandable):
 
     Returns:
         An array of that shape.
+
+    Example:
+        >>> ops.gap_quotient(np.float32([1, 0, 1]), np.float32([2, 0, 0]))
+        Array([0.5, 0. , nan], dtype=float32)
     """
 
     spec_names = ()

@@ -45,6 +45,12 @@ class Lu(Factorization):
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more.
+
+    Example:
+        >>> lu, pivots, permutation = ops.lu(np.float32([[1, 2], [4, 4]]))
+        >>> lu, permutation
+        (Array([[4.  , 4.  ],
+               [0.25, 1.  ]], dtype=float32), Array([1, 0], dtype=int32))
     """
 
     target = "LuDecomposition"

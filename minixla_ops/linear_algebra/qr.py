@@ -66,6 +66,11 @@ class Geqrf(_Reflections):
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more.
+
+    Example:
+        >>> a, taus = ops.geqrf(np.float32([[3, 1], [4, 2]]))
+        >>> a.shape, taus.shape
+        ((2, 2), (2,))
     """
 
     target = "Qr"
@@ -130,6 +135,12 @@ class HouseholderProduct(_Reflections):
             as columns.
         (C2) taus has the type and the dimensions in front of a, and at most as many elements as a
             has columns.
+
+    Example:
+        >>> a, taus = ops.geqrf(np.float32([[3, 1], [4, 2]]))
+        >>> q = ops.householder_product(a, taus)
+        >>> np.allclose(q.T @ q, np.eye(2), atol=1e-5)
+        True
     """
 
     target = "ProductOfElementaryHouseholderReflectors"
@@ -206,6 +217,12 @@ class Qr(Factorization, Composed):
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more.
+
+    Example:
+        >>> a = np.float32([[3, 1], [4, 2]])
+        >>> q, r = ops.qr(a)
+        >>> np.allclose(q @ r, a)
+        True
     """
 
     operands = ("a",)

@@ -17,6 +17,8 @@ from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
 class LuSolve(Composed):
     """Solves op(a) x = b by the factors of a that `lu` gives, which are computed once.
 
+    JAX: scipy.linalg.lu_solve, with derivatives of its own.
+
     Derivatives are those of x by a and b, and solve with the same factors: of lu and permutation,
     which are taken to be those of a, there are none. Give them as constants, the factors of
     `mx.stop_gradient(a)`, or their own derivative is computed in vain.
@@ -36,6 +38,13 @@ class LuSolve(Composed):
         (C1) lu has the shape of a, whose last two dimensions are equal in size.
         (C2) permutation is s32 and has the dimensions of a but the last.
         (C3) b has the type of a, and its dimensions but the last.
+
+    Example:
+        >>> a, b = np.float32([[1, 2], [4, 4]]), np.float32([[5], [12]])
+        >>> lu, pivots, permutation = ops.lu(a)
+        >>> ops.lu_solve(a, lu, permutation, b)
+        Array([[1.],
+               [2.]], dtype=float32)
     """
 
     spec_names = ()

@@ -59,6 +59,11 @@ class Svd(Factorization):
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more.
+
+    Example:
+        >>> u, s, vh = ops.svd(np.float32([[3, 0], [0, 4]]))
+        >>> s
+        Array([4., 3.], dtype=float32)
     """
 
     operands = ("a",)

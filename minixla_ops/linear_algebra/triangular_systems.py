@@ -80,6 +80,11 @@ class Cholesky(MatrixOperation):
 
     Checks:
         (C1) a has a float or complex type, and two last dimensions of equal size.
+
+    Example:
+        >>> ops.cholesky(np.float32([[4, 2], [2, 5]]))
+        Array([[2., 0.],
+               [1., 2.]], dtype=float32)
     """
 
     stablehlo_name = "cholesky"
@@ -165,6 +170,12 @@ class TriangularSolve(MatrixOperation):
         (C1) a has a float or complex type, and two last dimensions of equal size.
         (C2) b has the type, the rank and the batch dimensions of a.
         (C3) b has as many rows (columns, without left_side) as a.
+
+    Example:
+        >>> a, b = np.float32([[2, 0], [1, 1]]), np.float32([[2], [4]])
+        >>> ops.triangular_solve(a, b, left_side=True, lower=True)
+        Array([[1.],
+               [3.]], dtype=float32)
     """
 
     stablehlo_name = "triangular_solve"

@@ -117,6 +117,11 @@ class BroadcastInDim(Operation):
         (C1) one entry of broadcast_dimensions for each operand dimension, none repeated.
         (C2) each entry is a dimension of the result.
         (C3) operand sizes are 1 or the size of the result's dimension.
+
+    Example:
+        >>> ops.broadcast_in_dim(np.int32([1, 2]), (2, 3), (0,))
+        Array([[1, 1, 1],
+               [2, 2, 2]], dtype=int32)
     """
 
     hlo_name = "broadcast"
@@ -226,6 +231,12 @@ class Broadcast(Operation):
 
     Raises:
         AttributeValueError: a size is negative.
+
+    Example:
+        >>> ops.broadcast(np.int32([1, 2]), (3,))
+        Array([[1, 2],
+               [1, 2],
+               [1, 2]], dtype=int32)
     """
 
     stablehlo_name = "broadcast"

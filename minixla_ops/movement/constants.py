@@ -17,8 +17,15 @@ class Constant(Operation):
     Args:
         literal: a NumPy array, a number, or a Literal.
 
+    Returns:
+        An array of the literal's shape.
+
     Raises:
         AttributeValueError: it is none of these, or of a type that XLA does not have.
+
+    Example:
+        >>> ops.constant(np.int32([1, 2]))
+        Array([1, 2], dtype=int32)
     """
 
     stablehlo_name = "constant"
@@ -65,6 +72,11 @@ class Iota(Operation):
     Checks:
         (C1) the shape is an array of a type other than pred.
         (C2) iota_dimension is one of its dimensions.
+
+    Example:
+        >>> ops.iota(mx.Shape("s32", (2, 3)), 1)
+        Array([[0, 1, 2],
+               [0, 1, 2]], dtype=int32)
     """
 
     stablehlo_name = "iota"

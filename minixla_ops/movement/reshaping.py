@@ -34,6 +34,11 @@ class Reshape(Operation):
     Checks:
         (C1) the result has as many elements as the operand.
         (D1) no dynamic dimension is split or merged.
+
+    Example:
+        >>> ops.reshape(np.int32([1, 2, 3, 4]), (2, 2))
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
     """
 
     spec_names = ("Reshape", "Reshape (explicit)", "Collapse")
@@ -145,6 +150,11 @@ class Transpose(Operation):
 
     Checks:
         (C1) permutation names each dimension of the operand once.
+
+    Example:
+        >>> ops.transpose(np.int32([[1, 2], [3, 4]]), (1, 0))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
 
     stablehlo_name = "transpose"
@@ -199,6 +209,10 @@ class Rev(Operation):
 
     Checks:
         (C1) each entry is a dimension of the operand, none is repeated.
+
+    Example:
+        >>> ops.rev(np.int32([1, 2, 3]), [0])
+        Array([3, 2, 1], dtype=int32)
     """
 
     hlo_name = "reverse"
@@ -230,11 +244,23 @@ class Rev(Operation):
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:
-    """The elements of `operand`, in row-major order, in an array of `shape`.
+    """The elements of `operand`, in row-major order, in an array of `shape`. XLA: ReshapeExplicit.
+
+    Args:
+        shape: the result's shape, of the operand's element type.
+        operand: an array.
+
+    Returns:
+        An array of that shape.
 
     Raises:
         ShapeError: the shape has another number or type of elements (C1), or other dynamic
             dimensions than `reshape`'s result (C2).
+
+    Example:
+        >>> ops.reshape_explicit(mx.Shape("s32", (2, 2)), np.int32([1, 2, 3, 4]))
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
     """
     (before,) = Reshape(()).array_shapes([shape_of(operand, "reshape_explicit")])
     wanted = before.element_type, before.size
@@ -254,12 +280,21 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
 def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
     """`operand` with a run of consecutive dimensions made into one, in row-major order.
 
+    XLA: Collapse.
+
     Args:
         operand: an array.
         dimensions: consecutive dimension numbers, increasing.
 
+    Returns:
+        An array of the same elements; the run's size is the product of its sizes.
+
     Raises:
         AttributeValueError: they are not consecutive dimensions (C1).
+
+    Example:
+        >>> ops.collapse(np.int32([[[1, 2], [3, 4]]]), (1, 2))
+        Array([[1, 2, 3, 4]], dtype=int32)
     """
     run, given = _RUN.checked("collapse", dimensions), shape_of(operand, "collapse")
     (shape,) = Reshape(()).array_shapes([given])

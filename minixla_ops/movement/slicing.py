@@ -43,6 +43,10 @@ class Slice(Operation):
         (C2) 0 <= start <= limit <= size.
         (C3) strides are >= 1.
         (C4) a dynamic dimension is taken whole.
+
+    Example:
+        >>> ops.slice(np.int32([1, 2, 3, 4]), (1,), (4,), (2,))
+        Array([2, 4], dtype=int32)
     """
 
     stablehlo_name = "slice"
@@ -116,8 +120,25 @@ class Slice(Operation):
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = 1) -> Any:
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others.
 
+    XLA: SliceInDim.
+
+    Args:
+        operand: an array.
+        start: the first index.
+        limit: the index after the last.
+        dimension: which.
+        stride: the step.
+
+    Returns:
+        An array with all sizes but that one the operand's.
+
     Raises:
         AttributeValueError: see Slice.
+
+    Example:
+        >>> ops.slice_in_dim(np.int32([[1, 2, 3], [4, 5, 6]]), 1, 3, 1)
+        Array([[2, 3],
+               [5, 6]], dtype=int32)
     """
     (shape,) = Slice((), ()).array_shapes([shape_of(operand, "slice_in_dim")])
     sizes = shape.dimensions
@@ -161,6 +182,10 @@ class Pad(Operation):
         (C2) one triple for each dimension.
         (C3) interior paddings are >= 0.
         (C4) no size of the result is negative.
+
+    Example:
+        >>> ops.pad(np.int32([1, 2, 3]), np.int32(0), [(1, 0, 1)])
+        Array([0, 1, 0, 2, 0, 3], dtype=int32)
     """
 
     stablehlo_name = "pad"
@@ -267,6 +292,10 @@ class ConcatInDim(Operation):
         (C1) at least one operand.
         (C2) dimension is one of the operands' dimensions; scalars have none.
         (C3) operands have equal element types, ranks and, but for `dimension`, sizes.
+
+    Example:
+        >>> ops.concat_in_dim([np.int32([1, 2]), np.int32([3])], 0)
+        Array([1, 2, 3], dtype=int32)
     """
 
     hlo_name = "concatenate"

@@ -6,6 +6,7 @@ goes where there is room: into the batch dimension, the output features, or the 
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.builders import builds
 from minixla.core.element_types import element_type
 from minixla.core.operation import register
+from minixla.core.operation_docstrings import joined, sections
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.sharding_rule import ABSENT, PERMUTATION, REDUCTION
 from minixla.core.tracebacks import api_boundary
@@ -88,6 +90,11 @@ class ConvGeneralDilated(Product):
         (C8) the kernel's input features times feature_group_count are the features of lhs.
         (C9) feature_group_count divides the output features.
         (C10) batch_group_count divides the batch and the output features.
+
+    Example:
+        >>> x, kernel = np.float32([[[1, 2, 3, 4]]]), np.float32([[[1, 1]]])
+        >>> ops.conv_general_dilated(x, kernel, (1,), [(0, 0)], rhs_dilation=(2,))
+        Array([[[4., 6.]]], dtype=float32)
     """
 
     hlo_name = "convolution"
@@ -419,11 +426,12 @@ def _padded(
     return operation.replace(padding=sliding_windows.resolve_window(base, *window).padding)
 
 
-def _plainer(name: str, what: str, *omitted: str) -> Callable[..., Any]:
+def _plainer(name: str, what: str, example: str, *omitted: str) -> Callable[..., Any]:
     """`conv_general_dilated` under another name, without dilations and what is omitted."""
     omitted = *omitted, "lhs_dilation", "rhs_dilation", "window_reversal"
     given = inspect.signature(conv_general_dilated).parameters.values()
     kept = [each for each in given if each.name not in omitted]
+    names = {each.name for each in kept}
     plain = inspect.Signature([each.replace(annotation=each.empty) for each in kept])
     arguments = ", ".join([f"{each.name}={each.name}" for each in kept])
     source = f"def {name}{plain}:\n    return conv_general_dilated({arguments})\n"
@@ -431,16 +439,45 @@ def _plainer(name: str, what: str, *omitted: str) -> Callable[..., Any]:
     exec(compile(source, __file__, "exec"), space)
     function: Any = space[name]
     function.__annotations__ = {each.name: each.annotation for each in kept} | {"return": "Any"}
-    summary = f"A convolution with {what}."
-    function.__doc__ = f"{summary}\n\nArgs, result and errors: see `conv_general_dilated`."
+    parts = dict(sections(conv_general_dilated.__doc__ or ""))
+    rows = _ROW.split(parts["Args"])
+    parts["Args"] = "".join(each for each in rows if each.strip().partition(":")[0] in names)
+    parts |= {"": f"A convolution with {what}.", "Example": example}
+    function.__doc__ = joined(parts)
     return function
 
 
+_ROW = re.compile(r"(?m)^(?=    \S)")
 _NAMED, _EXPLICIT = '"SAME" or "VALID" padding and', "explicit padding and"
-_USUAL, _GIVEN = "dimensions in the default order", "given dimension numbers"
-conv = _plainer("conv", f"{_NAMED} {_USUAL}", "dimension_numbers")
-conv_with_general_padding = _plainer(
-    "conv_with_general_padding", f"{_EXPLICIT} {_USUAL}", "dimension_numbers"
+_USUAL, _GIVEN = "dimensions in the default order. XLA: ", "given dimension numbers. XLA: "
+conv = _plainer(
+    "conv",
+    f"{_NAMED} {_USUAL}Conv",
+    """    >>> x, kernel = np.float32([[[1, 2, 3, 4]]]), np.float32([[[1, 1]]])
+    >>> ops.conv(x, kernel, (1,), "VALID")
+    Array([[[3., 5., 7.]]], dtype=float32)""",
+    "dimension_numbers",
 )
-conv_with_general_dimensions = _plainer("conv_with_general_dimensions", f"{_NAMED} {_GIVEN}")
-conv_general = _plainer("conv_general", f"{_EXPLICIT} {_GIVEN}, without dilation")
+conv_with_general_padding = _plainer(
+    "conv_with_general_padding",
+    f"{_EXPLICIT} {_USUAL}ConvWithGeneralPadding",
+    """    >>> x, kernel = np.float32([[[1, 2, 3]]]), np.float32([[[1, 1]]])
+    >>> ops.conv_with_general_padding(x, kernel, (1,), [(1, 0)])
+    Array([[[1., 3., 5.]]], dtype=float32)""",
+    "dimension_numbers",
+)
+conv_with_general_dimensions = _plainer(
+    "conv_with_general_dimensions",
+    f"{_NAMED} {_GIVEN}ConvWithGeneralDimensions",
+    """    >>> x, kernel = np.float32([[[1], [2], [3]]]), np.float32([[[1]], [[1]]])
+    >>> numbers = "NWC", "WIO", "NWC"
+    >>> ops.conv_with_general_dimensions(x, kernel, (1,), "VALID", numbers)[0, :, 0]
+    Array([3., 5.], dtype=float32)""",
+)
+conv_general = _plainer(
+    "conv_general",
+    f"{_EXPLICIT} {_GIVEN}ConvGeneral",
+    """    >>> x, kernel = np.float32([[[1], [2], [3]]]), np.float32([[[1]], [[1]]])
+    >>> ops.conv_general(x, kernel, (1,), [(1, 0)], ("NWC", "WIO", "NWC"))[0, :, 0]
+    Array([1., 3., 5.], dtype=float32)""",
+)

@@ -119,7 +119,7 @@ def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> A
     spatial = [each + (each > feature) for each in numbers.output_spatial_dimensions]
     kept = [each for each in range(len(sizes)) if each != feature + 1]
     steps = {feature + 1: 1, **dict(zip(spatial, it.window_strides, strict=True))}
-    total = None
+    total: Any = None
     for element, at, offsets in _elements(kernel, it):
         places = dict(zip([feature + 1, *spatial], [at, *offsets], strict=True))
         part = _strided(base, places, steps, {**dict(enumerate(sizes)), feature + 1: 1})

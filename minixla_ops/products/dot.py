@@ -94,6 +94,11 @@ class DotGeneral(Dot, products.Product):
         those of rhs.
 
     Checks: see Dot.
+
+    Example:
+        >>> lhs, rhs = np.int32([[1, 2], [3, 4]]), np.int32([[1, 1], [1, 0]])
+        >>> ops.dot_general(lhs, rhs, (([1], [1]), ([0], [0])))
+        Array([3, 3], dtype=int32)
     """
 
     hlo_name = "dot"
@@ -198,6 +203,8 @@ def dot(
 ) -> Any:
     """The product of two vectors, of a matrix and a vector, or of two matrices (a DotGeneral).
 
+    XLA: Dot.
+
     Args:
         lhs: a vector [k] or a matrix [m, k].
         rhs: a vector [k], or, if lhs is a matrix, a vector [k] or a matrix [k, n].
@@ -209,6 +216,10 @@ def dot(
 
     Raises:
         ShapeError: other ranks (D1); see DotGeneral for the rest.
+
+    Example:
+        >>> ops.dot(np.int32([[1, 2], [3, 4]]), np.int32([1, 1]))
+        Array([3, 7], dtype=int32)
     """
     left, right = shape_of(lhs), shape_of(rhs)
     ranks = tuple(each.rank if isinstance(each, Shape) else -1 for each in (left, right))

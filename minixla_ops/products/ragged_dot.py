@@ -91,6 +91,14 @@ class RaggedDot(Composed, Dot):
         (C9) one group dimension where the ragged one is kept: a kept one of rhs, with one element
             for each group; else none.
         (C10) group_sizes are integers, [g] or [p..., g].
+
+    Example:
+        >>> numbers = ops.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])
+        >>> lhs, rhs = np.int32([[1], [2], [3]]), np.int32([[[1]], [[10]]])
+        >>> ops.ragged_dot(lhs, rhs, np.int32([1, 2]), numbers)
+        Array([[ 1],
+               [20],
+               [30]], dtype=int32)
     """
 
     operands = "lhs", "rhs", "group_sizes"

@@ -43,6 +43,12 @@ class ScaledDot(Composed, Dot):
         (C1) ... (C7) see Dot.
         (C8) all operands are of floating-point types.
         (C9) the sizes of a scale divide those of its operand, unless it is a scalar.
+
+    Example:
+        >>> lhs, rhs = np.float32([[1, 2]]), np.float32([[1, 1]])
+        >>> scale, one = np.float32([[10, 1]]), np.float32(1)
+        >>> ops.scaled_dot(lhs, scale, rhs, one, (([1], [1]), ([], [])))
+        Array([[12.]], dtype=float32)
     """
 
     operands = "lhs", "lhs_scale", "rhs", "rhs_scale"

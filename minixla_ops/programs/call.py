@@ -79,15 +79,22 @@ class Call(RunsPrograms):
 
 
 def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, ...]:
-    """The results of a computation as a Python tuple.
+    """The results of a computation as a Python tuple. XLA: Call.
 
     Args:
         computation: a Graph, or a function of the operands that is traced to one.
         operands: values of the shapes of its inputs, tuples and tokens included.
 
+    Returns:
+        A tuple of what the computation gives.
+
     Raises:
         ShapeError: the operands do not fit (C1, C2).
         TransformError: the function reads traced values of the enclosing function.
+
+    Example:
+        >>> ops.call(lambda x, y: (x + y, x - y), np.int32(3), np.int32(2))
+        (Array(5, dtype=int32), Array(1, dtype=int32))
     """
     if not isinstance(computation, Graph):
         shapes = [shape_of(operand, "call") for operand in operands]

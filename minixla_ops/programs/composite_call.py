@@ -87,6 +87,8 @@ def composite_call(
 ) -> Any:
     """The results of a computation that a backend may replace by an operation of its own.
 
+    XLA: CompositeCall.
+
     Args:
         computation: the decomposition: a Graph, or a function of the operands.
         *operands: values of the shapes of its inputs.
@@ -101,6 +103,11 @@ def composite_call(
     Raises:
         ShapeError, AttributeValueError: see CompositeCall.
         TransformError: the function reads traced values of the enclosing function.
+
+    Example:
+        >>> scaled = lambda x: ops.composite_call(lambda x: x + x, x, name="my.double")
+        >>> scaled(np.int32([1, 2]))
+        Array([2, 4], dtype=int32)
     """
     shapes = [shape_of(operand) for operand in operands]
     graph = computation_of(computation, shapes, CompositeCall.builder_name)
@@ -191,7 +198,7 @@ class OptimizationBarrier(Operation):
 
 
 def optimization_barrier(operand: Any) -> Any:
-    """The operand, across which no compiler moves computation.
+    """The operand, across which no compiler moves computation. XLA: OptimizationBarrier.
 
     Args:
         operand: an array, a tuple, or a Python sequence of such: all are computed before anything
@@ -199,5 +206,9 @@ def optimization_barrier(operand: Any) -> Any:
 
     Returns:
         The same values, in the form of `operand` (for a sequence, a Python tuple).
+
+    Example:
+        >>> ops.optimization_barrier((np.int32(1), np.int32(2)))
+        (Array(1, dtype=int32), Array(2, dtype=int32))
     """
     return in_form_of(operand, OptimizationBarrier()(*leaves_of(operand)))

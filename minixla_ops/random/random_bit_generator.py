@@ -58,6 +58,12 @@ class RngBitGenerator(Composed):
         (C1) initial_state is u64[2] for rng_three_fry, u64[2] or u64[3] for the others.
         (C2) shape is an array's, of an integer or floating-point type of 2, 4, 8, 16, 32 or 64
             bits.
+
+    Example:
+        >>> state = ops.bitcast_convert_type(np.uint32([[1, 2], [3, 4]]), "u64")
+        >>> state, data = ops.rng_bit_generator("rng_philox", state, mx.Shape("u32", (2,)))
+        >>> data
+        Array([ 512747620, 1298009047], dtype=uint32)
     """
 
     stablehlo_name = "rng_bit_generator"

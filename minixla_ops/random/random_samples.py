@@ -147,6 +147,11 @@ class RngUniform(_Samples):
 
     Returns:
         An array of that shape.
+
+    Example:
+        >>> sample = ops.rng_uniform(np.int32(0), np.int32(6), mx.Shape("s32", (100,)))
+        >>> bool((sample < 6).all())
+        True
     """
 
     hlo_name = "rng"
@@ -201,6 +206,10 @@ class RngNormal(_Samples):
 
     Returns:
         An array of that shape.
+
+    Example:
+        >>> ops.rng_normal(np.float32(0), np.float32(1), mx.Shape("f32", (2, 3))).shape
+        (2, 3)
     """
 
     hlo_name = "rng"

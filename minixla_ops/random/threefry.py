@@ -26,6 +26,11 @@ class Threefry2x32(Composed, Elementwise):
 
     Returns:
         Two arrays of that shape: the words of the encrypted blocks.
+
+    Example:
+        >>> zero = np.uint32(0)
+        >>> ops.threefry2x32(zero, zero, zero, zero)
+        (Array(1797259609, dtype=uint32), Array(2579123966, dtype=uint32))
     """
 
     spec_names = ()

@@ -20,6 +20,17 @@ class Tuple(Operation):
     In a graph a tuple is a value like others; where nothing is staged it is a TupleValue, and in
     `reference` a Python tuple. Tangents and cotangents of tuples are TupleValues everywhere, and
     the batch dimension of one is a tuple of its members'.
+
+    Args:
+        elements: the values.
+
+    Returns:
+        A tuple of XLA's, one value.
+
+    Example:
+        >>> pair = lambda x: ops.get_tuple_element(ops.tuple([x, x + x]), 0)
+        >>> mx.jit(pair)(np.int32(4))
+        Array(4, dtype=int32)
     """
 
     stablehlo_name = "tuple"
@@ -59,9 +70,21 @@ def tuple_value(value: Any) -> Any:
 class GetTupleElement(Operation):
     """Member `index` of a tuple, one value or a Python tuple of values. XLA: GetTupleElement.
 
+    Args:
+        tuple_data: a tuple of XLA's.
+        index: the member's number, from 0.
+
+    Returns:
+        The member.
+
     Checks:
         (C1) the operand is a tuple.
         (C2) it has a member of that number.
+
+    Example:
+        >>> pair = lambda x: ops.get_tuple_element(ops.tuple([x, x + x]), 1)
+        >>> mx.jit(pair)(np.int32(4))
+        Array(8, dtype=int32)
     """
 
     stablehlo_name = "get_tuple_element"

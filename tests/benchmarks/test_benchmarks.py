@@ -16,8 +16,10 @@ import pytest
 
 import benchmarks.__main__ as command
 from benchmarks import SUITES
-from benchmarks.measure import FULL, QUICK, Comparison, Effort, interleaved, per_call
+from benchmarks.measure import FULL, QUICK, Comparison, Effort, interleaved, per_call, summary
 from benchmarks.models import JAX, MINIXLA, Model, models, small_mlp
+from benchmarks.programs import Program, programs
+from benchmarks.whole_programs import ratio_of
 
 TINY = Effort(0, small=True, least=1)
 #: Measured alone: there is nothing in JAX to compare with.
@@ -38,12 +40,12 @@ def test_suite(suite: str) -> None:
     assert len({each.name for each in found}) == len(found)
     for each in found:
         assert each.rounds == 1
-        assert each.unit in ("s", "ms", "us")
+        assert each.unit in ("KiB" if suite == "memory" else "s", "ms", "us")
         alone = each.name.startswith(ALONE)
         other = set() if alone else {"interpreter" if suite == "interpreter" else "jax"}
         assert set(each.medians) == {"minixla"} | other
         # A process may start faster than the one that was taken off.
-        assert suite == "imports" or min(each.medians.values()) > 0
+        assert suite == "imports" or min(each.medians.values()) > -(suite == "memory")
         assert (each.ratio is None) == alone
         assert len(command.line(each)) < 90
 
@@ -62,6 +64,108 @@ def test_models_are_the_same_in_both(model: Model) -> None:
         scale = float(np.abs(other).max())
         # Flax's variance, E[x^2] - E[x]^2, cancels.
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * scale + 1e-6)
+
+
+NAMES = [program.name for program in programs()]
+
+
+def same_in_both(program: Program) -> None:
+    ours, theirs = (
+        jax.tree.leaves(each.jit(program.of(each))(*program.arguments)) for each in (MINIXLA, JAX)
+    )
+    assert ours
+    for one, other in zip(ours, theirs, strict=True):
+        assert np.isfinite(other).all()
+        assert one.dtype == other.dtype
+        scale = float(np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5 * scale)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("program", programs(), ids=NAMES)
+def test_programs_are_the_same_in_both(program: Program) -> None:
+    same_in_both(program)
+
+
+@pytest.mark.parametrize(
+    "name", ["k-means", "Newton's method", "game of life", "fit of a polynomial"]
+)
+def test_some_programs_are_the_same_in_both(name: str) -> None:
+    same_in_both(programs()[NAMES.index(name)])
+
+
+def test_there_are_many_programs() -> None:
+    assert len(set(NAMES)) == len(NAMES) == 30
+
+
+def test_ratios_of_sizes() -> None:
+    sizes = [(0, 0), (2, 2), (1, 2), (2, 0), (0, 2)]
+    assert [ratio_of(*pair) for pair in sizes] == [1, 1, 0.5, math.inf, 0]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "noises", "worse"),
+    [
+        ((1.0, 1.0), (0.0, 0.0), False),
+        ((1.04, 1.0), (0.0, 0.0), False),
+        ((1.06, 1.0), (0.0, 0.0), True),
+        ((1.06, 1.0), (0.02, 0.0), False),
+        ((1.06, 1.0), (0.0, 0.02), False),
+        ((0.3, 0.2), (0.01, 0.01), True),
+        ((0.1, 0.2), (0.0, 0.0), False),
+        ((None, 1.0), (0.0, 0.0), False),
+        ((2.0, None), (0.0, 0.0), False),
+        ((math.inf, 1.0), (0.0, 0.0), True),
+    ],
+)
+def test_what_is_worse(ratios: Any, noises: Any, worse: bool) -> None:
+    pairs = zip(ratios, noises, strict=True)
+    found, earlier = (Comparison("x", "ms", {}, ratio, 1, noise) for ratio, noise in pairs)
+    assert command.is_worse(found, earlier) == worse
+    assert not command.is_worse(found, None)
+
+
+def test_the_command_fails_where_a_ratio_is_worse_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ratios = [1.0]
+
+    def suite(effort: Effort) -> Any:
+        ratio = ratios.pop(0)
+        yield Comparison("a thing", "ms", {"minixla": ratio, "jax": 1.0}, ratio, 3, 0.01)
+
+    monkeypatch.setitem(command.ON_REQUEST, "far", suite)
+    path = tmp_path / "baseline.json"
+    assert command.main(["far", "--json", str(path)]) == 0
+    for ratios[:], status in (([1.0], 0), ([1.2, 1.0], 0), ([1.2, 1.2], 1)):
+        assert command.main(["far", "--compare", str(path)]) == status
+        assert not ratios
+        assert (
+            "WORSE: a thing: 1.20 +- 0.01, was 1.00 +- 0.01" in capsys.readouterr().out
+        ) == bool(status)
+
+
+def test_the_baseline_is_of_rows_that_there_are() -> None:
+    root = Path(command.__file__).parent
+    rows = command.read(root / "baseline.json")
+    assert {f"temporary memory: {name}" for name in NAMES} <= rows.keys()
+    assert all(row.ratio is not None for row in rows.values())
+    checked = (
+        (root.parent / "Makefile").read_text().partition("BENCH_CHECKED := ")[2].split("\n")[0]
+    )
+    suites = {row["suite"] for row in json.loads((root / "baseline.json").read_text())["results"]}
+    assert suites == {*checked.split()} <= SUITES.keys()
+
+
+def test_noise() -> None:
+    """It is smaller with more rounds, and nothing where all are the same."""
+
+    def noise(times: list[float]) -> float:
+        return summary("x", {"minixla": times, "jax": [1.0] * len(times)}, "ms").noise
+
+    assert noise([1.0] * 9) == 0
+    assert 0 < noise([0.9, 1.0, 1.1] * 9) < noise([0.9, 1.0, 1.1])
+    assert noise([0.9, 1.0, 1.1]) == pytest.approx(2 * 1.25 * 1.48 * 0.1 / math.sqrt(3))
 
 
 def test_efforts() -> None:

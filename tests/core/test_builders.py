@@ -26,5 +26,6 @@ def test_a_class_may_have_a_builder_of_its_own():
 
     halved = builder(register(Halved))
     np.testing.assert_array_equal(mx.reference(lambda: halved([2, 3]))(), [1, 1.5])
-    assert (halved.__name__, inspect.getdoc(halved)) == ("halved", "Half of numbers.")
+    assert halved.__name__ == "halved"
+    assert inspect.getdoc(halved).startswith("Half of numbers.\n\nArgs:")
     assert list(inspect.signature(halved).parameters) == ["numbers"]

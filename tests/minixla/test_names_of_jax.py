@@ -1,4 +1,4 @@
-"""Every public name of `jax` is one of ours, or stands here with the reason why not."""
+"""Every public name of `jax` is one of ours, or stands in a table with the reason why not."""
 
 from __future__ import annotations
 
@@ -9,31 +9,8 @@ import numpy as np
 import pytest
 
 import minixla as mx
-
-#: Why there is no such name, for several at a time.
-REASONS = {
-    "it is a module of JAX's own tools, for JAX's own traces": "ad api_util custom_batching "
-    "custom_derivatives errors experimental ffi interpreters lib memory typing version",
-    "mx.ops has XLA's operations; loops, branches and collectives stand in mx itself": "lax",
-    "programs of ours are pure: what changes is a loop's state": "Ref empty_ref free_ref freeze "
-    "new_ref ref",
-    "another name has taken its place in JAX": "host_count host_id host_ids",
-    "mx.make_graph gives the graph": "make_jaxpr",
-    "mx.shape_of tells the shape": "typeof",
-    "mx.checking_leaks finds leaked tracers": "check_tracer_leaks",
-    "an instruction says the user's file and line": "named_call named_scope",
-    "mx.vjp inside mx.jit gives both": "fwd_and_bwd",
-    "mx.sharding.constrain lays arrays out": "reshard",
-    "mx.shard_map and mx.pmap map over devices": "smap",
-    "Python's slices do": "ds",
-    "products take their own precision": "default_matmul_precision",
-    "it changes how JAX traces its own functions, which ours are not": "allow_f16_reductions "
-    "auto_pcast enable_checks jax2tf_associative_scan_reductions make_user_context no_execution "
-    "no_tracing numpy_dtype_promotion numpy_rank_promotion remove_size_one_mesh_axis_from_type "
-    "softmax_custom_jvp",
-    "mx.random takes keys of both kinds": "enable_custom_prng legacy_prng_key",
-}
-LACKING = {name: reason for reason, names in REASONS.items() for name in names.split()}
+from minixla.tools.names_of_jax import IMPORTED_LATER, lacking
+from tests.minixla.signatures import differences
 
 #: Parameters that ours do not take: JAX refuses or ignores some, and the others are of what is not
 #: here.
@@ -53,8 +30,7 @@ WITHOUT = {
 
 def test_names():
     theirs = {name for name in dir(jax) if not name.startswith("_")}
-    # Modules that are there once somebody has imported them.
-    assert theirs - {*dir(mx)} - {"extend", "flatten_util"} == {*LACKING}
+    assert theirs - {*dir(mx)} - IMPORTED_LATER["jax"] == {*lacking("jax")}
 
 
 def parameters(value):
@@ -73,6 +49,27 @@ FUNCTIONS = [x for x in OF_BOTH if parameters(getattr(mx, x)) and parameters(get
 def test_parameters(name):
     ours, theirs = (parameters(getattr(library, name)) for library in (mx, jax))
     assert theirs - ours == WITHOUT.get(name, set())
+
+
+#: What is not as in JAX's function.
+DIFFERENT = {
+    "debug_infs": ["new_val has the place of enabled"],
+    "debug_nans": ["new_val has the place of enabled"],
+    "grad": ["reduce_axes is not taken by place"],
+    "value_and_grad": ["reduce_axes is not taken by place"],
+    # Of what is not here, as above.
+    "vmap": ["spmd_axis_name is not taken by place", "sum_match is not taken by place"],
+    # Specs are not inferred; an empty tuple means all axes, as the empty set does.
+    "shard_map": [
+        "in_specs is <class 'inspect._empty'>, not jax.sharding.Infer",
+        "axis_names is (), not frozenset()",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_calls_mean_what_they_mean_in_jax(name):
+    assert differences(getattr(mx, name), getattr(jax, name)) == DIFFERENT.get(name, [])
 
 
 def test_what_is_taken_as_it_is():

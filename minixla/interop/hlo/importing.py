@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from minixla.core.errors import ImportError_, TransformError, explain
+from minixla.core.progress import shown_progress
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
 from minixla.interop.hlo.module import HloModule
@@ -48,6 +49,11 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
     Raises:
         ImportError_: `source` is no such program; the message names the line and column, what was
             found and what to do.
+
+    Example:
+        >>> text = jax.jit(lambda x: x + 1).lower(np.float32(0)).as_text("hlo")
+        >>> mx.import_hlo(text)(np.float32(2))
+        Array(3., dtype=float32)
     """
     check_shardings(SUBJECT, shardings)
     source = content(source, (".hlo", ".txt"), SUBJECT, _ADVICE)
@@ -58,8 +64,10 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
         raise explain(ImportError_, SUBJECT, "the bytes are no text", given, _ADVICE) from None
     if shardings != "drop":
         _refuse_shardings(text)
-    module = HloModule(text)
-    module.translated()
+    with shown_progress(SUBJECT) as say:
+        say("reading")
+        module = HloModule(text)
+        module.translated(say)
     return _HloProgram(module.tables["computations"][module.tables["entry"]], module)
 
 

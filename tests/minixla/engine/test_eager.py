@@ -14,7 +14,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core import tracing
+from minixla.core import tracing, whole_programs
 from minixla.core.attributes import Literal
 from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
 from minixla.core.operation import operation_named
@@ -404,9 +404,9 @@ def test_options_that_are_equal_but_not_the_same():
         )
 
 
-@pytest.mark.parametrize("most", [tracing._MOST_PROGRAMS, 3])  # 3: forgotten in between
+@pytest.mark.parametrize("most", [whole_programs._MOST_PROGRAMS, 3])  # 3: forgotten in between
 def test_kept_programs_tell_options_apart(most, monkeypatch):
-    monkeypatch.setattr(tracing, "_MOST_PROGRAMS", most)
+    monkeypatch.setattr(whole_programs, "_MOST_PROGRAMS", most)
 
     @tracing.one_program("x")
     def described(x, option, *, more=None):
@@ -462,6 +462,37 @@ def test_options_that_no_program_is_made_for():
     x = jnp.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(mnp.sum(x, axis=[0, 1]), 15)  # unhashable
     np.testing.assert_array_equal(mnp.max(x, initial=jnp.float32(9)), 9)
+
+
+@pytest.mark.parametrize(
+    ("function", "count"), [(mnp.sin, 1), (mnp.less, 2), (mnp.fmax, 2), (mnp.nansum, 1)]
+)
+def test_kept_programs_are_for_arrays_alone(function, count):
+    x = jnp.arange(1.0, 4.0)
+    operands = (x,) * count
+    expected = getattr(jnp, function.__name__)(*operands)
+    for _ in range(3):
+        np.testing.assert_allclose(function(*operands), expected, rtol=1e-6)
+        # What is traced, what the reference evaluates and what is no array take other ways.
+        graph = mx.make_graph(function)(*operands)
+        assert graph.instructions
+        assert type(mx.reference(function)(*map(np.asarray, operands))) is np.ndarray
+        np.testing.assert_allclose(jax.jit(function)(*operands), expected, rtol=1e-6)
+        with pytest.raises(ShapeError, match=r"argument .* of type str is not an array"):
+            function(*["x"] * count)
+        with pytest.raises(TypeError, match=function.__name__):
+            function()
+        with pytest.raises(RuntimeError, match="deleted"):
+            deleted = x + 1
+            deleted.delete()
+            function(*(deleted,) * count)
+
+
+def test_the_first_operand_may_have_its_name():
+    x = jnp.arange(3.0)
+    for _ in range(2):
+        np.testing.assert_array_equal(mnp.cumsum(a=x), mnp.cumsum(x))
+        np.testing.assert_array_equal(mnp.fmax(x1=x, x2=-x), mnp.fmax(x, -x))
 
 
 def test_what_does_not_run_as_one_program():

@@ -15,6 +15,8 @@ import minixla.nn as nn
 import minixla.numpy as mnp
 from minixla.core.tracing import Tracer
 from minixla.numpy.indexing import IndexUpdate
+from minixla.tools.names_of_jax import lacking
+from tests.minixla.signatures import differences
 
 OWN_LAYERS = [
     "avg_pool",
@@ -39,17 +41,8 @@ MODULES = {
     "Array.": (Tracer, jax.Array),
 }
 # What JAX has and we have not, with the reason.
-_MEMORY = "traced values have no memory and lie on no known device"
-LEFT_OUT = {
-    **dict.fromkeys(["int1", "uint1"], "JAX's own arrays of them fail on CPU; StableHLO has none"),
-    "Array.flat": "arrays do not change: what it iterates over is ravel()",
-    **dict.fromkeys(
-        ["Array.addressable_data", "Array.addressable_shards", "Array.committed"], _MEMORY
-    ),
-    **dict.fromkeys(
-        ["Array.global_shards", "Array.is_fully_addressable", "Array.is_fully_replicated"], _MEMORY
-    ),
-    "Array.sharding": _MEMORY,
+LEFT_OUT = lacking("jax.numpy") | {
+    f"Array.{name}": reason for name, reason in lacking("jax.Array").items()
 }
 # Keywords that JAX has and we have not.
 KEYWORDS_LEFT_OUT = {
@@ -87,6 +80,26 @@ def test_every_name_of_jax_is_here_with_its_keywords(place: str) -> None:
             lacking |= {(f"{place}{name}", each) for each in wanted - own - {"self"}}
     assert lacking == {
         pair for pair in KEYWORDS_LEFT_OUT if pair[0].rpartition(".")[0] == place[:-1]
+    }
+
+
+# What is not as in JAX's function, with the reason.
+DIFFERENT = {
+    "clip": ["arr is <class 'inspect._empty'>, not None"],  # JAX has other names for it, too
+    "linalg.cross": ["axis is None, not -1"],  # the last one then, as `axisa`, `axisb`, `axisc` are
+}
+
+
+@pytest.mark.parametrize("place", MODULES)
+def test_calls_mean_what_they_mean_in_jax(place: str) -> None:
+    ours, theirs = MODULES[place]
+    found = {}
+    for name in {*dir(ours)} & {*dir(theirs)}:
+        pair = getattr(ours, name), getattr(theirs, name)
+        if not name.startswith("_") and all(map(callable, pair)):
+            found[f"{place}{name}"] = differences(*pair, is_method=place == "Array.")
+    assert {name: rows for name, rows in found.items() if rows} == {
+        name: rows for name, rows in DIFFERENT.items() if name.rpartition(".")[0] == place[:-1]
     }
 
 

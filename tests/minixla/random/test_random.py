@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.tools.names_of_jax import lacking
 from tests.harness import by_jax
 
-#: What jax.random has and mx.random has not.
-LEFT_OUT = {"random_gamma_p": "a primitive of JAX's core, no function"}
+LEFT_OUT = lacking("jax.random")
 NAMES = sorted(name for name in dir(jax.random) if name[0] != "_" and name not in LEFT_OUT)
 KEY, THEIRS = mx.random.key(11), jax.random.key(11)
 
@@ -41,7 +41,7 @@ def test_docstrings_say_what_every_parameter_is():
     for name in ("normal", "uniform", "gamma", "randint", "rademacher", "choice"):
         function = getattr(mx.random, name)
         for parameter in inspect.signature(function).parameters:
-            assert f"\n        {parameter}: " in function.__doc__, (name, parameter)
+            assert f"\n    {parameter}: " in function.__doc__, (name, parameter)
         assert function.__doc__.count("Args:") == 1
 
 
@@ -94,3 +94,26 @@ def test_derivatives_of_functions_that_are_jaxs():
     slope = mx.grad(lambda scale: mx.random.rayleigh(KEY, scale, (3,)).sum())(np.float32(2))
     expected = jax.grad(lambda s: jax.random.rayleigh(THEIRS, s, (3,)).sum())(np.float32(2))
     np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [jax.random.key, mx.random.key])
+@pytest.mark.parametrize("implementation", ["threefry2x32", "rbg"])
+def test_kept_programs_draw_the_same(make, implementation):
+    key, theirs = (each(3, impl=implementation) for each in (make, jax.random.key))
+    for _ in range(3):  # later times from programs that are kept
+        found = mx.random.split(key)
+        assert type(found) is type(key)
+        np.testing.assert_array_equal(
+            mx.random.key_data(found), jax.random.key_data(jax.random.split(theirs))
+        )
+        for dtype in (np.float32, np.float16):
+            draw = mx.random.normal(key, (2,), dtype)
+            np.testing.assert_array_equal(draw, jax.random.normal(theirs, (2,), dtype))
+        for shape in ((True,), (1,), [1]):  # equal, but not the same
+            assert mx.random.uniform(key, shape).shape == (1,)
+        with pytest.raises(mx.AttributeValueError, match="uniform: shape is not an integer"):
+            mx.random.uniform(key, (1.0,))
+        with jax.enable_x64(True):
+            assert mx.random.uniform(key, (1,)).dtype == np.float64
+        with pytest.raises(mx.ShapeError, match="uniform: the key is an array of keys"):
+            mx.random.uniform(found, (1,))

@@ -20,6 +20,7 @@ import pytest
 
 import minixla as mx
 import minixla.interop
+from minixla.core import progress
 from minixla.core.operation import REGISTRY
 from minixla.tools.command_line import main
 from tests.harness import by_jax
@@ -99,7 +100,10 @@ def test_run(folder, capsys, backend):
 def test_run_prints_and_writes(folder, capsys):
     status, out, err = run(capsys, "run", "p.mlir", "both.npz", "--output", "out.npz")
     assert status == 0
-    assert out.startswith("result0 f32[]:\n") and "result1 f32[4,3]:\n[[" in out
+    assert (
+        out.startswith("result0 f32[]:\n")
+        and "result1 f32[4,3]: from -0.996 to 1, mean 0.0695\n[[" in out
+    )
     assert err == "argument 0 f32[4,8]: both.npz[x]\nargument 1 f32[8,3]: both.npz[w]\n"
     with np.load("out.npz") as written:
         np.testing.assert_allclose(written["result1"], expected()[1], rtol=1e-5)
@@ -466,7 +470,7 @@ def test_bad_usage(folder, capsys, words):
 
 
 @pytest.mark.parametrize(
-    "command", [None, "run", "grad", "vmap", "check", "show", "cost", "ops", "convert"]
+    "command", [None, "run", "grad", "vmap", "check", "show", "explore", "cost", "ops", "convert"]
 )
 def test_help(capsys, command):
     with pytest.raises(SystemExit) as end:
@@ -564,6 +568,9 @@ def test_progress_is_shown_on_a_terminal(folder, capsys, monkeypatch):
 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert main(["check", "p.mlir", "--no-gradients"]) == 0
-    assert "\rminixla check: the function: XLA (" in terminal.getvalue()
+    monkeypatch.setattr(progress, "_PATIENCE", 0)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.001)
+    assert main(["check", "p.mlir"]) == 0
+    assert "\rminixla check [00:0" in terminal.getvalue()
+    assert ", the function: " in terminal.getvalue()
     assert " \rargument 0: generated" in terminal.getvalue(), "the line is gone at the end"

@@ -76,6 +76,7 @@ def keys(value):
 
 
 DOCUMENTED = {
+    "explore": "minixla explore layer.mlir --output layer.json --json",
     "run": "minixla run layer.mlir --json",
     "check": "minixla check layer.mlir --json",
     "show": "minixla show layer.mlir --json",

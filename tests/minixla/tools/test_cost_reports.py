@@ -68,11 +68,14 @@ def test_the_report_of_a_platform(monkeypatch):
         assert report.platform == "tpu v5e:2x2"
         assert report.xla["seconds"] == 2e-6
         assert report.xla["cycles"] == 1500
+        assert report.xla["seconds_by_cycles"] == 1e-6
+        assert report.xla["seconds_by_bytes"] == 32 / 819e9
         assert report.device_rows[0].instruction == "fusion.2"
         text = str(report)
         assert "XLA's for a device of tpu v5e:2x2" in text
         assert "model.py:7" in text
         assert "temporary" in text
+        assert "seconds_by_cycles" in text
     assert asked == [("tpu v5e:2x2", "model")] * 2
 
 

@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import functools
 import inspect
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -380,9 +381,9 @@ def test_methods_are_those_of_the_jitted_function_alone():
     """Once `mx.jit(mx.jit(f), in_shardings=...).lower` was that of the inner function."""
     mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     sharding = jax.NamedSharding(mesh, jax.P("i"))
-    inner = mx.jit(lambda x: x * 2)
+    inner = cast(Any, mx.jit(lambda x: x * 2))
     inner.note = "the user's"
-    outer = mx.jit(inner, in_shardings=sharding, out_shardings=sharding)
+    outer = cast(Any, mx.jit(inner, in_shardings=sharding, out_shardings=sharding))
     lowered = outer.lower(np.ones(4, np.float32))
     assert lowered.compile().input_shardings[0] == (sharding,)
     assert outer.note == "the user's"

@@ -399,3 +399,10 @@ def test_trees_are_put_by_a_prefix():
 def test_a_layout_that_is_none_is_refused():
     with pytest.raises(TransformError, match="device_put: device inside another transformation"):
         mx.jit(lambda x: mx.device_put(x, "cpu:0"))(X)
+
+
+def test_only_arrays_are_put_on_devices():
+    with pytest.raises(mx.ShapeError, match=r"device_put: argument x.* of type str"):
+        mx.device_put("x")
+    with pytest.raises(mx.ShapeError, match=r"device_put: argument .* of type object"):
+        mx.device_put({"a": 1.0, "b": object()})

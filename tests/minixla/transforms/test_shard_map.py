@@ -431,6 +431,12 @@ def test_the_mesh_in_force():
         mapped(Z)
 
 
+@pytest.mark.parametrize("specs", [{"in_specs": 3}, {"out_specs": 3}, {"in_specs": ("x",)}])
+def test_what_is_no_spec(specs):
+    with pytest.raises(mx.TransformError, match=r"shard_map: .+ is no spec"):
+        mapped_over(**specs)(Z)
+
+
 def mapped_over(in_specs=BOTH, out_specs=BOTH, f=lambda x: x, mesh=MESH, **options):
     return mx.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
 

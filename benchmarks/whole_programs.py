@@ -1,0 +1,65 @@
+"""Whole programs: what it takes to compile and to run them, and how much memory they need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from benchmarks.measure import Comparison, Effort, interleaved, per_call
+from benchmarks.models import FRAMEWORKS, Framework, models
+from benchmarks.programs import Program, programs
+
+
+def _chosen(effort: Effort) -> list[Program]:
+    return programs()[:: 10 if effort.small else 1]
+
+
+def _compiled(program: Program, framework: Framework) -> Any:
+    return framework.jit(program.of(framework)).lower(*program.arguments).compile()
+
+
+def whole_programs(effort: Effort) -> Iterator[Comparison]:
+    """Making and compiling each program, and a run of it."""
+    for program in _chosen(effort):
+        variants = {each.name: lambda f=each, p=program: _compiled(p, f) for each in FRAMEWORKS}
+        title = f"compile: {program.name}"
+        yield interleaved(title, variants, effort.rounds(7), collect=True)
+        arguments = jax.tree.map(jnp.asarray, program.arguments)
+        runs = {}
+        for each in FRAMEWORKS:
+            jitted = each.jit(program.of(each))
+            runs[each.name] = lambda f=jitted, a=arguments: jax.block_until_ready(f(*a))
+        title = f"run: {program.name}"
+        yield per_call(title, runs, effort.rounds(30), 1 if effort.small else 20)
+
+
+def memory(effort: Effort) -> Iterator[Comparison]:
+    """Bytes that a compiled program needs beside its arguments and results."""
+    steps = [
+        Program(f"value_and_grad: {model.name}", _value_and_grad(model.loss), arguments)
+        for model in models(effort.small)
+        for arguments in [(model.parameters, *model.batch)]
+    ]
+    for program in [*steps, *_chosen(effort)]:
+        sizes = {each.name: _temporary(program, each) for each in FRAMEWORKS}
+        ours, theirs = (size / 1024 for size in sizes.values())
+        medians = dict(zip(sizes, (ours, theirs), strict=True))
+        title = f"temporary memory: {program.name}"
+        yield Comparison(title, "KiB", medians, ratio_of(ours, theirs), 1)
+
+
+def ratio_of(ours: float, theirs: float) -> float:
+    """How many times the one size is the other; 1 for the same, which may be nothing."""
+    return 1.0 if ours == theirs else ours / theirs if theirs else math.inf
+
+
+def _value_and_grad(loss: Callable[[Framework], Callable[..., Any]]) -> Callable[..., Any]:
+    return lambda framework, *arguments: framework.value_and_grad(loss(framework))(*arguments)
+
+
+def _temporary(program: Program, framework: Framework) -> int:
+    return _compiled(program, framework).memory_analysis().temp_size_in_bytes

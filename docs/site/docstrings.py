@@ -1,0 +1,90 @@
+"""Docstrings as reStructuredText: they are written for readers, with single backticks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+#: Code, roles and links; JAX has some code that ends in a backtick too many.
+_CODE = re.compile(
+    r"(``.+?``|:[\w:]+:`[^`]+`|(?<!`)`[^`\n]+``(?!`)|`[^`]+ <[^`]+>`_{1,2}|`[^`]+`_?)", re.DOTALL
+)
+#: Signs that have a meaning in reStructuredText, and none in our prose.
+_MARKS = re.compile(r"[*|\\`]|(?<=\w)_(?=\W|$)")
+#: A parameter that takes several, which napoleon reads.
+_STARS = re.compile(r"(?m)^( *)(\*{1,2})(?=\w+[ :(])")
+_CHECK = re.compile(r"^\s*\([A-Z]+\d*[a-z]?\)")
+_HEAD = re.compile(r"^\s*[A-Z][A-Za-z ]+:$")
+
+
+def as_restructured_text(
+    app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """Autodoc's hook: changes the lines of a docstring in place."""
+    lines[:] = converted(lines)
+
+
+def converted(lines: list[str]) -> list[str]:
+    """Lines of a docstring as reStructuredText.
+
+    Text within backticks is code, a line `(C1) ...` is an item of a list, and other signs stand for
+    themselves. Examples stay as they are.
+    """
+    result: list[str] = []
+    prose: list[str] = []
+    example = False
+    for line in [*lines, None]:
+        was = example
+        if line is not None:
+            example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if line is None or (example and not was):
+            result += _prose("\n".join(prose)).split("\n") if prose else []
+            prose = []
+        if line is not None:
+            (result if example else prose).append(line)
+    return result
+
+
+def _prose(text: str) -> str:
+    parts = _CODE.split("\n".join(_spaced(text.split("\n"))))
+    for at, part in enumerate(parts):
+        if at % 2 == 0:
+            parts[at] = _marked(part)
+        elif part.startswith(":math:"):
+            parts[at] = f"`{part[len(':math:') :]}`"  # MathJax would come from another machine
+        elif part.endswith("`_") and "<" not in part:
+            parts[at] = part[1:-2]  # names a link of the page that it comes from
+        elif part[0] == "`" and part[1] != "`" and part[-1] != "_":
+            parts[at] = f"``{' '.join(part.strip('`').split())}``"
+        if at and parts[at - 1][-1:] == "`" and parts[at][:1].isalnum():
+            parts[at] = "\\ " + parts[at]  # Code and a letter after it
+    return "".join(parts)
+
+
+def _marked(part: str) -> str:
+    kept = "\0"
+    part = _STARS.sub(lambda match: match[1] + kept * len(match[2]), part)
+    part = re.sub(r"(?m)^( *)\* ", rf"\1{kept} ", part)
+    return _MARKS.sub(lambda match: "\\" + match[0], part).replace(kept, "*")
+
+
+def _spaced(lines: list[str]) -> list[str]:
+    """Checks, and several results, become items of lists."""
+    result: list[str] = []
+    section, indent = "", 0
+    for line in lines:
+        line = re.sub(r"\.\. math::\s*$", ".. code-block:: tex", line)
+        start = len(line) - len(line.lstrip())
+        if _HEAD.match(line):
+            section, indent = line.strip(), start + 4
+        elif line.strip() and start < indent:
+            section = ""
+        is_result = section == "Returns:" and start == indent and re.match(r"\s*[a-z]\w*: ", line)
+        if is_result and result[-1].strip() == "Returns:":
+            result += [" " * indent + "A tuple of", ""]  # Napoleon reads a type before a colon.
+        if _CHECK.match(line) or is_result:
+            line = f"{line[:start]}* {line[start:]}"
+        elif section in ("Checks:", "Returns:") and start > indent and result[-1].strip():
+            line = " " * (indent + 2) + line[start:]  # goes on
+        result.append(line)
+    return result

@@ -1,0 +1,33 @@
+"""Draws a program on its way from Python to text: the library makes the pictures itself."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import numpy
+
+import minixla as mx
+import minixla.numpy as np
+from minixla.core.drawing import html_of
+
+
+def loss(w, x):
+    """The program of the pictures."""
+    return (np.tanh(x @ w) ** 2).sum()
+
+
+def write(folder: Path) -> None:
+    """Writes what the page on how it works shows: pictures, or text where Graphviz is missing."""
+    arguments = numpy.ones((3, 2), "f4"), numpy.ones((4, 3), "f4")
+    forward = mx.make_graph(loss)(*arguments)
+    both = mx.make_graph(mx.value_and_grad(loss))(*arguments)
+    batch = mx.make_graph(mx.vmap(loss, in_axes=(None, 0)))(
+        arguments[0], numpy.ones((5, 4, 3), "f4")
+    )
+    shown = {"graph": forward, "gradient": both, "batch": batch}
+    for name, graph in shown.items():
+        picture = f'<div class="program">{html_of(graph)}</div>'
+        (folder / f"picture_{name}.inc").write_text(picture)
+    text = html.escape(both.stablehlo())
+    (folder / "picture_text.inc").write_text(f'<div class="highlight"><pre>{text}</pre></div>')

@@ -1,0 +1,147 @@
+"""Docstrings completed from a text file: what many parameters mean, results, sources, examples.
+
+The file has a block for each function, under its name:
+
+    # median
+    q: what this parameter means here; longer texts
+        go on in indented lines.
+    Returns: what comes back.
+    Raises: ShapeError: when.
+    Source: SciPy: `scipy.stats.median`.
+    >>> np.median(np.array([3.0, 1.0, 2.0]))
+    Array(2., dtype=float32)
+
+Block `parameters` says what parameters mean wherever neither block nor docstring does. A block may
+be of several functions, `# sin cos`; of several blocks of one function the later ones count.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
+from pathlib import Path
+from textwrap import dedent
+from types import FunctionType, ModuleType
+from typing import Any
+
+_HEADING = re.compile(r"^(Args|Returns|Raises|Example):\n", re.MULTILINE)
+_ROW = re.compile(r"^(?=\S)", re.MULTILINE)
+_TEXTS = ("__doc__", "complete_docstring")
+
+
+def complete(namespace: ModuleType, parts: Iterable[ModuleType], file: Path, source: str) -> None:
+    """Puts together the docstrings of functions from their own ones and their blocks of a file.
+
+    Objects that are not functions have an attribute `complete_docstring` to be set: what makes of
+    a docstring and the names of parameters the whole one, when it is asked for.
+
+    Args:
+        namespace: a package whose functions' blocks are named as they are.
+        parts: modules of it, the name of whose blocks is `part.function`.
+        file: the file.
+        source: where functions come from unless a block says so: `{}` stands for the name.
+    """
+    complete_modules(namespace.__name__, (namespace, *parts), file, source)
+
+
+def complete_modules(package: str, modules: Iterable[ModuleType], file: Path, source: str) -> None:
+    """What `complete` does, of modules of a package that need not be loaded itself."""
+    blocks = _blocks_of(file)
+    shared = blocks.pop("parameters", {})
+    for name, function in _functions_of(package, modules):
+        rows = blocks.get(name, {})
+        origin = rows.get("Source") or source.format(name)
+        whole = partial(_completed, rows=rows, shared=shared, source=origin)
+        if hasattr(function, "complete_docstring"):
+            function.complete_docstring = whole
+        elif function.__doc__:  # Python may have left them out
+            function.__doc__ = whole(function.__doc__, parameter_names(function))
+
+
+def _functions_of(package: str, modules: Iterable[ModuleType]) -> Iterator[tuple[str, Any]]:
+    """The public functions of modules by the names of their blocks, each once."""
+    met = set()
+    for module in modules:
+        prefix = module.__name__.removeprefix(package).lstrip(".")
+        for value in map(module.__dict__.__getitem__, module.__all__):
+            own = getattr(value, "__dict__", {})
+            has_text = isinstance(value, FunctionType) or not own.keys().isdisjoint(_TEXTS)
+            if not callable(value) or isinstance(value, type) or not has_text or id(value) in met:
+                continue
+            if value.__module__.startswith(package):
+                met.add(id(value))
+                yield ".".join(filter(None, (prefix, value.__name__))), value
+
+
+def parameter_names(function: Any) -> list[str]:
+    """The names of a function's parameters, with stars, as docstrings have them.
+
+    Packages ask for hundreds when they are loaded: `signature` takes ten times as long.
+    """
+    own = getattr(function, "__dict__", {})
+    if "__signature__" not in own and "__wrapped__" in own:
+        return parameter_names(function.__wrapped__)
+    if "__signature__" in own or not isinstance(function, FunctionType):
+        parameters = signature(function).parameters.values()
+        return [_STARS.get(each.kind, "") + each.name for each in parameters]
+    code = function.__code__
+    places, count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    names, rest = [*code.co_varnames[:count]], [*code.co_varnames[count:]]
+    if code.co_flags & CO_VARARGS:
+        names.insert(places, f"*{rest.pop(0)}")
+    return [*names, f"**{rest[0]}"] if code.co_flags & CO_VARKEYWORDS else names
+
+
+_STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+
+
+def _blocks_of(file: Path) -> dict[str, dict[str, str]]:
+    """The rows of each block by their names; those of its example are one, named `>>>`."""
+    blocks: dict[str, dict[str, str]] = {}
+    for block in f"\n{file.read_text(encoding='utf-8')}".split("\n#")[1:]:
+        names, *rest = _ROW.split(block, maxsplit=1)
+        body, _, example = "".join(rest).partition(">>> ")
+        rows = _rows_of(body)
+        if example:
+            rows[">>>"] = f">>> {example.rstrip()}"
+        for name in names.split():
+            blocks.setdefault(name, {}).update(rows)
+    return blocks
+
+
+def _rows_of(body: str) -> dict[str, str]:
+    """The rows `name: text` of a text by their names, further lines as they are."""
+    rows: dict[str, str] = {}
+    last = ""
+    for line in body.splitlines():
+        name, colon, text = line.partition(":")
+        if colon and name[:1] not in (" ", ""):
+            last = name.lstrip("*")
+            rows[last] = text.strip()
+        elif last and line:  # JAX's are not always indented
+            rows[last] += f"\n{line}" if line[0] == " " else f"\n    {line}"
+    return rows
+
+
+def _completed(
+    text: str, names: Iterable[str], rows: Mapping[str, str], shared: Mapping[str, str], source: str
+) -> str:
+    """A docstring with all sections."""
+    head, *pieces = _HEADING.split(cleandoc(text)) if "\n" in text else [text]
+    sections = dict(zip(pieces[::2], map(dedent, pieces[1::2]), strict=True))
+    known = {**shared, **_rows_of(sections.pop("Args", "")), **rows}
+    pairs = [(name, known.get(name.lstrip("*"))) for name in names]
+    found = {"Args": "\n".join([f"{name}: {meaning}" for name, meaning in pairs if meaning])}
+    for name in ("Returns", "Raises"):
+        # Lines of rows that go on are indented.
+        found[name] = rows[name].replace("\n    ", "\n") if name in rows else sections.get(name, "")
+    found["Example"] = rows.get(">>>") or sections.get("Example", "")
+    bodies = [
+        f"{name}:\n    {body.strip().replace(_NEW, _INDENTED).replace(_BLANK, _TWO)}"
+        for name, body in found.items()
+        if body
+    ]
+    return "\n\n".join([head.rstrip(), source, *bodies])
+
+
+_NEW, _INDENTED, _BLANK, _TWO = "\n", "\n    ", "\n    \n", "\n\n"

@@ -1,0 +1,87 @@
+"""Docstrings in sections, as Google's style has them, and what operations take from families."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from inspect import cleandoc
+from typing import Any
+
+_TITLE = re.compile(r"(Args|Returns|Yields|Raises|Checks|Attributes|Example)(?: \(.*\))?:(.*)")
+# In which order sections stand; what is in none comes before them.
+_ORDER = ("", "Args", "Returns", "Yields", "Raises", "Attributes", "Example")
+_REFERENCE = re.compile(r"\bsee (\w+)")
+_KINDS = {"float": "floats", "complex": "complex numbers", "pred": "pred"}
+_KINDS |= {"signed": "integers", "unsigned": "integers"}
+
+
+@lru_cache(maxsize=1024)
+def sections(text: str) -> dict[str, str]:
+    """The sections of a docstring by their titles; under "" what is in none.
+
+    Args:
+        text: a docstring, indented as it stands in a class or not.
+
+    Returns:
+        For each title the lines below it, indented as they are; what its own line says comes first.
+    """
+    found: dict[str, list[str]] = {"": []}
+    title = ""
+    for line in cleandoc(text).splitlines():
+        if line and line[0] != " ":
+            match = _TITLE.fullmatch(line)
+            title = match[1] if match else ""
+            line = f"    {match[2].strip()}".rstrip() if match else line
+        found.setdefault(title, []).append(line)
+    whole = {title: "\n".join(lines).strip("\n") for title, lines in found.items()}
+    return {title: text for title, text in whole.items() if text}
+
+
+def joined(parts: Mapping[str, str]) -> str:
+    """The docstring of sections, in the usual order."""
+    known = [title for title in _ORDER if parts.get(title)]
+    return "\n\n".join(f"{title}:\n{parts[title]}" if title else parts[title] for title in known)
+
+
+def of_operation(cls: Any) -> str:
+    """What the builder function of an operation says: its class's docstring, and its families'.
+
+    Sections that the class leaves out are those of the nearest base class that has them; its checks
+    are the builder's errors.
+    """
+    parts = dict(sections(cls.__doc__ or ""))
+    for title in ("Args", "Returns", "Checks"):
+        if title not in parts:
+            parts[title] = next((each[title] for each in _families(cls) if title in each), "")
+    if checks := parts.pop("Checks"):
+        lines = "\n".join(_resolved(cls, checks))
+        own = parts.get("Raises")
+        problem = f"    ShapeError, AttributeValueError: one of these does not hold.\n{lines}"
+        parts["Raises"] = f"{problem}\n{own}" if own else problem
+    text = joined(parts)
+    return text.replace("`element_types`", _types(cls)) if "`element_types`" in text else text
+
+
+def _families(cls: Any) -> Iterator[dict[str, str]]:
+    """The sections of the base classes' docstrings, the nearest first."""
+    for base in cls.__mro__[1:]:
+        if base.__module__ == "minixla.core.operation":
+            break
+        yield sections(base.__dict__.get("__doc__") or "")
+
+
+def _resolved(cls: Any, checks: str) -> Iterator[str]:
+    """The lines of checks, indented as details; those of a base class in place of its name."""
+    for line in checks.splitlines():
+        name = _REFERENCE.search(line)
+        bases = [each for each in cls.__mro__[1:] if name and each.__name__ == name[1]]
+        found = sections(bases[0].__doc__ or "").get("Checks") if bases else None
+        if found:
+            yield from _resolved(bases[0], found)
+        elif line.strip():
+            yield f"    {line}"
+
+
+def _types(cls: Any) -> str:
+    """In words the element types that an operation takes."""
+    kinds = {each.kind for each in cls.element_types}
+    return ", ".join(dict.fromkeys(word for kind, word in _KINDS.items() if kind in kinds))

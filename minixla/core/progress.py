@@ -1,0 +1,106 @@
+"""What somebody at a terminal or in a notebook sees of long work: a line, drawn by tqdm."""
+
+import contextlib
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# What is done sooner shows nothing.
+_PATIENCE = 1.0
+# Seconds between two looks at how far the work is.
+_INTERVAL = 0.2
+_STEPS = "{desc} |{bar:20}| {n_fmt}/{total_fmt} [{elapsed}]{postfix}"
+_TIME = "{desc} [{elapsed}]{postfix}"
+# Held by the work that is shown: what it does on its way shows nothing of its own.
+_SHOWN = threading.Lock()
+
+
+@contextlib.contextmanager
+def shown_progress(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+    """A function that says which step of long work begins.
+
+    After a second of work a line on standard error shows the step and for how long the work has
+    been going on, where somebody watches (a terminal, or a notebook) and tqdm is installed. The
+    line is gone at the end.
+
+    Args:
+        title: what the line begins with.
+        total: the number of steps, where it is known: then the line has a bar.
+    """
+    if not _is_watched() or not _SHOWN.acquire(blocking=False):
+        yield lambda step: None
+        return
+    line = _Line(title, total)
+    try:
+        yield line.steps.append
+    finally:
+        line.end()
+        _SHOWN.release()
+
+
+def in_notebook() -> bool:
+    """Whether a notebook runs this: IPython is there, and has a kernel."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _is_watched() -> bool:
+    return in_notebook() or getattr(sys.stderr, "isatty", lambda: False)()
+
+
+class _Line:
+    """A line that another thread draws, so that a long step does not stop its clock."""
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self.steps: list[str] = []
+        self._title, self._total, self._start = title, total, time.time()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._draw, name="minixla progress", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _draw(self) -> None:
+        if self._ended.wait(_PATIENCE):
+            return
+        # Work does not fail because nobody sees how far it is.
+        with contextlib.suppress(ImportError, OSError, ValueError):
+            bar = _bar_class()(
+                desc=self._title,
+                total=self._total,
+                bar_format=_STEPS if self._total else _TIME,
+                file=sys.stderr,
+                leave=False,
+                delay=1e-9,  # it is drawn below
+            )
+            bar.start_t = self._start
+            try:
+                while not self._ended.is_set():
+                    # A step that has begun is not done.
+                    bar.n = max(0, len(self.steps) - 1)
+                    # A line that wraps could not be written over.
+                    bar.ncols = shutil.get_terminal_size().columns - 1
+                    bar.set_postfix_str(self.steps[-1] if self.steps else "")
+                    self._ended.wait(_INTERVAL)
+                bar.close()
+            finally:
+                bar.disable = True  # else Python closes it once more
+
+
+def _bar_class() -> Any:
+    """A bar of tqdm's, without the thread and the lock between processes that it would start.
+
+    A new class, as tqdm keeps the lock where it cannot write.
+    """
+    from tqdm import tqdm
+
+    class Bar(tqdm):
+        monitor_interval = 0
+        _lock: Any = threading.RLock()
+
+    return Bar

@@ -1,0 +1,175 @@
+# Made by `python -m minixla.tools.stubs`.
+
+import builtins
+from minixla.typing import Array
+from minixla.typing import ArrayLike
+from minixla.typing import Axis
+from typing import Any
+from typing import overload
+
+__all__: list[str]
+
+def bernoulli(n: Any) -> Array:
+    """Generate the first N Bernoulli numbers."""
+
+def bessel_jn(z: ArrayLike, *, v: ArrayLike, n_iter: Any = ...) -> Array:
+    """Bessel function of the first kind of integer order and real argument."""
+
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """The beta function, gamma(a) gamma(b) / gamma(a + b). SciPy: special.beta."""
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """The regularised incomplete beta function I(a, b, x). SciPy: special.betainc."""
+
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """The logarithm of abs(beta(a, b)). SciPy: special.betaln."""
+
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Box-Cox power transformation."""
+
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Box-Cox transformation of ``1 + x``."""
+
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: Any = ...) -> Array:
+    """The number of combinations of N things taken k at a time ("N choose k")."""
+
+def dawsn(x: ArrayLike) -> Array:
+    """Dawson's integral."""
+
+def digamma(x: ArrayLike) -> Array:
+    """The digamma function."""
+
+def entr(x: ArrayLike) -> Array:
+    """The entropy function."""
+
+def erf(x: ArrayLike) -> Array:
+    """The error function."""
+
+def erfc(x: ArrayLike) -> Array:
+    """The complement of the error function."""
+
+def erfcx(x: ArrayLike) -> Array:
+    """Scaled complementary error function."""
+
+def erfinv(x: ArrayLike) -> Array:
+    """The inverse of erf. SciPy: special.erfinv."""
+
+def exp1(x: ArrayLike) -> Array:
+    """The exponential integral of exp(-t) / t from x >= 0 on. SciPy: special.exp1."""
+
+def expi(x: ArrayLike) -> Array:
+    """Exponential integral function."""
+
+def expit(x: ArrayLike) -> Array:
+    """The logistic sigmoid (expit) function."""
+
+def expn(n: Any, x: ArrayLike) -> Array:
+    """The exponential integral of x**(n - 1) exp(-t) / t**n from x on. SciPy: special.expn."""
+
+def factorial(n: Any, exact: bool = ...) -> Array:
+    """gamma(n + 1), 0 where n < 0; rounded where n is whole. SciPy: special.factorial."""
+
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
+    """The Fresnel integrals."""
+
+def gamma(x: ArrayLike) -> Array:
+    """The gamma function; infinite at 0, NaN at negative whole numbers. SciPy: special.gamma."""
+
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+    """The regularised lower incomplete gamma function P(a, x). SciPy: special.gammainc."""
+
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+    """The regularised upper incomplete gamma function Q(a, x). SciPy: special.gammaincc."""
+
+def gammaln(x: ArrayLike) -> Array:
+    """The logarithm of abs(gamma(x)), right in its last digits at its zeros 1 and 2, too."""
+
+def gammasgn(x: ArrayLike) -> Array:
+    """Sign of the gamma function."""
+
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """The 1F1 hypergeometric function."""
+
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
+    """The 2F1 hypergeometric function."""
+
+def i0(x: ArrayLike) -> Array:
+    """Modified bessel function of zeroth order."""
+
+def i0e(x: ArrayLike) -> Array:
+    """Exponentially scaled modified bessel function of zeroth order."""
+
+def i1(x: ArrayLike) -> Array:
+    """Modified bessel function of first order."""
+
+def i1e(x: ArrayLike) -> Array:
+    """Exponentially scaled modified bessel function of first order."""
+
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """P log(p / q) - p + q, nowhere below 0. SciPy: special.kl_div."""
+
+def log_ndtr(x: ArrayLike, series_order: int = ...) -> Array:
+    """The logarithm of the normal distribution's cumulative function. SciPy: special.log_ndtr."""
+
+def log_softmax(x: ArrayLike, /, *, axis: Axis = ...) -> Array:
+    """Log-Softmax function."""
+
+def loggamma(x: ArrayLike) -> Array:
+    """Principal branch of the logarithm of the gamma function."""
+
+def logit(x: ArrayLike) -> Array:
+    """log(x / (1 - x)), right in its last digits where it is small. SciPy: special.logit."""
+
+@overload
+def logsumexp(a: ArrayLike, axis: Axis = ..., b: ArrayLike | None = ..., keepdims: bool = ..., where: ArrayLike | None = ...) -> Array:
+    """Log-sum-exp reduction."""
+
+@overload
+def logsumexp(a: ArrayLike, axis: Axis = ..., b: ArrayLike | None = ..., keepdims: bool = ..., return_sign: Any = ..., where: ArrayLike | None = ...) -> Any:
+    """Log-sum-exp reduction."""
+
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
+    """The natural log of the multivariate gamma function."""
+
+def ndtr(x: ArrayLike) -> Array:
+    """Normal distribution function."""
+
+def ndtri(p: ArrayLike) -> Array:
+    """The inverse of the CDF of the Normal distribution function."""
+
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
+    """Owen's T function."""
+
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """The Pochammer symbol."""
+
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """The polygamma function."""
+
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """P log(p / q) where both are > 0, 0 where p is 0 <= q, else inf. SciPy: special.rel_entr."""
+
+def sici(x: ArrayLike) -> tuple[Array, Array]:
+    """Sine and cosine integrals."""
+
+def softmax(x: ArrayLike, /, *, axis: Axis = ...) -> Array:
+    """Softmax function."""
+
+def spence(x: ArrayLike) -> Array:
+    """Spence's function, also known as the dilogarithm for real values."""
+
+def sph_harm_y(n: Any, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: Any = ..., n_max: Any = ...) -> Array:
+    """Computes the spherical harmonics."""
+
+def wofz(z: ArrayLike) -> Array:
+    """Faddeeva function."""
+
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute x*log(1 + y), returning 0 for x=0."""
+
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute x*log(y), returning 0 for x=0."""
+
+def zeta(x: ArrayLike, q: ArrayLike | None = ...) -> Array:
+    """The Hurwitz zeta function."""
+

@@ -1,0 +1,260 @@
+"""explore: a program's graph in Model Explorer, as its files, or as one HTML page."""
+
+import atexit
+import importlib.util
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Callable, Collection, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from jax import ShapeDtypeStruct
+
+from minixla.core.children import end_child, start_child
+from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.graph import Graph
+from minixla.core.progress import in_notebook, shown_progress
+from minixla.core.tracebacks import api_boundary
+from minixla.engine.random_keys import flatten
+from minixla.tools.checked_function import check_repeatable
+from minixla.tools.evaluators import EVALUATORS
+from minixla.tools.explorer_files import write_files
+from minixla.tools.graph_parts import is_array
+from minixla.tools.html_page import page
+from minixla.tools.layouts import layouts
+from minixla.tools.opened_programs import Part, opened
+from minixla.tools.opinions import Opinions
+from minixla.tools.overlays import (
+    Overlay,
+    cost_overlays,
+    error_overlays,
+    layout_overlays,
+    nan_overlay,
+)
+from minixla.transforms.evaluation import make_graph
+
+_SUBJECT = "explore"
+_PACKAGE = "model_explorer"
+#: Overlays that are found by running the program.
+Measured = Literal["errors", "nan"]
+MEASURED = get_args(Measured)
+_FORMS = (".json", ".html")
+_ADDRESS = re.compile(r"http://\S+")
+
+
+class Exploration:
+    """A program that was written to files, or is shown by Model Explorer.
+
+    Attributes:
+        files: what was written: the graph, then its overlays; or a page.
+        overlays: the names of the overlays.
+        notes: why there is no overlay, for each that was asked for in vain.
+        url: where Model Explorer shows it, or nothing.
+    """
+
+    def __init__(
+        self, files: Sequence[Path], overlays: Sequence[str], notes: Sequence[str]
+    ) -> None:
+        self.files, self.overlays, self.notes = list(files), list(overlays), list(notes)
+        self.url = ""
+        self._server: subprocess.Popen[str] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def stop(self) -> None:
+        """Ends the server, and removes the files that were written for it."""
+        if self._server is not None:
+            end_child(self._server)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def wait(self) -> None:
+        """Waits until the server ends, or Ctrl-C ends it: for scripts, with which it would end."""
+        try:
+            if self._server is not None:
+                self._server.wait()
+        finally:
+            self.stop()
+
+    def __str__(self) -> str:
+        where = self.url or ", ".join(map(str, self.files))
+        return "\n".join([where, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"<Exploration {self.url or self.files[0]}>"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{escape(each)}</p>" for each in self.notes)
+        if not self.url:
+            return f"<pre>{escape(str(self))}</pre>"
+        frame = f'<iframe src="{escape(self.url)}" width="100%" height="700"></iframe>'
+        return f"{notes}{frame}"
+
+
+@api_boundary
+def explore(
+    fun: Callable[..., Any] | Graph,
+    *args: Any,
+    overlays: Collection[Measured] = (),
+    path: str | os.PathLike[str] | None = None,
+    port: int | None = None,
+    browser: bool | None = None,
+) -> Exploration:
+    """Shows a function's graph in Model Explorer, in a browser or a notebook.
+
+        mx.explore(loss, parameters, batch, overlays=["errors", "nan"])
+        mx.explore(loss, parameters, batch, path="loss.html")
+
+    A node says its shape, type, attributes, cost and the user's line. Nodes are grouped by function
+    and line; programs that an instruction runs are groups within it. Overlays colour nodes by
+    arithmetic, by bytes and, where the program names a mesh, by layout and bytes on each device.
+
+    Args:
+        fun: a function of pytrees of arrays, jitted or not, a graph, or an imported program.
+        *args: its arguments; without `overlays`, shapes (`jax.ShapeDtypeStruct`) do.
+        overlays: more overlays, for which the program is run: `"nan"`, where NaN and infinities
+            are, and are made; `"errors"`, the errors that `cross_check` measures, of each
+            evaluator, after every instruction.
+        path: a file to write in place of showing it: `.json`, what Model Explorer reads, with a
+            file beside it for each overlay; or `.html`, one page that needs nothing else.
+        port: where the server listens, on this machine alone; default: one that is free.
+        browser: whether a browser is opened; default: unless a notebook runs this, which shows what
+            is returned.
+
+    Returns:
+        An Exploration: `url`, `files`, `overlays`, `notes`; `wait()` until Ctrl-C; `stop()`.
+
+    Raises:
+        AttributeValueError: there is no such overlay, or `path` ends otherwise.
+        TransformError: Model Explorer is not installed and no path is given; or there is nothing to
+            run the program on, or it cannot be run several times.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     shown = mx.explore(mx.numpy.tanh, np.ones(3), path=f"{folder}/tanh.json")
+        >>> shown.overlays
+        ['arithmetic operations', 'bytes read and written']
+    """
+    graph = fun if isinstance(fun, Graph) else getattr(fun, "graph", None)
+    if not isinstance(graph, Graph):
+        graph = (graph or make_graph(fun))(*args)  # type: ignore[arg-type]  # no Graph
+    operands = _operands(graph, flatten(tuple(args))[0]) if overlays else []
+    return explored(graph, operands, overlays, path, port=port, browser=browser)
+
+
+def explored(
+    graph: Graph,
+    operands: Sequence[np.ndarray],
+    overlays: Collection[str],
+    path: str | os.PathLike[str] | None = None,
+    texts: Mapping[str, str] | None = None,
+    port: int | None = None,
+    browser: bool | None = None,
+) -> Exploration:
+    """What `explore` returns, of a graph and its operands; `texts` as `page` takes them."""
+    target = None if path is None else Path(path)
+    if target is not None and target.suffix not in _FORMS:
+        problem, advice = f"{path} ends in {target.suffix!r}", f"Give one in {' or '.join(_FORMS)}."
+        raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
+    for name in overlays:
+        if name not in MEASURED:
+            advice = f"Give {' or '.join(MEASURED)}; costs and layouts are always there."
+            raise explain(AttributeValueError, _SUBJECT, f"no overlay is {name!r}", (), advice)
+    if target is None:
+        _check_installed()
+    parts, found, notes = shown_parts(graph, operands, overlays)
+    names = [each.name for each in found]
+    if target is not None:
+        if target.suffix == ".html":
+            target.write_text(page(parts, found, texts or {}), encoding="utf-8")
+            return Exploration([target], names, notes)
+        return Exploration(write_files(target, parts, found), names, notes)
+    folder = tempfile.TemporaryDirectory(prefix="minixla_explorer_")
+    name = re.sub(r"[^\w.-]", "_", graph.name)
+    file = Path(folder.name, f"{name}.json")
+    shown = Exploration(write_files(file, parts, found), names, notes)
+    shown._folder = folder
+    atexit.register(shown.stop)
+    shown._server, shown.url = _served(shown.files, port)
+    if not in_notebook() if browser is None else browser:
+        webbrowser.open(shown.url)
+    return shown
+
+
+def shown_parts(
+    graph: Graph, operands: Sequence[np.ndarray] = (), measured: Collection[str] = ()
+) -> tuple[list[Part], list[Overlay], list[str]]:
+    """A program opened, its overlays, and why some are not there."""
+    if measured:
+        check_repeatable(_SUBJECT, graph)
+        graph = graph.silent()
+    if graph.meshes or graph.annotations:
+        graph = layouts(graph).graph
+    parts = opened(graph)
+    found, notes = [*cost_overlays(parts), *layout_overlays(parts)], []
+    with shown_progress(_SUBJECT) as say:
+        if "nan" in measured:
+            say("looking for NaN")
+            found.append(nan_overlay(parts, operands))
+        if "errors" in measured:
+            asked = Opinions([*EVALUATORS.values()], say)
+            errors, notes = error_overlays(parts, operands, asked)
+            found += errors
+    return parts, found, notes
+
+
+def _operands(graph: Graph, leaves: Sequence[Any]) -> list[np.ndarray]:
+    problem = ""
+    if len(leaves) != len(graph.inputs):
+        problem = f"{len(leaves)} arrays are given, and the graph takes {len(graph.inputs)}"
+    elif not all(map(is_array, graph.inputs)):
+        problem = "the graph takes tuples, tokens or arrays of dynamic size"
+    elif any(isinstance(each, ShapeDtypeStruct) for each in leaves):
+        problem = "an argument is a shape alone"
+    if problem:
+        advice = "Overlays that are found by running the program need arrays for all arguments."
+        raise explain(TransformError, _SUBJECT, problem, (), advice)
+    shapes: list[Any] = list(graph.input_shapes)
+    pairs = zip(leaves, shapes, strict=True)
+    return [np.asarray(leaf).astype(shape.dtype) for leaf, shape in pairs]
+
+
+def _check_installed() -> None:
+    if importlib.util.find_spec(_PACKAGE) is None:
+        advice = "Install it (pip install 'minixla[explorer]'), or write one page that shows the "
+        advice += "graph: path='page.html', minixla show --html."
+        problem = "Model Explorer is not installed"
+        raise explain(TransformError, _SUBJECT, problem, (), advice)
+
+
+def _served(files: Sequence[Path], port: int | None) -> tuple[subprocess.Popen[str], str]:
+    """Model Explorer's own server of some files, and where it shows them."""
+    graph, *overlays = map(str, files)
+    words = [sys.executable, "-m", _PACKAGE, graph, "--no_open_in_browser", "--host", "localhost"]
+    words += ["--node_data_paths", ",".join(overlays), "--port", str(port or _free_port())]
+    output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    server = start_child(words, env=os.environ | {"PYTHONUNBUFFERED": "1"}, **output)
+    assert server.stdout is not None
+    told: list[str] = []
+    for line in server.stdout:
+        told.append(line.rstrip())
+        address = _ADDRESS.match(line)
+        if address is not None:
+            return server, address[0]
+    end_child(server)
+    problem = "Model Explorer's server has ended"
+    advice = "What it said stands above; another port may be free."
+    raise explain(TransformError, _SUBJECT, problem, told[-8:], advice)
+
+
+def _free_port() -> int:
+    with socket.socket() as some:
+        some.bind(("localhost", 0))
+        return some.getsockname()[1]

@@ -1,0 +1,118 @@
+"""A program as one HTML page that needs nothing else: its graph, instructions and source lines."""
+
+import json
+import linecache
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from minixla.tools.layered_drawing import drawn
+from minixla.tools.opened_programs import Node, Part
+from minixla.tools.overlays import Overlay
+
+_TEMPLATE = Path(__file__).with_name("page.html")
+#: Lines of a file that are shown above and below each line that an instruction stands in.
+_AROUND = 5
+
+
+def page(parts: Sequence[Part], overlays: Sequence[Overlay], texts: Mapping[str, str]) -> str:
+    """The page.
+
+    Args:
+        parts: the program, as `opened` gives it.
+        overlays: what its nodes can be coloured by.
+        texts: the text of files that cannot be read by their name, such as that of a program.
+    """
+    drawings, rows = [], []
+    for part in parts:
+        nodes = list(part.nodes())
+        title = " / ".join(part.groups) or part.graph.name
+        drawings.append(f"<h2>{escape(title)}</h2>{drawn(nodes)}")
+        rows += [_row(node) for node in nodes]
+    options = [f"<option>{escape(each.name)}</option>" for each in overlays]
+    data = {each.name: _shown(each) for each in overlays}
+    filled = {
+        "title": escape(parts[0].graph.name),
+        "options": "".join(options),
+        "graphs": "\n".join(drawings),
+        "rows": "\n".join(rows),
+        "source": "".join(_source(parts, texts)),
+        "overlays": json.dumps(data).replace("<", "\\u003c"),
+    }
+    # Piece by piece: what is put in may hold the name of another place.
+    text, *pieces = _TEMPLATE.read_text(encoding="utf-8").split("{{")
+    for name, _, rest in (piece.partition("}}") for piece in pieces):
+        text += filled[name] + rest
+    return text
+
+
+def _row(node: Node) -> str:
+    said = {k: v for k, v in node.attributes.items() if k not in ("shape", "line")}
+    line = node.attributes.get("line", "")
+    cells = [
+        node.id,
+        node.label,
+        "",
+        node.attributes["shape"],
+        ", ".join(f"{label} {source}" for source, _, label in node.reads),
+        "; ".join(f"{name} {value}" for name, value in said.items()),
+        line.rpartition("/")[2],
+    ]
+    at = f' data-line="{escape(_line(node))}"' if node.step and node.step.source else ""
+    text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f'<tr data-node="{escape(node.id)}"{at}>{text}</tr>'
+
+
+def _line(node: Node) -> str:
+    """The line of an instruction, as the page names it."""
+    assert node.step is not None and node.step.source is not None
+    return f"{node.step.source.file}:{node.step.source.line}"
+
+
+def _shown(overlay: Overlay) -> dict[str, object]:
+    """The text and colour of each node, and those of the legend."""
+    texts = {name: overlay.shown(value) for name, value in overlay.values.items()}
+    colors = {name: overlay.color(value) for name, value in overlay.values.items()}
+    if isinstance(overlay.colors, Mapping):
+        legend = [(word, overlay.colors[word]) for word in dict.fromkeys(texts.values())]
+    else:
+        legend = [(f"up to {bound:g}", color) for bound, color in overlay.colors[:-1]]
+    return {"nodes": {name: (texts[name], colors[name]) for name in texts}, "legend": legend}
+
+
+def _source(parts: Sequence[Part], texts: Mapping[str, str]) -> Iterator[str]:
+    """The lines in which instructions stand, and those around them; else the program's text."""
+    used: dict[str, set[int]] = {}
+    for part in parts:
+        for step in part.graph.instructions:
+            if step.source is not None and step.source.line:
+                used.setdefault(step.source.file, set()).add(step.source.line)
+    files = {file: texts.get(file, "").splitlines() or _lines_of(file) for file in used}
+    for file, lines in files.items():
+        if lines:
+            yield f"<h2>{escape(file)}</h2><pre>{''.join(_window(file, lines, used[file]))}</pre>"
+    if not any(files.values()):
+        text = parts[0].graph.stablehlo()
+        numbered = enumerate(text.splitlines(), 1)
+        body = "".join(_shown_line(number, line) for number, line in numbered)
+        yield f"<h2>StableHLO</h2><pre>{body}</pre>"
+
+
+def _lines_of(file: str) -> list[str]:
+    # It knows the cells of notebooks, too.
+    return [line.rstrip("\n") for line in linecache.getlines(file)]
+
+
+def _window(file: str, lines: Sequence[str], used: set[int]) -> Iterator[str]:
+    last = 0
+    near = {n + by for n in used for by in range(-_AROUND, _AROUND + 1)}
+    for number in sorted(near & set(range(1, len(lines) + 1))):
+        if number > last + 1:
+            yield _shown_line("", "...")
+        yield _shown_line(number, lines[number - 1], f"{file}:{number}" if number in used else "")
+        last = number
+
+
+def _shown_line(number: int | str, text: str, name: str = "") -> str:
+    at = f' data-line="{escape(name)}"' if name else ""
+    return f'<span class="line" data-number="{number}"{at}>{escape(text)}\n</span>'

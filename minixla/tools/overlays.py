@@ -1,0 +1,215 @@
+"""What colours the nodes of a program's picture: costs, layouts, NaN, errors.
+
+Of programs that are run within another, costs are those of one run.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from minixla.core.element_types import element_type
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.tools import comparison, graph_parts
+from minixla.tools.costs import byte_count, instruction_cost
+from minixla.tools.graph_parts import inner_runs, is_array, is_call
+from minixla.tools.opened_programs import Part
+from minixla.tools.opinions import Opinion, Opinions
+from minixla.tools.reports import shown_number
+from minixla.tools.rounding import declared_values, in_double
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A colour for each node of which something is known.
+
+    Attributes:
+        name: what it shows.
+        values: a number or a word for each node, by its name.
+        colors: the colour of each word; of numbers the colours up to a bound, in order, or nothing
+            for colours from white to red.
+    """
+
+    name: str
+    values: dict[str, float | str]
+    colors: Mapping[str, str] | Sequence[tuple[float, str]] = ()
+
+    @cached_property
+    def _largest(self) -> float:
+        return max(map(float, self.values.values()), default=0.0) or 1.0
+
+    def shown(self, value: float | str) -> str:
+        """A value as viewers write it."""
+        if isinstance(value, str):
+            return value
+        return shown_number(value) if value < _LARGEST else "inf"
+
+    def color(self, value: float | str) -> str:
+        """The colour of a value, as CSS has it."""
+        if isinstance(self.colors, Mapping):
+            return self.colors[str(value)]
+        if self.colors:
+            return next(color for bound, color in self.colors if float(value) <= bound)
+        level = round(255 - 175 * float(value) / self._largest)
+        return f"#ff{level:02x}{level:02x}"
+
+
+_GREEN, _YELLOW, _ORANGE, _RED = "#c8e6c9", "#fff3b0", "#ffcc80", "#ef9a9a"
+_LAYOUTS = ("#bbdefb", "#c8e6c9", "#ffe0b2", "#e1bee7", "#b2dfdb", "#f8bbd0", "#dcedc8", "#d7ccc8")
+_WHOLE = "#eeeeee"
+#: By severity: where several runs of a program differ, the worst counts.
+_SPECIAL = {
+    "infinity": _YELLOW,
+    "infinity is made here": "#ffd54f",
+    "NaN": _ORANGE,
+    "NaN is made here": "#e57373",
+}
+#: JSON has no infinity: this stands for it.
+_LARGEST = sys.float_info.max
+_ULPS = ((0.5, _GREEN), (8.0, "#e6ee9c"), (64.0, _YELLOW), (4096.0, _ORANGE), (_LARGEST, _RED))
+
+
+def cost_overlays(parts: Sequence[Part]) -> list[Overlay]:
+    """The arithmetic of each instruction, and the bytes that it reads and writes."""
+    steps = [pair for part in parts for pair in _named_steps(part)]
+    costs = {name: instruction_cost(step) for name, step in steps}
+    flops = {name: cost.flops + cost.transcendentals for name, cost in costs.items()}
+    moved = {name: cost.bytes for name, cost in costs.items()}
+    pairs = {"arithmetic operations": flops, "bytes read and written": moved}.items()
+    return [Overlay(name, {k: float(v) for k, v in each.items() if v}) for name, each in pairs]
+
+
+def layout_overlays(parts: Sequence[Part]) -> list[Overlay]:
+    """How values lie over devices, and the bytes that each device has; nothing without a mesh."""
+    layouts: dict[str, float | str] = {}
+    held: dict[str, float | str] = {}
+    for part in parts:
+        notes = part.graph.annotations.values if part.graph.annotations else {}
+        values = {part.input_name(n): [value] for n, value in enumerate(part.graph.inputs)}
+        values |= {name: list(step.results) for name, step in _named_steps(part)}
+        for name, made in values.items():
+            known = [value for value in made if value in notes]
+            if known:
+                layouts[name] = ", ".join(_layout(notes[value]) for value in known)
+                held[name] = float(sum(_local_bytes(value, notes.get(value)) for value in made))
+    words = dict.fromkeys(map(str, layouts.values()))
+    colors = {word: _LAYOUTS[n % len(_LAYOUTS)] for n, word in enumerate(words)}
+    found = [Overlay("layout over devices", layouts, colors), Overlay("bytes on a device", held)]
+    return found if layouts else []
+
+
+def _layout(sharding: TensorSharding) -> str:
+    return sharding.layout_text.replace('"', "")
+
+
+def _local_bytes(value: Value, sharding: TensorSharding | None) -> int:
+    shape: Any = value.shape
+    if sharding is None or not is_array(value) or sharding.mesh.is_maximal:
+        return byte_count([shape])
+    return byte_count([shape.with_dimensions(sharding.local_sizes(shape.dimensions))])
+
+
+def nan_overlay(parts: Sequence[Part], operands: Sequence[np.ndarray]) -> Overlay:
+    """Where NaN and infinities are, and where they are made, by the reference."""
+    found: dict[str, float | str] = {}
+    ranks = {word: rank for rank, word in enumerate(_SPECIAL)}
+
+    def look(part: Part, values: Mapping[Value, Any], given: Sequence[Any]) -> None:
+        for name, step in _named_steps(part):
+            made, read = ([values[x] for x in some] for some in (step.results, step.operands))
+            word = _special(made, read)
+            if word and ranks[word] >= ranks.get(str(found.get(name)), -1):
+                found[name] = word
+
+    _follow(parts, operands, look)
+    return Overlay("NaN and infinities", found, _SPECIAL)
+
+
+def _special(made: Sequence[Any], read: Sequence[Any]) -> str:
+    for word, is_special in (("NaN", np.isnan), ("infinity", np.isinf)):
+        if any(_has(is_special, each) for each in made):
+            return word if any(_has(is_special, x) for x in read) else f"{word} is made here"
+    return ""
+
+
+def _has(is_special: Callable[[Any], Any], value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_has(is_special, each) for each in value)
+    is_number = isinstance(value, np.ndarray) and element_type(value.dtype).is_inexact
+    return is_number and bool(is_special(comparison.wide(value)).any())
+
+
+def error_overlays(
+    parts: Sequence[Part], operands: Sequence[np.ndarray], opinions: Opinions
+) -> tuple[list[Overlay], list[str]]:
+    """The errors that `cross_check` measures, at every instruction: an overlay for each evaluator.
+
+    An error is that of a program from its inputs on, in units of the last place against double. A
+    program that is run within another has the inputs there that the reference gives it.
+
+    Args:
+        parts: the program.
+        operands: its arguments.
+        opinions: whom to ask.
+
+    Returns:
+        The overlays, and why there is none of an evaluator.
+    """
+    errors: dict[str, dict[str, float | str]] = {}
+    refusals: dict[str, str] = {}
+
+    def look(part: Part, values: Mapping[Value, Any], given: Sequence[Any]) -> None:
+        steps = list(_named_steps(part))
+        shown = [value for _, step in steps for value in step.results if is_array(value)]
+        graph = graph_parts.showing(part.graph, shown)
+        own: dict[str, Opinion] = {"reference": [values[value] for value in shown]}
+        given_by = own | opinions.everywhere(graph, given, part.path or "errors")
+        truth = dict(zip(shown, in_double(graph, given), strict=True))
+        for evaluator, results in given_by.items():
+            if isinstance(results, str):
+                refusals.setdefault(evaluator, results)
+                continue
+            found = dict(zip(shown, results, strict=True))
+            mine = errors.setdefault(evaluator, {})
+            for name, step in steps:
+                apart = [_ulps(found[v], truth[v]) for v in step.results if v in found]
+                if apart:
+                    mine[name] = max(*apart, float(mine.get(name, 0.0)))
+
+    _follow(parts, operands, look)
+    made = [Overlay(f"error of {name} in ulp", each, _ULPS) for name, each in errors.items()]
+    return made, [f"no errors of {name}: {why}" for name, why in refusals.items()]
+
+
+def _ulps(actual: np.ndarray, truth: np.ndarray) -> float:
+    return min(comparison.compared(actual, truth, np.ones(truth.shape)).ulp, _LARGEST)
+
+
+def _named_steps(part: Part) -> list[tuple[str, Instruction]]:
+    return [(part.name_of(n), step) for n, step in enumerate(part.graph.instructions)]
+
+
+_Look = Callable[[Part, Mapping[Value, Any], Sequence[Any]], None]
+
+
+def _follow(parts: Sequence[Part], operands: Sequence[Any], look: _Look) -> None:
+    """Shows the values of each run of each part, as the reference gives them."""
+    by_path = {part.path: part for part in parts}
+    pending: list[tuple[Part, Sequence[Any]]] = [(parts[0], operands)]
+    for part, given in pending:  # which grows
+        values = declared_values(part.graph, given)
+        look(part, values, given)
+        for name, step in _named_steps(part):
+            if step.op.is_plain:
+                continue
+            inner: list[Graph] = list(step.op.computations)
+            read = [values[each] for each in step.operands]
+            runs = [(inner[0], read)] if is_call(step) else inner_runs(step, read) or ()
+            for graph, some in runs:
+                places = [n for n, each in enumerate(inner) if each is graph]
+                if places and (place := by_path.get(f"{name}.{places[0]}.")):
+                    pending.append((place, some))

@@ -1,0 +1,115 @@
+"""Results of commands for people: in a few words, as rows of numbers, in files, as pictures."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minixla as mx
+from minixla.tools.command_line import BadInput
+from minixla.tools.reports import shown_number
+
+# Arrays of more elements are described, and shown in part.
+_DESCRIBED, _SHOWN = 8, 400
+_WIDE = {"float": "f8", "signed": "i8", "unsigned": "u8"}
+#: Channels of a picture, and what Pillow calls it.
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """The array in NumPy's own type of its kind, in which all its numbers are."""
+    kind = mx.element_type(array.dtype).kind
+    return array.astype(_WIDE.get(kind, array.dtype))
+
+
+def in_short(array: np.ndarray) -> str:
+    """What an array of more than a few elements holds, in a few words; else nothing."""
+    if array.size <= _DESCRIBED:
+        return ""
+    if array.dtype == bool:
+        return f" {np.count_nonzero(array):,} of {array.size:,} true"
+    values: Any = widened(array).ravel()
+    what = ""
+    if np.iscomplexobj(values):
+        with np.errstate(all="ignore"):
+            values, what = np.abs(values), "magnitudes "
+    finite = values[np.isfinite(values)]
+    odd = {"NaN": np.isnan(values), "inf": values == np.inf, "-inf": values == -np.inf}
+    counts = {name: np.count_nonzero(each) for name, each in odd.items()}
+    counts["0"] = np.count_nonzero(values == 0)
+    words = [f"{count:,} of {array.size:,} {name}" for name, count in counts.items() if count]
+    if finite.size:
+        ends = float(finite.min()), float(finite.max())
+        # Divided first, as the sum of the largest numbers is infinite.
+        with np.errstate(all="ignore"):
+            mean = float(np.clip(np.sum(finite / finite.size), *ends))
+        least, greatest, middle = map(shown_number, (*ends, mean))
+        words.insert(0, f"{what}from {least} to {greatest}, mean {middle}")
+    return f" {'; '.join(words)}"
+
+
+def in_full(array: np.ndarray, width: int | None = None) -> str:
+    """The numbers of an array, of large ones those at the edges."""
+    columns: Any = {} if width is None else {"max_line_width": max(width - 1, 20)}
+    return np.array2string(array, threshold=_SHOWN, **columns)
+
+
+def check_file(name: str, shapes: Sequence[Any]) -> None:
+    """Refuses a file that cannot hold results of these shapes, before they are computed."""
+    form = _form(name)
+    if form in (".npy", ".png") and len(shapes) != 1:
+        raise BadInput(f"{name} holds one array, and there are {len(shapes)}: take a name in .npz")
+    if form == ".png":
+        sizes = shapes[0].dimensions if isinstance(shapes[0], mx.Shape) else ()
+        is_picture = len(sizes) == 2 or (len(sizes) == 3 and sizes[2] in _MODES)
+        if not is_picture or 0 in sizes or shapes[0].element_type.is_complex:
+            rule = "[height, width], or with 1, 3 or 4 channels behind, and not empty or complex"
+            raise BadInput(f"{name}: a picture is {rule}, and the result is {shapes[0]}: take .npy")
+        _pillow(name)
+
+
+def write_file(name: str, results: Mapping[str, np.ndarray]) -> None:
+    """Writes results: one to .npy, one as a picture to .png, else all to an archive."""
+    form, listed = _form(name), list(results.values())
+    with open(name, "wb") as file:
+        if form == ".npy":
+            np.save(file, listed[0])
+        elif form == ".png":
+            _picture(listed[0], _pillow(name)).save(file, "PNG")
+        else:
+            arrays: dict[str, Any] = dict(results)
+            np.savez(file, **arrays)
+
+
+def _form(name: str) -> str:
+    return Path(name).suffix.lower()
+
+
+def _pillow(name: str) -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        advice = "pip install pillow, or take a name in .npy"
+        raise BadInput(
+            f"{name}: pictures are written by Pillow, which is missing: {advice}"
+        ) from None
+    return Image
+
+
+def _picture(array: Any, image: Any) -> Any:
+    """A picture: bytes as they are, other numbers from the least, black, to the greatest, white.
+
+    NaN is black, infinities are the ends of the scale.
+    """
+    if array.dtype != np.uint8:
+        values = widened(array).astype("f8")
+        finite = values[np.isfinite(values)]
+        least, greatest = (finite.min() / 2, finite.max() / 2) if finite.size else (0.0, 0.0)
+        with np.errstate(all="ignore"):
+            scaled = (np.clip(values / 2, least, greatest) - least) / (greatest - least or 1.0)
+        array = np.nan_to_num(np.rint(scaled * 255), nan=0).astype(np.uint8)
+    if array.ndim == 2:
+        return image.fromarray(array)
+    channels = array.shape[2]
+    return image.fromarray(array[:, :, 0] if channels == 1 else array, _MODES[channels])

@@ -1,0 +1,167 @@
+"""Types of parameters and results of public functions, by name, where the source says none."""
+
+import re
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+_HOMES: dict[str, str] = dict.fromkeys(
+    ("Array", "ArrayLike", "Axis", "DTypeLike"), "minixla.typing"
+)
+_HOMES |= dict.fromkeys(("KeyLike", "PyTree", "ShapeLike"), "minixla.typing")
+_HOMES |= dict.fromkeys(("Callable", "Collection", "Sequence"), "collections.abc")
+_HOMES |= {"dtype": "numpy", "ndarray": "numpy"}
+
+_ARRAY = """
+    A B C E M N T Z a a1 a2 alpha append ar ar1 ar2 args arr array arrs ary arys atol aweights b
+    base batch_mean batch_var beta bias block_0 block_1 c concentration condition cov d data default
+    df dfden dfnum discont dx e element epsilon f fill_value fp fweights grad_output group_sizes h
+    ind indices init_value initial initial_state input input_offsets inputs k kernel key_0 key_1
+    key_bits_array key_value_seq_lengths labels lam left lhs lhs_scale lhs_scales lmbda loc logits
+    lower lu m mask max maxval mean min minval mu nan negative_slope neginf offset on_false on_true
+    operand output output_offsets p padding_value period permutation phi posinf pred prepend
+    prototype q query query_seq_lengths r rcond recv_sizes rhs rhs_scale rhs_scales right rtol s
+    sample scale scatter_indices seed send_sizes sigma sorter source start start_indices step stop
+    taus test_elements theta to_begin to_end tol u update upper v val vals value values varargs
+    variance w weights where x x1 x2 xi xp y z
+"""
+_SEVERAL = "Array | ndarray | Sequence[ArrayLike]"
+_BY_NAME = {
+    "ArrayLike": _ARRAY,
+    _SEVERAL: "arrays choices condlist filt seq_of_zeros tup",
+    "ArrayLike | Sequence[ArrayLike]": "init_values operands updates",
+    "ArrayLike | Sequence[ArrayLike] | str": "bins",
+    "ArrayLike | Sequence[int]": "indices_or_sections repeats shift",
+    "ArrayLike | Sequence[int] | slice": "obj",
+    "Array | ndarray | Sequence[Any]": "range",
+    "Axis": "axis",
+    "DTypeLike": "dtype from_ int_type new_element_type preferred_element_type to",
+    "KeyLike": "key keys",
+    "None": "out",
+    "ShapeLike": "new_shape reps shape shapes",
+    "bool": "allow_pickle include_initial inplace keepdims promote_integers suppress_small wrap",
+    "float": "correction ddof",
+    "float | str": "ord",
+    "int": "size",
+    "str": "bitorder norm sep string",
+}
+_PARAMETERS = {name: each for each, names in _BY_NAME.items() for name in names.split()}
+
+# By function, where a name alone does not tell.
+_EXCEPTIONS = {
+    "Any": """
+        all_gather.operand all_reduce.operand all_to_all.operand apply_along_axis.args array.object
+        asarray.a block.arrays call.operands collective_broadcast.operand
+        collective_permute.operand composite_call.operands cross_replica_sum.operand
+        einsum.operands einsum_path.operands from_dlpack.x fromfile.args fromiter.args
+        get_dimension_size.operand infeed.shape initializers.variance_scaling.scale iscomplexobj.x
+        isrealobj.x isscalar.element load.args optimization_barrier.operand outfeed.operand
+        parameter.shape piecewise.args reduce_scatter.operand scan.inputs send.operand
+        send_to_host.operand send_with_tokens.operand
+    """,
+    "ArrayLike": "binomial.n multinomial.n nn.dot_product_attention.key polygamma.n",
+    "ArrayLike | str": "interp.left interp.right",
+    "ArrayLike | tuple[ArrayLike, ...]": "flatnonzero.fill_value nonzero.fill_value",
+    "bool | ArrayLike | str": "polyfit.cov",
+    "int": "ball.d mask_indices.k mask_indices.n orthogonal.m orthogonal.n",
+    "int | Sequence[int] | Sequence[Sequence[int]]": "tensordot.axes",
+}
+_OF_FUNCTIONS = {name: each for each, names in _EXCEPTIONS.items() for name in names.split()}
+_OF_MODULES = {
+    "minixla.numpy.fft": {"axes": "Sequence[int]", "axis": "int", "n": "int", "s": "Sequence[int]"},
+}
+
+# Results that are no arrays, or several.
+_RESULTS = {
+    "Any": """
+        after_all all_gather all_reduce all_to_all atleast_1d atleast_2d atleast_3d batch_norm_grad
+        batch_norm_training collective_broadcast collective_permute composite_call conditional
+        create_token cross_replica_sum custom_call minixla_ops.eig minixla_ops.eigh finfo geqrf
+        get_scaled_dot_general_config get_tuple_element gradient iinfo infeed key_dtype load lu
+        minixla_ops.map minixla_ops.qr optimization_barrier outfeed parameter qr recv recv_done
+        reduce reduce_window scatter schur send send_done send_to_host send_with_tokens
+        minixla_ops.sort minixla_ops.svd threefry2x32 top_k tuple unique_all unique_counts
+        unique_inverse while_ scipy.linalg.eigh eigh_tridiagonal expm_frechet funm hessenberg
+        scipy.linalg.qr_multiply scipy.linalg.svd
+    """,
+    "Callable[..., Any]": "vectorize",
+    "jax.nn.initializers.Initializer": """
+        initializers.constant initializers.delta_orthogonal initializers.glorot_normal
+        initializers.glorot_uniform initializers.he_normal initializers.he_uniform
+        initializers.kaiming_normal initializers.kaiming_uniform initializers.lecun_normal
+        initializers.lecun_uniform initializers.normal initializers.orthogonal
+        initializers.truncated_normal initializers.uniform initializers.variance_scaling
+        initializers.xavier_normal initializers.xavier_uniform
+    """,
+    "minixla.numpy.spectra.SVDResult": "numpy.linalg.svd",
+    "tuple[Array, Array]": """
+        divmod fresnel frexp lu_factor polar rsf2csf scipy.linalg.schur sici
+    """,
+    "tuple[Array, bool]": "cho_factor",
+    "tuple[Array, ...]": "mask_indices",
+    "tuple[list[tuple[int, ...]], Any]": "einsum_path",
+}
+_RESULT_OF = {name: each for each, names in _RESULTS.items() for name in names.split()}
+
+# Parameters with which a function gives something else than without them.
+_FLAGS = {
+    "average": ["returned"],
+    "dot_product_attention": ["return_residual"],
+    "indices": ["sparse"],
+    "intersect1d": ["return_indices"],
+    "linspace": ["retstep"],
+    "logsumexp": ["return_sign"],
+    "polyfit": ["full", "cov"],
+    "numpy.linalg.svd": ["compute_uv"],
+    "unique": ["return_index", "return_inverse", "return_counts"],
+}
+# ... and without which it gives something else.
+_REQUIRED = {"where": ["x", "y"]}
+
+
+def parameter_type(function: str, name: str, said: str, is_optional: bool) -> str:
+    """The type of a parameter.
+
+    Args:
+        function: the function's full name.
+        name: the parameter's.
+        said: the type that the source says; empty where it says none.
+        is_optional: whether it may be None.
+    """
+    if said and "RandomKey" not in said and not said.startswith("minixla.nn"):
+        return said
+    of_module = _OF_MODULES.get(function.rpartition(".")[0], {})
+    found = _looked_up(_OF_FUNCTIONS, f"{function}.{name}") or of_module.get(name)
+    found = found or _PARAMETERS.get(name, "Any")
+    return _full(
+        f"{found} | None" if is_optional and found not in ("Any", "Axis", "None") else found
+    )
+
+
+def result_type(function: str, said: str) -> str:
+    """The type of a function's result; `said` as for parameters."""
+    found = _looked_up(_RESULT_OF, function)
+    if found or not said or "RandomKey" in said:
+        return _full(found or "Array")
+    # What is in containers is an array, too.
+    return re.sub(r"\btyping\.Any\b", _full("Array"), said) if said[-1:] == "]" else said
+
+
+def changing_parameters(function: str) -> tuple[list[str], list[str]]:
+    """Parameters with which a function does not give its usual result; and without which not."""
+    return _looked_up(_FLAGS, function) or [], _looked_up(_REQUIRED, function) or []
+
+
+def _looked_up(table: dict[str, Found], full: str) -> Found | None:
+    """What a table says of a name, or of the longest part of it, from the end, that it has."""
+    parts = full.split(".")
+    ends = [".".join(parts[start:]) for start in range(len(parts))]
+    return next((table[end] for end in ends if end in table), None)
+
+
+def _full(annotation: str) -> str:
+    return re.sub(
+        r"[A-Za-z]\w*",
+        lambda match: f"{_HOMES[match[0]]}.{match[0]}" if match[0] in _HOMES else match[0],
+        annotation,
+    )

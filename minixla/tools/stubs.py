@@ -1,0 +1,204 @@
+"""The stubs of packages whose functions are made by tables or decorators, or derived from classes.
+
+`python -m minixla.tools.stubs` writes them: what editors and type checkers see of these functions,
+since the source does not show their signatures. Where the source says no type, `stub_types` does.
+"""
+
+import collections.abc
+import importlib
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from minixla.numpy import ufunc
+from minixla.tools.stub_types import changing_parameters, parameter_type, result_type
+
+#: The modules that have a stub.
+MODULES = ("minixla_ops", "minixla.numpy", "minixla.numpy.fft", "minixla.numpy.linalg")
+MODULES += ("minixla.random", "minixla.nn", "minixla.nn.initializers")
+MODULES += ("minixla.scipy.linalg", "minixla.scipy.special")
+# Annotations of others (JAX's internal names, say) are no help to users.
+_KNOWN = ("builtins", "collections", "minixla", "minixla_ops", "numpy", "types", "typing")
+_VAGUE = (inspect.Signature.empty, Any)
+
+
+def path_of(module: ModuleType) -> Path:
+    """The file that a module's stub is in."""
+    return Path(str(module.__file__)).with_suffix(".pyi")
+
+
+def stub_text(module: ModuleType) -> str:
+    """A stub: imported names from where they are, of functions signatures and first lines."""
+    stub = _Stub(module)
+    made = "# Made by `python -m minixla.tools.stubs`."
+    head = [made, "", "import builtins", *stub.imports(), "", "__all__: list[str]", ""]
+    return "\n".join([*head, *stub.lines]) + "\n"
+
+
+class _Text(str):
+    """A text that signatures show as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _Stub:
+    """What a stub is put together from."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        self._public: set[str] = set(module.__all__)
+        # By the name here: the module and the name there.
+        self._imported: dict[str, tuple[str, str]] = {}
+        self.lines: list[str] = []
+        # Classes first, which signatures may name.
+        for name in sorted(module.__all__, key=lambda name: not self._is_class(name)):
+            self._add(name, getattr(module, name))
+
+    def _is_class(self, name: str) -> bool:
+        return isinstance(getattr(self.module, name), type)
+
+    def imports(self) -> list[str]:
+        """Lines for all that signatures name."""
+        lines = []
+        for name, (module, there) in self._imported.items():
+            renamed = f" as {name}" if name in self._public or name != there else ""
+            lines.append(f"from {module} import {there}{renamed}")
+        return sorted(lines)
+
+    def _add(self, name: str, value: Any) -> None:
+        home: str = getattr(value, "__module__", None) or ""
+        if isinstance(value, ModuleType):
+            package, _, there = value.__name__.rpartition(".")
+            self._imported[name] = package, there
+        elif name == "ndarray":  # to type checkers what functions give
+            self.lines.append(f"{name} = {self._shown('minixla.typing.Array')}\n")
+        elif isinstance(value, type):
+            self._imported[name] = value.__module__, value.__name__
+        elif inspect.isroutine(value) or hasattr(value, "__wrapped__"):
+            if home.split(".")[0] == "numpy":  # NumPy's own, as they are
+                self._imported[name] = home, value.__name__
+            else:
+                self._add_function(name, value)
+        else:
+            self._add_object(name, value)
+
+    def _add_function(self, name: str, function: Callable[..., Any]) -> None:
+        subject = f"{self.module.__name__}.{name}"
+        whole = _signature(function)
+        result = result_type(subject, _said(whole.return_annotation))
+        forms = [(whole, result)]
+        flags, required = changing_parameters(subject)
+        if flags:
+            others = [each for each in whole.parameters.values() if each.name not in flags]
+            forms = [(whole.replace(parameters=others), result), (whole, "Any")]
+        elif required:
+            given = [
+                each.replace(default=each.empty) if each.name in required else each
+                for each in whole.parameters.values()
+            ]
+            forms = [(whole.replace(parameters=given), result), (whole, "Any")]
+        first = (inspect.getdoc(function) or "").split("\n")[0]
+        mark = "r" if "\\" in first else ""  # else it would be an escape
+        text = f'    {mark}"""{first}"""'
+        overload = f"@{self._named('overload')}\n" if len(forms) > 1 else ""
+        for signature, result in forms:
+            shown = self._typed(subject, signature, result)
+            self.lines.append(f"{overload}def {name}{shown}:\n{text}\n")
+
+    def _typed(self, subject: str, signature: inspect.Signature, result: str) -> inspect.Signature:
+        """A signature with types, and with dots for defaults."""
+        parameters = []
+        for each in signature.parameters.values():
+            is_optional = each.default is None
+            said = "typing.Any" if "NoReturn" in result else _said(each.annotation)
+            annotation = self._shown(parameter_type(subject, each.name, said, is_optional))
+            default = each.default if each.default is each.empty else _Text("...")
+            parameters.append(each.replace(annotation=annotation, default=default))
+        return signature.replace(parameters=parameters, return_annotation=self._shown(result))
+
+    def _add_object(self, name: str, value: Any) -> None:
+        kind = type(value)
+        if isinstance(value, ufunc):
+            self._add_ufunc(name, value)
+        elif kind.__module__ == "builtins":
+            shown = "None" if value is None else f"builtins.{kind.__name__}"
+            self.lines.append(f"{name}: {shown}\n")
+        else:
+            shown = self._named(f"{kind.__module__}.{kind.__qualname__}")
+            self.lines.append(f"{name}: {shown}\n")
+
+    def _add_ufunc(self, name: str, value: ufunc) -> None:
+        """A class of its own for ufuncs of so many arguments, and one of these."""
+        kind = f"_UfuncOf{value.nin}"
+        if not any(line.startswith(f"class {kind}") for line in self.lines):
+            names = ["x"] if value.nin == 1 else [f"x{n + 1}" for n in range(value.nin)]
+            given = [f"{each}: {self._shown('minixla.typing.ArrayLike')}" for each in names]
+            options = "/, *, out: None = ..., where: None = ..."
+            result = self._shown("minixla.typing.Array")
+            base = self._named(f"{ufunc.__module__}.ufunc")
+            call = f"def __call__(self, {', '.join(given)}, {options}) -> {result}: ..."
+            self.lines.append(f"class {kind}({base}):\n    {call}\n")
+        text = (inspect.getdoc(value) or "").split("\n")[0]
+        self.lines.append(f'{name}: {kind}\n"""{text}"""\n')
+
+    def _shown(self, annotation: str) -> _Text:
+        return _Text(re.sub(r"[A-Za-z_][\w.]*\b", lambda match: self._named(match[0]), annotation))
+
+    def _named(self, full: str) -> str:
+        """A name in a signature, which the stub then imports."""
+        module, _, name = full.rpartition(".")
+        if full in ("None", "True", "False"):
+            return full
+        if not module:
+            module = "typing" if full in typing.__all__ else "builtins"
+        if module == "builtins":
+            return f"builtins.{name}" if name in self._public else name
+        is_other = name in self._public and self._imported.get(name) != (module, name)
+        here = f"_{name}" if is_other else name
+        self._imported[here] = module, name
+        return here
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """A function's signature, with what strings in it stand for where that can be had."""
+    home = getattr(inspect.unwrap(function), "__globals__", {}).get("__name__", "builtins")
+    names = {**vars(collections.abc), **vars(typing), **vars(sys.modules[home])}
+    try:
+        return inspect.signature(function, eval_str=True, locals=names)
+    except NameError:  # of names that are imported for type checkers
+        return inspect.signature(function)
+
+
+def _said(annotation: Any) -> str:
+    """What the source says a type is, with full names; empty where it says nothing to users."""
+    if annotation in _VAGUE or isinstance(annotation, str) or Any in typing.get_args(annotation):
+        is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+        if is_union or not typing.get_args(annotation):
+            return ""
+    text = inspect.formatannotation(annotation).replace("collections.abc.", "")
+    names = re.findall(r"[A-Za-z_][\w.]*", inspect.formatannotation(annotation))
+    if any("." in name and name.split(".")[0] not in _KNOWN for name in names):
+        return ""
+    for name in set(re.findall(r"\b[A-Z]\w+\b(?<!\.)", text)) & set(collections.abc.__all__):
+        text = re.sub(rf"(?<![\w.]){name}\b", f"collections.abc.{name}", text)
+    return text
+
+
+def main() -> None:
+    """Writes the stubs of all modules."""
+    for name in MODULES:
+        module = importlib.import_module(name)
+        path_of(module).write_text(stub_text(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Docstrings of `mx.numpy`, `linalg` and `fft` have every part, and their examples are true."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from inspect import getdoc
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import minixla.numpy as np
+from minixla.core import docstrings
+from tests.docstrings import failures_of, functions_of, lacking_of
+
+
+def _is_element_type(value: Any) -> bool:
+    return hasattr(type(value), "dtype")
+
+
+#: By the names of their blocks; NumPy's own functions have NumPy's docstrings.
+FUNCTIONS = {
+    f"{namespace.__name__}.{name}".removeprefix("minixla.numpy."): function
+    for namespace in (np, np.linalg, np.fft)
+    for name, function in functions_of(namespace).items()
+    if function.__module__.startswith("minixla") and not _is_element_type(function)
+}
+#: Not under its other names.
+ONCE = {id(function): (name, function) for name, function in reversed(FUNCTIONS.items())}
+_SOURCE = re.compile(r"^NumPy: `numpy\.([\w.]+)`\.$", re.MULTILINE)
+
+
+def test_all_are_there() -> None:
+    taken = {n for n, f in functions_of(np).items() if f.__module__ == "numpy"}
+    names = (
+        "array_repr array_str get_printoptions iterable printoptions save savez set_printoptions"
+    )
+    assert taken == {*names.split()}
+    assert len(FUNCTIONS) > 380
+
+
+def test_what_the_checker_finds() -> None:
+    def lacking(x: Any, y: Any) -> Any:
+        """A line that is no sentence
+
+        Args:
+            z: there is no such parameter.
+
+        Example:
+            >>> 1.0
+            1.001
+        """
+
+    found = [*lacking_of(lacking)]
+    assert [each.partition(":")[0] for each in found] == [
+        *("a first line that is a sentence", "Args", "no such parameter", "Returns", "the source")
+    ]
+    assert "1.001" in failures_of(lacking, {})
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parts(name: str) -> None:
+    assert [*lacking_of(FUNCTIONS[name])] == []
+
+
+def test_sources_exist() -> None:
+    for name, function in ONCE.values():
+        source = _SOURCE.search(getdoc(function) or "")
+        if source:
+            assert callable(reduce(getattr, source[1].split("."), numpy)), name
+        else:
+            assert name in ("cummax", "cummin")
+
+
+@pytest.mark.parametrize("name", [name for name, _ in ONCE.values()])
+def test_examples(name: str) -> None:
+    assert failures_of(FUNCTIONS[name], {"np": np}) == ""
+
+
+def test_every_block_is_of_a_function() -> None:
+    known = {name for name, _ in docstrings._functions_of(np, (np.linalg, np.fft))}
+    file = Path(np.__file__ or "").with_name("docstrings.txt")
+    assert {*docstrings._blocks_of(file)} == known | {"parameters"}

@@ -1,0 +1,41 @@
+"""Docstrings of SciPy's functions, and of mx.image: no part is missing, and examples are true."""
+
+import numpy as np
+import pytest
+
+import minixla as mx
+from minixla.interop.jax_table import JaxFunction
+from tests import docstrings
+
+_MODULES = (
+    "special",
+    "linalg",
+    "fft",
+    "integrate",
+    "ndimage",
+    "signal",
+    "optimize",
+    "stats",
+    "interpolate",
+)
+_FUNCTIONS = {
+    f"{module}.{name}": each
+    for module in _MODULES
+    for name, each in docstrings.functions_of(getattr(mx.scipy, module)).items()
+} | docstrings.functions_of(mx.image)
+
+
+def _row(name):
+    # The examples of what JAX computes are long to compile.
+    is_jaxs = isinstance(_FUNCTIONS[name], JaxFunction)
+    return pytest.param(name, marks=pytest.mark.full if is_jaxs else ())
+
+
+@pytest.mark.parametrize("name", sorted(_FUNCTIONS))
+def test_parts(name):
+    assert not list(docstrings.lacking_of(_FUNCTIONS[name]))
+
+
+@pytest.mark.parametrize("name", [_row(each) for each in sorted(_FUNCTIONS)])
+def test_examples(name):
+    assert not docstrings.failures_of(_FUNCTIONS[name], {"np": np, "mx": mx})

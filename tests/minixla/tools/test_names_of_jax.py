@@ -1,0 +1,46 @@
+"""The tables of JAX's names: each has a name of ours that is there, or one reason."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+
+import pytest
+
+import minixla as mx
+from minixla.tools.names_of_jax import ELSEWHERE, IMPORTED_LATER, MODULES, lacking, names_of_jax
+
+
+def public(module: str) -> list[str]:
+    names = {name for name in dir(resolve_name(module)) if not name.startswith("_")}
+    return sorted(names - IMPORTED_LATER.get(module, set()))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_name_has_ours_or_a_reason(module: str) -> None:
+    rows = names_of_jax(module)
+    assert [row.name for row in rows] == public(module)
+    for row in rows:
+        assert bool(row.ours) != bool(row.reason), row
+        value = mx
+        for part in row.ours.split(".") if row.ours else ():
+            assert part in dir(value), row
+            value = getattr(value, part)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_tables_name_nothing_that_jax_has_not_or_that_is_here(module: str) -> None:
+    reasons, elsewhere = lacking(module), ELSEWHERE.get(module, {})
+    # Modules that are there once somebody has imported them.
+    assert {*reasons, *elsewhere} <= {*public(module)}
+    assert not {*reasons} & {*elsewhere}
+    if module not in ("jax.lax", "jax.sharding"):  # whose names have several homes
+        home = mx
+        for part in MODULES[module][0].split(".") if MODULES[module][0] else ():
+            home = getattr(home, part)
+        assert not {*reasons} & {*dir(home)}
+
+
+def test_a_new_name_of_jax_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jax.random.brand_new", 1, raising=False)
+    with pytest.raises(LookupError, match=r"jax.random.brand_new: nothing of ours"):
+        names_of_jax("jax.random")
