@@ -136,3 +136,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_sessionfinish() -> None:
     """Spares the last collection, as nothing is to be freed."""
     gc.freeze()
+
+
+@pytest.fixture
+def standing_evaluators() -> Generator[None]:
+    """What a test registers is gone after it: other tests do not meet it."""
+    from minixla.tools.evaluators import EVALUATORS
+
+    before = dict(EVALUATORS)
+    yield
+    EVALUATORS.clear()
+    EVALUATORS.update(before)

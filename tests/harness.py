@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import sys
 import warnings
@@ -58,11 +59,13 @@ def calls_of(function: Callable[[], Any]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
+    gc.disable()  # libraries have functions called whenever it runs
     sys.setprofile(counted)
     try:
         function()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import minixla as mx
-from minixla.tools.evaluators import EVALUATORS
+
+pytestmark = pytest.mark.usefixtures("standing_evaluators")
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -20,15 +20,6 @@ _BLOCK = re.compile(
     r"^```python(?: raises (\w+))?\n(.*?)^```\n(?:\n```text\n(.*?)\n```$)?",
     re.DOTALL | re.MULTILINE,
 )
-
-
-@pytest.fixture(autouse=True)
-def standing_evaluators() -> Iterator[None]:
-    """Pages may register evaluators; other tests do not meet them."""
-    before = dict(EVALUATORS)
-    yield
-    EVALUATORS.clear()
-    EVALUATORS.update(before)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -31,7 +31,7 @@ from tests.programs.examples import ROWS, example
 pytestmark = pytest.mark.far
 
 #: Element types of each width and kind; `--full` takes the others besides.
-KINDS = ("f32", "bf16", "f64", "s32", "u8", "s64", "s4", "c64", "pred", "f8e4m3fn", "c128")
+KINDS = ("f32", "bf16", "f64", "s32", "u8", "s64", "s4", "c64", "c128", "pred", "f8e4m3fn")
 OTHER_KINDS = (*[each for each in ALL_KINDS if each not in KINDS], "s2", "u2")
 EACH_KINDS = pytest.mark.parametrize(
     "kinds", [KINDS, pytest.param(OTHER_KINDS, marks=pytest.mark.full)], ids=["usual", "others"]
@@ -54,6 +54,18 @@ def platform(request):
 def function_of(program: draft.Program) -> tuple[Callable[..., Any], list[Any]]:
     shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in program.inputs]
     return lambda *xs: evaluate_graph(program.graph, xs), shapes
+
+
+@EACH_KINDS
+@pytest.mark.parametrize("name", ROWS)
+def test_operations(name, kinds, platform):
+    wanted = {}
+    for kind in kinds:
+        program = example(name, kind)
+        if program is not None:
+            function, shapes = function_of(program)
+            wanted[kind, str(program.graph)] = mx.jit(function), shapes
+    assert refusals(platform, wanted) == {}
 
 
 def derived(function: Callable[..., Any], shapes: list[Any]) -> Callable[..., Any]:
@@ -95,22 +107,16 @@ DEFECTS = {
 }
 
 
-# Rows that XLA compiles for minutes in all types; without `--full` they are compiled in f32.
-LONG = (("tpu", "inexact scan"),)
-
-
 @EACH_KINDS
 @pytest.mark.parametrize("name", ROWS)
-def test_operations_with_derivatives_and_batches(name, kinds, platform, request):
+def test_derivatives_and_batches(name, kinds, platform):
     wanted = {}
-    is_short = (platform, name) in LONG and not request.config.getoption("full")
-    for kind in KINDS[:1] if is_short else kinds:
+    for kind in kinds:
         program = example(name, kind)
         if program is not None:
             function, shapes = function_of(program)
             batched = [jax.ShapeDtypeStruct((2, *each.shape), each.dtype) for each in shapes]
-            wanted[kind, str(program.graph)] = mx.jit(function), shapes
-            wanted[kind, "derived", str(program.graph)] = mx.jit(derived(function, shapes)), batched
+            wanted[kind, str(program.graph)] = mx.jit(derived(function, shapes)), batched
     known = DEFECTS.get((platform, name)) if kinds is KINDS else None
     refused = refusals(platform, wanted)
     assert {key: said for key, said in refused.items() if known is None or known not in said} == {}

@@ -32,11 +32,21 @@ def converted(lines: list[str]) -> list[str]:
     """
     result: list[str] = []
     prose: list[str] = []
-    example = False
+    example, formula = False, 0  # how far the formula is indented, and a column
     for line in [*lines, None]:
         was = example
         if line is not None:
+            start = len(line) - len(line.lstrip())
+            formula = formula if formula <= start or not line.strip() else 0
             example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+            if line.strip() == ".. math::":
+                # MathJax would come from another machine.
+                prose, formula = (
+                    [*prose, line.replace("math", "code-block") + " tex", ""],
+                    start + 1,
+                )
+                continue
+            example = example or formula > 0
         if line is None or (example and not was):
             result += _prose("\n".join(prose)).split("\n") if prose else []
             prose = []
@@ -71,14 +81,18 @@ def _marked(part: str) -> str:
 def _spaced(lines: list[str]) -> list[str]:
     """Checks, and several results, become items of lists."""
     result: list[str] = []
-    section, indent = "", 0
+    section, indent, listed = "", 0, -1  # listed: how far the items of a list are indented
     for line in lines:
-        line = re.sub(r"\.\. math::\s*$", ".. code-block:: tex", line)
         start = len(line) - len(line.lstrip())
         if _HEAD.match(line):
             section, indent = line.strip(), start + 4
         elif line.strip() and start < indent:
             section = ""
+        # A list stands apart from what is around it.
+        is_item = bool(re.match(r"\s*[-*] ", line))
+        if (is_item and start > listed) or (line.strip() and start < listed):
+            result.append("")
+        listed = start if is_item else listed if start >= listed or not line.strip() else -1
         is_result = section == "Returns:" and start == indent and re.match(r"\s*[a-z]\w*: ", line)
         if is_result and result[-1].strip() == "Returns:":
             result += [" " * indent + "A tuple of", ""]  # Napoleon reads a type before a colon.

@@ -128,6 +128,9 @@ def _block(arrays: Any) -> tuple[Any, int]:
         return mnp.atleast_1d(arrays), 1
     parts, depths = zip(*[_block(each) for each in _members(arrays, "block")], strict=True)
     depth = depths[0]
+    if {*depths} != {depth}:
+        problem, advice = "lists are nested in different depths", "Nest all equally deep."
+        raise operands.value_error("block", problem, advice, f"given {arrays}")
     rank = max(depth, *(part.ndim for part in parts))
     padded = [mnp.reshape(part, (1,) * (rank - part.ndim) + part.shape) for part in parts]
     return concatenate(padded, -depth), depth + 1

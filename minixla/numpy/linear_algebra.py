@@ -162,13 +162,21 @@ def vecdot(
 @one_program()
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of matrices [..., m, k] and vectors [..., k]."""
+    _check_matrix(x1, "matvec", "x1")
     return mnp.squeeze(matmul(x1, mnp.expand_dims(x2, -1)), -1)
 
 
 @one_program()
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of conjugated vectors [..., k] and matrices [..., k, n]."""
+    _check_matrix(x2, "vecmat", "x2")
     return mnp.squeeze(matmul(mnp.expand_dims(mnp.conjugate(x1), -2), x2), -2)
+
+
+def _check_matrix(x: Any, subject: str, name: str) -> None:
+    if (shape := operand_shape(x, subject)).rank < 2:
+        problem, advice = f"{name} is no matrix", "Give a matrix, or a stack of such."
+        raise parameters.shape_error(subject, problem, advice, f"{name} {shape}")
 
 
 @one_program("a", "b")
@@ -191,7 +199,7 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     (a0, a1, a2), (b0, b1, b2) = _components(a, axisa), _components(b, axisb)
-    last = a0 * b1 - a1 * b0
+    last = mnp.subtract(mnp.multiply(a0, b1), mnp.multiply(a1, b0))
     if a2 is None and b2 is None:
         return last
     # A vector of size 2 has 0 as its third component.
@@ -291,21 +299,25 @@ def _path(optimize: Any, count: int) -> Any:
 @lru_cache(maxsize=1024)
 def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any:
     """The steps of a product: of which operands, which letters are summed, their subscripts."""
-    how: Any = {"shapes": True, "optimize": optimize, "einsum_call": True}
-    try:
-        _, found = _opt_einsum().contract_path(text, *shapes, **how)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        problem = "the subscripts do not fit the operands"
-        given = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
-        advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
-        raise parameters.value_error(
-            "einsum", problem, advice, f"subscripts {text!r}", *given, str(error)
-        ) from error
+    _, found = _contraction("einsum", text, shapes, optimize, einsum_call=True)
     steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])
     if any(len(step[0]) > 2 for step in steps):
         problem, advice = "the path takes three operands or more at once", "Give a path of pairs."
         raise parameters.value_error("einsum", problem, advice, optimize=optimize)
     return steps
+
+
+def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any) -> Any:
+    """A path, and what opt_einsum says of it."""
+    try:
+        return _opt_einsum().contract_path(text, *shapes, shapes=True, optimize=optimize, **how)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        problem = "the subscripts do not fit the operands"
+        given = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
+        advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
+        raise parameters.value_error(
+            subject, problem, advice, f"subscripts {text!r}", *given, str(error)
+        ) from error
 
 
 def einsum_path(
@@ -314,8 +326,7 @@ def einsum_path(
     """The order in which `einsum` takes the operands, and a description of its cost."""
     text, arrays = _spelled_out(subscripts, operands)
     shapes = [operand_shape(each, "einsum_path").dimensions for each in arrays]
-    how = {"shapes": True, "optimize": _path(optimize, len(shapes))}
-    path, cost = _opt_einsum().contract_path(text, *shapes, **how)
+    path, cost = _contraction("einsum_path", text, shapes, _path(optimize, len(shapes)))
     return list(path), cost
 
 

@@ -349,6 +349,7 @@ def lstsq(
         MatrixError: `a` is no matrix, or `b` has another number of rows.
     """
     left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
+    operand_shape(0 if rcond is None else rcond, "lstsq")
     if left.rank != 2 or right.rank not in (1, 2) or left.dimensions[0] != right.dimensions[0]:
         problem, given = "a and b are no matrices of as many rows", [f"a {left}", f"b {right}"]
         raise explain(MatrixError, "lstsq", problem, given, "Give a [m, n], and b [m] or [m, k].")

@@ -234,6 +234,9 @@ def eigh(
         AttributeValueError: type is something else.
     """
     operands.refuse_others(type, (1,), "eigh", "type")
+    if not (eigvals is None or isinstance(eigvals, (tuple, list)) and len(eigvals) == 2):
+        problem, advice = "eigvals is no pair", "Give the first and the last number, or None."
+        raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
     if b is not None:
         a, b = (lifted(each) for each in operands.convert_all("eigh", [a, b]))
         b = cholesky(b if lower else adjoint(b), lower=True)

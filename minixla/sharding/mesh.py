@@ -197,6 +197,9 @@ def _refuse(problem: str, given: Iterable[str], advice: str) -> ShardingError:
 
 
 def _grid(devices: Any, names: Sequence[str], shape: Sequence[int] | None) -> np.ndarray:
+    if isinstance(devices, (str, Mapping)):
+        advice = "Give a sequence of devices, and axis_names; or None, axis_names and shape."
+        raise _refuse("devices are no sequence of devices", [f"devices: {devices!r}"], advice)
     grid = np.asarray(devices, dtype=object)
     if shape is None:
         return grid

@@ -8,6 +8,8 @@ import minixla as mx
 from minixla import extension
 from tests import docstrings
 
+pytestmark = pytest.mark.usefixtures("standing_evaluators")
+
 _NAMES = {"np": np, "mx": mx, "jax": jax, "__name__": "__main__"}
 # They compile C++, which takes seconds: docs/custom_operations.md has examples, which are run.
 _COMPILE = {"build_op_library", "load_op_library"}

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import minixla as mx
 from minixla.core.errors import TransformError
 from minixla.engine.far import Compiled, Refused, compile_far, exported_for, platform_named
 
@@ -31,6 +30,8 @@ def compile_on(platform: str, jitted: Any, *shapes: Any) -> Compiled:
 @functools.cache
 def missing(platform: str) -> str:
     """Why nothing can be compiled for a platform here; nothing where it can."""
+    import minixla as mx
+
     try:
         compile_on(platform, mx.jit(lambda x: x + 1), np.ones(3, np.float32))
     except (
@@ -52,19 +53,14 @@ def refusals(
 ) -> dict[Any, str]:
     """By their keys the programs that XLA refuses, or dies of, and in what words.
 
-    Those that minixla refuses are told by an error of ours, and are not among them. They are
-    compiled as one program, which takes a third of the time; where that is refused, its halves are.
+    Those that minixla refuses are told by an error of ours, and are not among them.
     """
-
-    def together(*given: Sequence[Any]) -> list[Any]:
-        return [jitted(*each) for (jitted, _), each in zip(programs.values(), given, strict=True)]
-
-    try:
-        compile_on(platform, mx.jit(together), *[tuple(shapes) for _, shapes in programs.values()])
-    except (TransformError, Refused) as error:
-        if len(programs) == 1:
-            return {key: str(error) for key in programs if isinstance(error, Refused)}
-        pairs, middle = list(programs.items()), len(programs) // 2
-        halves = dict(pairs[:middle]), dict(pairs[middle:])
-        return {key: said for half in halves for key, said in refusals(platform, half).items()}
-    return {}
+    found = {}
+    for key, (jitted, shapes) in programs.items():
+        try:
+            compile_on(platform, jitted, *shapes)
+        except TransformError:
+            continue
+        except Refused as refused:
+            found[key] = str(refused)
+    return found

@@ -234,7 +234,7 @@ def test_other_errors_of_a_function_are_raised_as_they_are(name):
     with pytest.raises(kind, match=says) as caught:
         op(X)
     assert type(caught.value) is kind
-    assert 'kind="reference"' in caught.value.__notes__[0]
+    assert any('kind="reference"' in each for each in caught.value.__notes__)
     assert function.__code__ in [each.frame.code.raw for each in caught.traceback]
     assert op.kernels.listed == []
 
@@ -248,4 +248,4 @@ def test_what_can_neither_be_traced_nor_called_with_ones():
         failing(X)
     assert "RuntimeError: it is broken for 1.0" in str(caught.value)
     assert "shape_fn=mx.unchanged_shape" in str(caught.value)
-    assert "a Python float was asked for" in caught.value.__notes__[0]
+    assert any("a Python float was asked for" in each for each in caught.value.__notes__)

@@ -29,9 +29,11 @@ def test_rows_of_families_are_functions_like_others(name: str) -> None:
     function = getattr(mnp, name)
     parameters = inspect.signature(function).parameters
     assert function.__name__ == name and ROWS[name] in parameters
-    summary, arguments, *_ = inspect.getdoc(function).split("\n\n")
+    summary, *parts = inspect.getdoc(function).split("\n\n")
     assert summary.endswith(".")
-    described = [line.split(":")[0].strip() for line in arguments.splitlines()[1:]]
+    (arguments,) = [part for part in parts if part.startswith("Args:")]
+    rows = [line for line in arguments.splitlines()[1:] if line[4] != " "]
+    described = [row.split(":")[0].strip() for row in rows]
     assert described == list(parameters)
     assert pickle.loads(pickle.dumps(function)) is function
 
