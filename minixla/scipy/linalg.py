@@ -234,7 +234,7 @@ def eigh(
         AttributeValueError: type is something else.
     """
     operands.refuse_others(type, (1,), "eigh", "type")
-    if not (eigvals is None or isinstance(eigvals, (tuple, list)) and len(eigvals) == 2):
+    if not (eigvals is None or (isinstance(eigvals, (tuple, list)) and len(eigvals) == 2)):
         problem, advice = "eigvals is no pair", "Give the first and the last number, or None."
         raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
     if b is not None:
