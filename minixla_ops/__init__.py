@@ -15,7 +15,7 @@ from minixla_ops.elementwise import conversion, operators, selection, special_fu
 from minixla_ops.elementwise.accuracy import ResultAccuracy
 from minixla_ops.elementwise.binary import binary_builder as _binary_builder
 from minixla_ops.elementwise.families import Binary as _Binary
-from minixla_ops.folds import batch_norm, fold, reduce_window
+from minixla_ops.folds import batch_norm, fold, reduce_window, softmax
 from minixla_ops.host import infeed_outfeed, parameters, send_recv
 from minixla_ops.host.custom_call import register_custom_call
 from minixla_ops.host.transfers import create_token

@@ -523,6 +523,9 @@ def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Seque
 def slice_in_dim(operand: ArrayLike, start: int, limit: int, dimension: int, stride: int = ...) -> Array:
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
 
+def softmax(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax."""
+
 def sort(operands: ArrayLike | Sequence[ArrayLike], comparator: Graph | Callable[..., Any], dimension: int = ..., is_stable: bool = ...) -> Any:
     """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
 

@@ -104,9 +104,6 @@ DEFECTS = {
     ("tpu", "dynamic_slice"): "subshape().element_type() == scalar.shape().element_type()",
     # Two small products of doubles that share an operand.
     ("gpu", "inexact dot_general"): "Couldn't find output tile sizes that satisfy",
-    # Of arrays of which one is empty; it ends the process.
-    ("tpu", "concat_in_dim"): "larger than maximum value for size",
-    ("tpu", "inexact concat_in_dim"): "larger than maximum value for size",
 }
 
 

@@ -1,6 +1,5 @@
 """What every function does with its arguments: checks, element types, axes, values of the trace."""
 
-import math
 import operator
 import warnings
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
@@ -18,8 +17,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
-from minixla_ops.programs.computations import neutral_element
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
+from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 #: An axis, several, or all.
 Axis = int | Sequence[int] | None
@@ -134,15 +132,6 @@ def without_nan(a: Any, subject: str, number: float | None) -> Any:
         return a
     a = lifted(a)
     return ops.select(ops.ne(a, a), full_like(a, number), a)
-
-
-def neutral(monoid: str, kind: ElementType) -> Any:
-    """The identity of a monoid in an element type."""
-    if monoid in ("max", "min") and kind.is_complex:
-        # By real part first, which XLA's maximum of complex numbers does too.
-        extreme = math.inf if monoid == "min" else -math.inf
-        return splat(complex(extreme, extreme), Shape(kind))
-    return neutral_element(monoid, kind)
 
 
 def checked_mask(where: Any, subject: str) -> Any:

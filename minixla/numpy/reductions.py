@@ -15,6 +15,7 @@ from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, transforms, with_rule
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape, refuse_out
+from minixla_ops.programs.computations import neutral_element
 from minixla_ops.vocabulary import shorthand
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
@@ -29,7 +30,7 @@ def _folded(
     shape = operand_shape(a, name)
     kind = shape.element_type
     axes = operands.axes_of(axis, shape.rank, name)
-    start = operands.neutral(monoid, kind)
+    start = neutral_element(monoid, kind)
     if where is not None:
         a = mnp.where(operands.checked_mask(where, name), a, start)
     computation = _COMPUTATIONS[monoid]
@@ -166,7 +167,7 @@ def _index(
         is_best = ops.or_(is_best, ops.ne(x, x))
     positions = ops.iota(Shape(operands.default_int(), sizes), place)
     found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
-    found = ops.reduce(found, operands.neutral("min", operands.default_int()), ops.min, [place])
+    found = ops.reduce(found, neutral_element("min", operands.default_int()), ops.min, [place])
     found = mnp.expand_dims(found, dropped) if keepdims else found
     return _or_missing(row, found, -1, a, axis, keepdims)
 
@@ -186,7 +187,7 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
     size = shape.dimensions[axis]
     window = [size if at == axis else 1 for at in range(shape.rank)]
     padding = [(size - 1, 0) if at == axis else (0, 0) for at in range(shape.rank)]
-    start = operands.neutral(monoid, shape.element_type)
+    start = neutral_element(monoid, shape.element_type)
     return ops.reduce_window([x], [start], _COMPUTATIONS[monoid], window, [1] * shape.rank, padding)
 
 

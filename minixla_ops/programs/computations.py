@@ -1,6 +1,7 @@
 """Computations: the scalar programs that reductions, windows, scatters and collectives apply."""
 
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
@@ -144,6 +145,10 @@ def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
 
 def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
     """The identity of a monoid in an element type, as a scalar constant for traces."""
+    if monoid in ("max", "min") and kind.is_complex:
+        # By real part first, which XLA's maximum of complex numbers does too.
+        extreme = math.inf if monoid == "min" else -math.inf
+        return splat(complex(extreme, extreme), Shape(kind))
     return splat(identity_of(monoid, kind.dtype).item(), Shape(kind))
 
 

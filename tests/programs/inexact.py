@@ -212,6 +212,12 @@ def _lu_solve(d: Draft) -> Call:
     return (a, b, d.choice(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))), {}
 
 
+@row("softmax")
+def _softmax(d: Draft) -> Call:
+    x = d.array(REAL, USUAL)
+    return (x, [at for at in range(array_shape(x).rank) if d.chance()]), {}
+
+
 @row("cholesky", interpreted=False)
 def _cholesky(d: Draft) -> Call:
     (a,), _ = _of_square(_SYMMETRIC, d)

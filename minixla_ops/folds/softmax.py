@@ -1,0 +1,99 @@
+"""Softmax: exponentials over their sum, with the derivative that reads the result alone."""
+
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core import register
+from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import F32, element_type
+from minixla_ops.elementwise.families import INEXACT
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.computations import neutral_element, sum_over
+from minixla_ops.vocabulary.batch_dimensions import shifted
+from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.shorthand import array_shape
+
+
+@register
+class Softmax(Composed):
+    """exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax.
+
+    With the result y, its derivative maps t to y (t - sum(y t)) in both modes.
+
+    Args:
+        operand: an array of floats or complex numbers; f16 and bf16 are summed in f32.
+        dimensions: which dimensions sum to 1, in any order, each once.
+
+    Returns:
+        An array of its shape.
+
+    Checks:
+        (C1) operand has a floating-point or complex type.
+        (C2) each dimension is one of the operand's.
+
+    Example:
+        >>> ops.softmax(np.float32([0, 0]), [0])
+        Array([0.5, 0.5], dtype=float32)
+    """
+
+    spec_names = ()
+    operands = ("operand",)
+    dimensions: tuple[int, ...] = attribute(Integers(unique=True))
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        if operand.element_type not in INEXACT:
+            problem = f"{operand.element_type} is no floating-point or complex type"
+            self.refuse("C1", problem, "Convert operand with convert_element_type.")
+        for each in self.dimensions:
+            if not 0 <= each < operand.rank:
+                problem = f"dimension {each} is no dimension of the operand"
+                self.refuse_attribute("C2", problem, f"It must be in [0, {operand.rank}).")
+        return operand
+
+    def reference(self, operand):
+        kind, axes = element_type(operand.dtype), self.dimensions
+        x = cast(operand, widened(kind, True))
+        with np.errstate(all="ignore"):
+            lowest = neutral_element("max", element_type(x.dtype))
+            top = np.max(x, axes, keepdims=True, initial=lowest[()])
+            exponentials = np.exp(x - top)
+            return cast(exponentials / np.sum(exponentials, axes, keepdims=True), kind)
+
+    def composition(self, operand):
+        top = operand
+        if self.dimensions:
+            lowest = neutral_element("max", array_shape(operand).element_type)
+            top = ops.reduce(operand, lowest, ops.max, self.dimensions)
+        exponentials = ops.exp(operand - self._spread(top, operand))
+        return exponentials / self._total(exponentials)
+
+    def jvp(self, primals, tangents, results):
+        return self._moved(tangents[0], results)
+
+    def vjp(self, cotangents, operands, results, active):
+        return (self._moved(cotangents, results),)  # its Jacobian is symmetric
+
+    def _moved(self, tangent: Any, result: Any) -> Any:
+        return result * (tangent - self._total(result * tangent))
+
+    def _total(self, value: Any) -> Any:
+        """The sums along the dimensions, at each element."""
+        kind = array_shape(value).element_type
+        wide = convert(value, F32) if kind.bits == 16 else value
+        return self._spread(convert(sum_over(wide, self.dimensions), kind), value)
+
+    def _spread(self, folded: Any, value: Any) -> Any:
+        sizes = array_shape(value).dimensions
+        kept = [each for each in range(len(sizes)) if each not in self.dimensions]
+        return ops.broadcast_in_dim(folded, sizes, kept)
+
+    def batch(self, operands, dimensions):
+        return self(*operands, dimensions=shifted(self.dimensions, dimensions[0])), dimensions[0]
+
+
+softmax = builder(Softmax)
