@@ -86,4 +86,8 @@ def refusals(
 
 def _joined(functions: Sequence[Callable[..., Any]]) -> Any:
     """One jitted function of the arguments of each, in sequences, with the results of all."""
-    return mx.jit(lambda *given: [f(*xs) for f, xs in zip(functions, given, strict=True)])
+
+    def joined(*given: Any) -> list[Any]:
+        return [f(*xs) for f, xs in zip(functions, given, strict=True)]
+
+    return mx.jit(joined)
