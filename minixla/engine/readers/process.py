@@ -74,7 +74,7 @@ def _may_hold_large(source: str | bytes) -> bool:
     if not isinstance(source, str) or "dense_resource<" in source:
         return True
     _, *constants = source.split("dense<")
-    return any(not 0 <= each.find(">", 0, _LONG_CONSTANT) for each in constants)
+    return any(each.find(">", 0, _LONG_CONSTANT) < 0 for each in constants)
 
 
 def _taken_constants(module: Any) -> list[bytes]:
