@@ -11,7 +11,7 @@ from minixla.core.builders import builder
 from minixla.core.element_types import F32, element_type
 from minixla_ops.elementwise.families import INEXACT
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import neutral_element, sum_over
 from minixla_ops.vocabulary.batch_dimensions import shifted
 from minixla_ops.vocabulary.casting import cast, widened
@@ -71,6 +71,10 @@ class Softmax(Composed):
             top = ops.reduce(operand, lowest, ops.max, self.dimensions)
         exponentials = ops.exp(operand - self._spread(top, operand))
         return exponentials / self._total(exponentials)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        # In place, so that each line names the user's.
+        return emit.expand(composed_program(self, tuple(shapes)), operands)
 
     def jvp(self, primals, tangents, results):
         return self._moved(tangents[0], results)
