@@ -60,7 +60,7 @@ class Softmax(Composed):
         x = cast(operand, widened(kind, True))
         with np.errstate(all="ignore"):
             lowest = neutral_element("max", element_type(x.dtype))
-            top = np.max(x, axes, keepdims=True, initial=lowest[()])
+            top = np.max(x, axes, keepdims=True, initial=lowest.item())
             exponentials = np.exp(x - top)
             return cast(exponentials / np.sum(exponentials, axes, keepdims=True), kind)
 
