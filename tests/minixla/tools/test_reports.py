@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+import minixla as mx
 from minixla.tools.layouts import Collectives
 from minixla.tools.operations_table import operation_rows
 from minixla.tools.reports import CrossCheckReport, Row, Table, terminal_width
