@@ -144,10 +144,10 @@ def _offered_name(function: Any) -> str | None:
     name, module = (getattr(function, each, None) for each in ("__name__", "__module__"))
     if not (isinstance(name, str) and isinstance(module, str)):
         return None
-    known = (
-        names for package, names in _LIBRARIES.items() if f"{module}.".startswith(f"{package}.")
-    )
-    return name if any(name in names for names in known) else None
+    for package, names in _LIBRARIES.items():
+        if name in names and f"{module}.".startswith(f"{package}."):
+            return name
+    return None
 
 
 def given_as(value: Any) -> tuple[str | None, str] | None:
