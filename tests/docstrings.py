@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import math
 import re
+import textwrap
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
+#: The modules whose functions name what they raise; JAX's functions say it in JAX's words.
+_OURS = ("minixla", "tests")
 _SECTION = re.compile(r"^(Args|Returns|Yields|Raises|Example|Examples):$", re.MULTILINE)
 _ARGUMENT = re.compile(
     r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?:(?= |\n|$)", re.MULTILINE
@@ -95,6 +99,8 @@ def lacking_of(
     returns_none = declared.return_annotation in (None, "None")
     if not returns_none and not parts.sections.keys() & {"Returns", "Yields"}:
         yield "Returns"
+    if "Raises" not in parts.sections and _raises(function):
+        yield "Raises"
     for heading, body in parts.sections.items():
         if not body.strip():
             yield f"text under {heading}"
@@ -102,6 +108,17 @@ def lacking_of(
         yield "the source"
     if needs_example and ">>> " not in parts.sections.get("Example", ""):
         yield "Example"
+
+
+def _raises(function: Any) -> bool:
+    """Whether the code of a function of ours raises errors itself."""
+    own = inspect.unwrap(function)
+    if not inspect.isfunction(own) or not own.__module__.startswith(_OURS):
+        return False
+    tree = ast.parse(textwrap.dedent(inspect.getsource(own)))
+    # What a program has made has the source of that.
+    is_its = getattr(tree.body[0], "name", None) == own.__code__.co_name
+    return is_its and any(isinstance(node, ast.Raise) for node in ast.walk(tree))
 
 
 def arguments_of(parts: Parts) -> set[str]:

@@ -150,3 +150,10 @@ def test_it_installs_with_what_it_depends_on(wheel, tmp_path):
     run(python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", wheel)
     check_environment(python, tmp_path)
     assert "No broken requirements" in run(python, "-m", "pip", "check")
+
+
+def test_it_works_without_docstrings_and_assertions():
+    program = (
+        "import minixla as mx, minixla_ops as ops; print(mx.grad(mx.numpy.sin)(0.0), ops.conv)"
+    )
+    assert run(sys.executable, "-OO", "-c", program).startswith("1.0 <function conv")

@@ -42,6 +42,7 @@ class BatchTrace(Trace):
     """Computes on whole batches under the parent trace."""
 
     transformation = "vmap"
+    sees_all = False
     prefix = "batched"
     __slots__ = ("name", "size")
 

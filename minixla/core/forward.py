@@ -58,6 +58,7 @@ class ForwardTrace(Trace):
     """Computes primals under the parent trace and pushes tangents along."""
 
     transformation = prefix = memo_key = "jvp"
+    sees_all = False
     #: `derive(operation, primals, tangents)`: results and tangents (None: zero), under the parent.
     derive = staticmethod(jvp_of)
     __slots__ = ()

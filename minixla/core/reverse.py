@@ -59,6 +59,7 @@ class ReverseTrace(Trace):
     """Computes under the parent trace and records what the walk back needs."""
 
     transformation = "grad or vjp"
+    sees_all = False
     __slots__ = ("nodes",)
 
     def __init__(self, parent: Trace) -> None:
@@ -211,6 +212,7 @@ class LinearTrace(Trace):
     """Records the linear operations that a jvp rule applies to tangents, on a reverse trace."""
 
     transformation = "the transposition of a jvp rule"
+    sees_all = False
     __slots__ = ("operation", "recorder")
 
     def __init__(self, parent: Trace, recorder: ReverseTrace, operation: Operation) -> None:

@@ -49,12 +49,22 @@ class Source(NamedTuple):
         return known[1][self.instruction // 2]
 
     def __str__(self) -> str:
+        cell = _cell(self.file)
+        if cell is not None:
+            return f"{cell}:{self.line} ({self.function})"
         file = self.file  # as seen from the current folder, where it is below that
         if os.path.isabs(file):
             with contextlib.suppress(OSError, ValueError):  # that is gone, or on another drive
                 path = os.path.relpath(file)
                 file = file if path.startswith("..") else path
         return f"{file}:{self.line} ({self.function})"
+
+
+def _cell(file: str) -> str | None:
+    """What IPython calls the cell whose code is in a file, as in `In[3]`; None for other files."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    found = None if shell is None else shell.compile.format_code_name(file)
+    return None if found is None else found[1]
 
 
 # The line of each instruction, of two bytes, by identity of the code object, which is kept:

@@ -29,6 +29,9 @@ class ThreadState(threading.local):
     own_frames: int = 0
     #: Whether the garbage collector, which pauses, is to be started again.
     collects: bool = False
+    #: The engine's: has calls of compiled functions reach the current trace, whatever they are
+    #: given, or no longer; returns whether they did so before.
+    observe: Any = staticmethod(lambda observed: True)
 
     def __reduce__(self) -> str:
         return "state"
@@ -56,6 +59,7 @@ def restore_state(trace: Any, own_frames: int) -> None:
         state.trace = trace
     state.own_frames = own_frames
     if not own_frames:
+        state.observe(False)
         state.source, state.axes, state.mesh = None, (), None
         if state.collects:
             state.collects = False

@@ -38,6 +38,8 @@ class Trace:
     at_once: ClassVar[Callable[..., Any] | None] = None
     #: Whether `program(function, names, options)`, which is kept, does what `at_once` did again.
     keeps_programs: ClassVar[bool] = False
+    #: Whether it is told of calls that take none of its values, as one that records must be.
+    sees_all: ClassVar[bool] = True
     __slots__ = ("alive", "parent")
 
     def __init__(self, parent: "Trace | None") -> None:
@@ -120,7 +122,7 @@ class Trace:
 class _LoadEvaluator:
     """Stands for the default evaluator until the first operation loads it."""
 
-    parent = None
+    parent, sees_all = None, False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(default_trace(), name)
@@ -169,7 +171,7 @@ def bind(operation: Operation, *operands: Any) -> Any:
 class under:
     """Makes a trace the current one inside a `with` block, a level of so many `frames` of ours."""
 
-    __slots__ = ("_frames", "_level", "_previous", "_trace")
+    __slots__ = ("_frames", "_level", "_observed", "_previous", "_trace")
 
     def __init__(self, trace: Trace, frames: int = 1) -> None:
         self._trace, self._frames = trace, frames
@@ -178,8 +180,11 @@ class under:
         self._previous = _state.trace
         self._level = enter_level(self._frames)
         _state.trace = self._trace
+        self._observed = not self._trace.sees_all or _state.observe(True)
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        if not self._observed:
+            _state.observe(False)
         if isinstance(self._previous, _LoadEvaluator):
             del _state.trace  # the evaluator may have been loaded meanwhile
         else:

@@ -18,11 +18,12 @@ _SPELLED = {float, tuple}  # types of options that are more than their values an
 _MOST_PROGRAMS = 256  # of a function; options may be ever new
 
 
-def one_program(*names: str) -> Callable[[Function], Function]:
+def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function], Function]:
     """Marks a function of arrays and Python numbers that evaluators may run as one program."""
     # Its results must depend on nothing else; what it does with tracers stays as it is. `names` are
     # the parameters that are operands (arrays, numbers or None); a program is made for values of
-    # the others, options. None given: all are operands, by position.
+    # the others, options. None given: all are operands, by position. Of the `known` parameters
+    # arrays of the evaluator's are operands, and all else options.
 
     def marked(function: Function) -> Function:
         parameters = inspect.signature(function).parameters
@@ -86,15 +87,20 @@ def one_program(*names: str) -> Callable[[Function], Function]:
                         kept(trace.program(function, names, options), key, given, not options)
                 else:
                     named = {**dict(zip(positions, given, strict=False)), **options}
+                    # Only arrays of the evaluator's say whether their type is weak.
+                    arrays = tuple([x for x in known if hasattr(named.get(x), "weak_type")])
                     # Otherwise too many are given, or one twice or by a name that it has not,
                     # which the function refuses.
                     if len(named) == count + len(options) and unnamed.isdisjoint(options):
-                        present = tuple([name for name in names if name in named])
+                        present = *[name for name in names if name in named], *arrays
                         operands = tuple([named.pop(name) for name in present])
                         result = at_once(function, operands, present, named)
-                        is_kept = key is not None and result is not NotImplemented
-                        if is_kept and present == names[: len(front)]:
+                        is_new = result is not NotImplemented
+                        is_pair = arrays and not named and present == positions[:2]
+                        if is_new and key is not None and present == names[: len(front)]:
                             kept(trace.program(function, present, named), key, given, not options)
+                        elif is_new and is_pair and type(given[0]) is type(given[1]):
+                            of_two[type(given[0])] = trace.program(function, present, named)
                 return function(*given, **options) if result is NotImplemented else result
             except Exception as error:
                 hide_frames(error)

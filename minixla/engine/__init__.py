@@ -6,8 +6,9 @@ from minixla.engine import foreign as _foreign  # noqa: F401 - tells JAX what ou
 from minixla.engine import jax_rules as _jax_rules  # noqa: F401 - tells JAX the rules of programs
 from minixla.engine.eager import ENGINE, EngineTrace
 from minixla.engine.foreign_code import KernelError, raise_ours
+from minixla.engine.jitted import jitted
 from minixla.engine.lowering import lowered
 from minixla.engine.program import forget_traces, run_graph, stage_for_jax
 
 __all__ = ["ENGINE", "EngineTrace", "KernelError", "eval_context", "forget_traces", "lowered"]
-__all__ += ["raise_ours", "run_graph", "stage_for_jax"]
+__all__ += ["jitted", "raise_ours", "run_graph", "stage_for_jax"]

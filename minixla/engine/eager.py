@@ -30,6 +30,7 @@ class EngineTrace(Trace):
     """Evaluates at once, on JAX's arrays. Current in every thread outside all transformations."""
 
     transformation = "evaluation"
+    sees_all = False
     __slots__ = ()
 
     def __reduce__(self) -> str:
@@ -47,9 +48,10 @@ class EngineTrace(Trace):
             compiled = _compiled(operation)
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError) as error:
             for operand in operands:
                 _check(operand, operation.builder_name)
+            raise_ours(error, operation.builder_name, operation)
             raise
         except RuntimeError as error:
             raise_ours(error, operation.builder_name, operation)

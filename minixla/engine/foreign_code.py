@@ -99,7 +99,9 @@ def raise_ours(
     if kind == "RESOURCE_EXHAUSTED":
         what = "there is not enough memory to run the program"
         raise too_large(subject, what, [f"XLA: {problem}"]) from None
-    if isinstance(error, JaxRuntimeError) and program is not None and _CALLERS:
+    # Of a program that ran before, jaxlib raises some as ValueError.
+    is_of_xla = isinstance(error, JaxRuntimeError) or kind == "INVALID_ARGUMENT"
+    if is_of_xla and program is not None and _CALLERS:
         _raise_of_kernel(subject, kind, problem, program)
 
 

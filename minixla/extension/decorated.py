@@ -103,8 +103,11 @@ def custom_op(
     space, _, plain = name.rpartition(".")
     plain = "".join([word[:1].upper() + word[1:] for word in plain.split("_")])
     full = f"{space}.{plain}" if space else plain
-    made = _Decorated(full, fun, kind, shape_fn, _hints(fun, sys._getframe(1).f_locals))
-    module, text = fun.__module__, inspect.getdoc(fun) or ""
+    caller = sys._getframe(1)
+    made = _Decorated(full, fun, kind, shape_fn, _hints(fun, caller.f_locals))
+    # What `exec` makes without a name of a module has none.
+    module = getattr(fun, "__module__", None) or caller.f_globals.get("__name__") or "__main__"
+    text = inspect.getdoc(fun) or ""
     operation = registration.registered(
         full, made.definition, made.shapes, text.partition("\n\n")[0], module, replace
     )

@@ -225,7 +225,7 @@ def _depths(text: bytes) -> np.ndarray:
 
 def _check_strings(text: str) -> None:
     """Refuses strings that are no UTF-8: Python's interface to MLIR ends the process over them."""
-    if _HIGH.search(text) is None:
+    if "\\" not in text or _HIGH.search(text) is None:
         return
 
     def unescaped(match: re.Match[bytes]) -> bytes:

@@ -102,7 +102,8 @@ def _quantile(name: str, text: str, scale: float | None = None, skips_nan: bool 
 
     if scale is None:
         return one_program("a")(named(median, name, text))
-    return one_program("a", "weights")(named(quantile, name, text + _METHODS.format(scale)))
+    text += _METHODS.format(scale)
+    return one_program("a", "weights", known=("q",))(named(quantile, name, text))
 
 
 @one_program("a", "traced", "weights")

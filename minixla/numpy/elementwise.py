@@ -327,7 +327,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     return lifted(result if max is None else minimum(max, result))
 
 
-@one_program("x")
+@one_program("x", known=("nan", "posinf", "neginf"))
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:

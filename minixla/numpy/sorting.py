@@ -105,6 +105,7 @@ def argpartition(a: Any, kth: int | Sequence[int], axis: int = -1) -> Any:
     return argsort(a, axis)
 
 
+@one_program("keys")
 def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
     """The indices along an axis that put elements into the order of several keys.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import ml_dtypes
+import numpy as np
 
 import minixla.numpy as mnp
 from minixla.core import Graph, Shape
@@ -162,37 +163,55 @@ def as_program(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], 
     return made
 
 
-def kept_by_key(function: Function, positions: Sequence[str], *arrays: str) -> Function:
+def kept_by_key(
+    function: Function, positions: Sequence[str], *arrays: str, known: Sequence[str] = ()
+) -> Function:
     """A function of a key whose programs are kept for later calls, outside of transformations.
 
     Args:
         function: what it does, whose first argument is the key.
         positions: the names of its parameters.
-        arrays: those of its arrays. Where one is given, nothing is kept.
+        arrays: those of its arrays. Numbers and arrays that are given for them are operands; where
+            something else is given nothing is kept.
+        known: the arrays for which an integer is no operand: the program is made for it.
     """
     programs: dict[Any, Function] = {}
+    numbers = bool, int, float, np.generic
+    kinds = {name: numbers if name not in known else () for name in arrays}
+
+    def is_operand(name: str, value: Any) -> bool:
+        if isinstance(value, (jax.Array, np.ndarray)):
+            return name not in known or value.ndim > 0
+        return isinstance(value, kinds[name])
+
+    def is_option(name: str, value: Any) -> bool:
+        return value is None or (name in known and isinstance(value, (int, np.integer)))
 
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         trace: Any = current_trace()
         if not (trace.keeps_programs and args and (type(args[0]) is RandomKey or is_key(args[0]))):
             return function(*args, **options)
-        (key, *others), as_given = args, None
+        key, *others = args
+        named = {**dict(zip(positions[1:], others, strict=False)), **options}
+        names = tuple([name for name in arrays if is_operand(name, named.get(name))])
+        values = tuple([named.pop(name) for name in names])
+        is_whole = len(names) + len(named) == len(others) + len(options)
+        if not is_whole or not all(is_option(name, named.get(name)) for name in arrays):
+            return function(*args, **options)
+        rest = (*named.items(),)
+        as_given = type(key), key.dtype, names, rest, spelling(rest)
         try:
-            rest = (*others,), (*options.items(),)
-            as_given = type(key), key.dtype, rest, spelling(rest)
-            return programs[as_given](key)
+            return programs[as_given](key, *values)
         except Exception:
             # There is none, it cannot be hashed, or what is wrong is said now.
             result = function(*args, **options)
-        named = {**dict(zip(positions[1:], others, strict=False)), **options}
-        if as_given is not None and named.keys().isdisjoint(arrays):
-            try:
-                if len(programs) >= _MOST_PROGRAMS:
-                    programs.clear()
-                programs[as_given] = trace.program(function, (positions[0],), named)
-            except TypeError:
-                pass  # an option cannot be hashed
+        try:
+            if len(programs) >= _MOST_PROGRAMS:
+                programs.clear()
+            programs[as_given] = trace.program(function, (positions[0], *names), named)
+        except TypeError:
+            pass  # an option cannot be hashed
         return result
 
     return called
@@ -265,7 +284,7 @@ def sampler(
                 hide_frames(error)
                 raise
 
-        public = kept_by_key(wraps(function)(public), names, *arrays)
+        public = kept_by_key(wraps(function)(public), names, *arrays, known=known)
         public.__module__ = "minixla.random"
         public.__signature__ = declared  # type: ignore[attr-defined]  # a function has any
         return public

@@ -132,7 +132,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     text = "Opens a program's graph in Model Explorer, where minixla[explorer] is installed"
     explore = add("explore", text, program, arguments)
     what = "colours found by running the program; may be given again, for another"
-    choices, what = ("nan", "errors"), f"{what}; costs and layouts are always there"
+    choices, what = ("nan", "errors", "findings"), f"{what}; costs and layouts are always there"
     explore.add_argument("--overlay", choices=choices, action="append", default=[], help=what)
     what = "writes the viewer's files (.json), or a page (.html), in place of opening it"
     explore.add_argument("--output", metavar="FILE", help=what)

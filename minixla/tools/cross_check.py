@@ -97,7 +97,9 @@ def _check(
         is_compared = any(row.evaluator == DIFFERENCES for row in rows)
         text += ", finite differences too" if is_compared else ""
         findings.append(Finding("whole", suspects=(JAX,), explanation=text))
-    return CrossCheckReport(function.graph.name, rows, _distinct(findings))
+    graph = function.graph.silent()
+    distinct = _distinct(findings)
+    return CrossCheckReport(graph.name, rows, distinct, graph, function.operands, findings)
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:

@@ -118,13 +118,14 @@ def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions
             continue
         # Of the programs that it runs, the first in which something is wrong.
         runs = graph_parts.inner_runs(step, given) or ()
-        inside = next(filter(None, (_wrong_derivatives(*run, opinions) for run in runs)), None)
-        if inside is None and _declared_by(step) is None:
+        searched = ((run[0], _wrong_derivatives(*run, opinions)) for run in runs)
+        inner, inside = next((each for each in searched if each[1]), (graph, []))
+        if not inside and _declared_by(step) is None:
             # Quotients are of what the reference computes: whether its rule is wrong.
             wrong = opinions.judged(step, given)
             if wrong is not None and "reference rule" in wrong.suspects:
                 found = wrong.at(step, graph, "result")
-        findings.extend(inside or [found])
+        findings += [each.within(step, graph, inner) for each in inside] or [found]
     return findings
 
 

@@ -22,8 +22,10 @@ from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.progress import in_notebook, shown_progress
 from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import evaluate_graph
 from minixla.engine.random_keys import flatten
 from minixla.tools.checked_function import check_repeatable
+from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import EVALUATORS
 from minixla.tools.explorer_files import write_files
 from minixla.tools.graph_parts import is_array
@@ -35,15 +37,17 @@ from minixla.tools.overlays import (
     Overlay,
     cost_overlays,
     error_overlays,
+    finding_overlays,
     layout_overlays,
     nan_overlay,
 )
+from minixla.tools.reports import CrossCheckReport
 from minixla.transforms.evaluation import make_graph
 
 _SUBJECT = "explore"
 _PACKAGE = "model_explorer"
 #: Overlays that are found by running the program.
-Measured = Literal["errors", "nan"]
+Measured = Literal["errors", "findings", "nan"]
 MEASURED = get_args(Measured)
 _FORMS = (".json", ".html")
 _ADDRESS = re.compile(r"http://\S+")
@@ -99,7 +103,7 @@ class Exploration:
 
 @api_boundary
 def explore(
-    fun: Callable[..., Any] | Graph,
+    fun: Callable[..., Any] | Graph | CrossCheckReport,
     *args: Any,
     overlays: Collection[Measured] = (),
     path: str | os.PathLike[str] | None = None,
@@ -110,17 +114,21 @@ def explore(
 
         mx.explore(loss, parameters, batch, overlays=["errors", "nan"])
         mx.explore(loss, parameters, batch, path="loss.html")
+        mx.explore(mx.cross_check(loss, parameters, batch))
 
     A node says its shape, type, attributes, cost and the user's line. Nodes are grouped by function
     and line; programs that an instruction runs are groups within it. Overlays colour nodes by
     arithmetic, by bytes and, where the program names a mesh, by layout and bytes on each device.
 
     Args:
-        fun: a function of pytrees of arrays, jitted or not, a graph, or an imported program.
-        *args: its arguments; without `overlays`, shapes (`jax.ShapeDtypeStruct`) do.
+        fun: a function of pytrees of arrays, jitted or not, a graph, or an imported program; or a
+            report of `cross_check`: the program that it checked, with what it found.
+        *args: its arguments; without `overlays`, shapes (`jax.ShapeDtypeStruct`) do. None for a
+            report, which has them.
         overlays: more overlays, for which the program is run: `"nan"`, where NaN and infinities
             are, and are made; `"errors"`, the errors that `cross_check` measures, of each
-            evaluator, after every instruction.
+            evaluator, after every instruction; `"findings"`, the errors that `cross_check` finds,
+            and the instructions where they begin.
         path: a file to write in place of showing it: `.json`, what Model Explorer reads, with a
             file beside it for each overlay; or `.html`, one page that needs nothing else.
         port: where the server listens, on this machine alone; default: one that is free.
@@ -131,7 +139,8 @@ def explore(
         An Exploration: `url`, `files`, `overlays`, `notes`; `wait()` until Ctrl-C; `stop()`.
 
     Raises:
-        AttributeValueError: there is no such overlay, or `path` ends otherwise.
+        AttributeValueError: there is no such overlay, or `path` ends otherwise; a report comes
+            with arguments.
         TransformError: Model Explorer is not installed and no path is given; or there is nothing to
             run the program on, or it cannot be run several times.
 
@@ -142,11 +151,20 @@ def explore(
         >>> shown.overlays
         ['arithmetic operations', 'bytes read and written']
     """
+    report = fun if isinstance(fun, CrossCheckReport) else None
+    if report is not None and args:
+        problem, advice = (
+            "a report comes with arguments",
+            "It has those of the check: give it alone.",
+        )
+        raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     graph = fun if isinstance(fun, Graph) else getattr(fun, "graph", None)
     if not isinstance(graph, Graph):
         graph = (graph or make_graph(fun))(*args)  # type: ignore[arg-type]  # no Graph
-    operands = _operands(graph, flatten(tuple(args))[0]) if overlays else []
-    return explored(graph, operands, overlays, path, port=port, browser=browser)
+    leaves = flatten(tuple(args))[0] if report is None else report.operands
+    operands = _operands(graph, leaves) if overlays else []
+    how: dict[str, Any] = {"port": port, "browser": browser, "report": report}
+    return explored(graph, operands, overlays, path, **how)
 
 
 def explored(
@@ -157,6 +175,7 @@ def explored(
     texts: Mapping[str, str] | None = None,
     port: int | None = None,
     browser: bool | None = None,
+    report: CrossCheckReport | None = None,
 ) -> Exploration:
     """What `explore` returns, of a graph and its operands; `texts` as `page` takes them."""
     target = None if path is None else Path(path)
@@ -169,7 +188,7 @@ def explored(
             raise explain(AttributeValueError, _SUBJECT, f"no overlay is {name!r}", (), advice)
     if target is None:
         _check_installed()
-    parts, found, notes = shown_parts(graph, operands, overlays)
+    parts, found, notes = shown_parts(graph, operands, overlays, report)
     names = [each.name for each in found]
     if target is not None:
         if target.suffix == ".html":
@@ -189,14 +208,20 @@ def explored(
 
 
 def shown_parts(
-    graph: Graph, operands: Sequence[np.ndarray] = (), measured: Collection[str] = ()
+    graph: Graph,
+    operands: Sequence[np.ndarray] = (),
+    measured: Collection[str] = (),
+    report: CrossCheckReport | None = None,
 ) -> tuple[list[Part], list[Overlay], list[str]]:
-    """A program opened, its overlays, and why some are not there."""
+    """A program opened, its overlays, and why some are not there; `report` is that of its check."""
     if measured:
         check_repeatable(_SUBJECT, graph)
         graph = graph.silent()
-    if graph.meshes or graph.annotations:
+    if report is None and (graph.meshes or graph.annotations):
         graph = layouts(graph).graph
+    if report is None and "findings" in measured:
+        report = cross_check(_program(graph), *operands)
+        graph = report.graph
     parts = opened(graph)
     found, notes = [*cost_overlays(parts), *layout_overlays(parts)], []
     with shown_progress(_SUBJECT) as say:
@@ -207,7 +232,20 @@ def shown_parts(
             asked = Opinions([*EVALUATORS.values()], say)
             errors, notes = error_overlays(parts, operands, asked)
             found += errors
+    if report is not None:
+        known, elsewhere = finding_overlays(parts, report)
+        found, notes = [*found, *known], [*notes, *elsewhere]
     return parts, found, notes
+
+
+def _program(graph: Graph) -> Callable[..., Any]:
+    """A graph as a function that gives its outputs."""
+
+    def program(*given: Any) -> list[Any]:
+        return evaluate_graph(graph, given)
+
+    program.__name__ = graph.name
+    return program
 
 
 def _operands(graph: Graph, leaves: Sequence[Any]) -> list[np.ndarray]:

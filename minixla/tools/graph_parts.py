@@ -46,8 +46,38 @@ def is_call(step: Instruction) -> bool:
     return is_called and len(step.op.computations) == 1
 
 
+class Unfolded(Instruction):
+    """An instruction of a program whose calls are unfolded, which knows where it stood.
+
+    Attributes:
+        place: its number in the program that it is of, behind the place of the call of that.
+    """
+
+    __slots__ = ("place",)
+    place: "_Place"
+
+
+#: A chain, so that what is nested deeply needs no long names.
+_Place = tuple["_Place | None", int]
+
+
+def node_name(step: Instruction, graph: Graph) -> str:
+    """The name of an instruction of a graph in pictures of what the graph was unfolded from."""
+    if not isinstance(step, Unfolded):
+        return str(graph.instructions.index(step))
+    numbers: list[str] = []
+    place: _Place | None = step.place
+    while place is not None:
+        place, number = place
+        numbers.append(str(number))
+    return ".0.".join(reversed(numbers))  # a call runs one program
+
+
 def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> Graph:
-    """The program with the programs that it calls in place of the calls that `unfolds` marks."""
+    """The program with the programs that it calls in place of the calls that `unfolds` marks.
+
+    Its instructions are `Unfolded`.
+    """
     inputs = [Value(value.shape, None, index) for index, value in enumerate(graph.inputs)]
     made: list[Instruction] = []
     values = dict(zip(graph.inputs, inputs, strict=True))
@@ -56,10 +86,11 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
         return [values[value] for value in some]
 
     # No recursion: programs may be nested deeper than Python's goes.
-    left: list[tuple[Iterator[Instruction], Any]] = [(iter(graph.instructions), None)]
+    left: list[tuple[Iterator[tuple[int, Any]], Any, _Place | None]]
+    left = [(enumerate(graph.instructions), None, None)]
     while left:
-        steps, call = left[-1]
-        step = next(steps, None)
+        steps, call, outside = left[-1]
+        number, step = next(steps, (0, None))
         if step is None:
             left.pop()
             if call is not None:
@@ -67,10 +98,12 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
         elif unfolds(step):
             called = step.op.computations[0]
             values.update(zip(called.inputs, read(step.operands), strict=True))
-            left.append((iter(called.instructions), step))
+            left.append((enumerate(called.instructions), step, (outside, number)))
         else:
-            made.append(step.again(read(step.operands)))
-            values.update(zip(step.results, made[-1].results, strict=True))
+            again = Unfolded(step.op, tuple(read(step.operands)), step.result_shapes, step.source)
+            again.place = outside, number
+            made.append(again)
+            values.update(zip(step.results, again.results, strict=True))
     return Graph(inputs, made, read(graph.outputs), graph.name)
 
 

@@ -55,16 +55,17 @@ class Search:
         for step in graph_parts.needed_for(output, self.measured.graph):
             known = [each for each in step.results if each in self.measured.spread]
             least = [comparison.precision_of(type_of(each)) for each in known if each in values]
-            read = max(*least, *[self._error(each, values) for each in step.operands], 1e-17)
-            made = max(*[self._error(each, values) for each in known], 0.0)
+            read = max([*least, *[self._error(each, values) for each in step.operands], 1e-17])
+            # None of integers and booleans.
+            made = max([self._error(each, values) for each in known], default=0.0)
             if made / read > after / before:
                 worst, before, after = step, read, made
         if worst is None:
             return None
-        name = worst.op.builder_name
-        text = f"each instruction is right on the operands that it gets, but in {name} a relative "
-        text += f"error of {before:.1e} in its operands becomes {after:.1e}"
-        found = Finding("cancellation", explanation=text)
+        text = "each instruction is right on the operands that it gets, but in "
+        text += f"{worst.op.builder_name} a relative error of {before:.1e} in its operands becomes "
+        text += f"{after:.1e}"
+        found = Finding("cancellation", explanation=text, ulp=self._ulp(worst, name))
         return found.at(worst, self.measured.graph, self.kind)
 
     def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
@@ -78,12 +79,19 @@ class Search:
             error = np.maximum(error, spread)
         return comparison.relative_error(error, truth)
 
+    def _ulp(self, step: Instruction, name: str) -> float:
+        """The largest error of what an instruction gives in an evaluator, in ulp."""
+        values = self.values.get(name, self.measured.reference)
+        known = [each for each in step.results if is_array(each) and each in values]
+        return max((self.measured.compared(v, values[v]).ulp for v in known), default=0.0)
+
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""
         for step in self.off(name):
             if any(v not in self.measured.spread for v in step.results if is_array(v)):
                 text = f"rounding decides {step.op.builder_name} otherwise in {name}"
-                found = Finding("decision", explanation=f"{text}; on the same operands all agree")
+                text += "; on the same operands all agree"
+                found = Finding("decision", explanation=text, ulp=self._ulp(step, name))
                 return found.at(step, self.measured.graph, self.kind)
         return None
 
@@ -98,10 +106,10 @@ def known_error(kind: str, graph: Graph, values: Any, opinions: Opinions) -> Fin
         if found is not None:
             return found.at(step, graph, kind)
         for inner, given in inner_runs(step, operands) or ():
-            inner = inlined(inner).pruned()
-            found = known_error(kind, inner, declared_values(inner, given), opinions)
+            flat = inlined(inner).pruned()
+            found = known_error(kind, flat, declared_values(flat, given), opinions)
             if found is not None:
-                return found
+                return found.within(step, graph, inner)
     return None
 
 
@@ -121,7 +129,7 @@ def _wrong_there(search: Search, step: Instruction) -> Finding | None:
         measured = Measured(inlined(graph).pruned(), given)
         found = wrong_step(Search(search.kind, measured, search.opinions))
         if found is not None:
-            return found
+            return found.within(step, search.measured.graph, graph)
     if runs is not None:
         if not is_composed(step.op):
             return None

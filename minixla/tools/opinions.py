@@ -126,7 +126,7 @@ class Opinions:
         text = f"on the same operands {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off "
         text += f"the reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
         text += f"suspected: {' or '.join(suspects)}"
-        place = {"element": found.worst, "values": values, "explanation": text}
+        place = {"element": found.worst, "values": values, "explanation": text, "ulp": found.ulp}
         return Finding("rule", suspects=suspects, **place)
 
 

@@ -19,7 +19,7 @@ from minixla.tools.costs import byte_count, instruction_cost
 from minixla.tools.graph_parts import inner_runs, is_array, is_call
 from minixla.tools.opened_programs import Part
 from minixla.tools.opinions import Opinion, Opinions
-from minixla.tools.reports import shown_number
+from minixla.tools.reports import KINDS, CrossCheckReport, shown_number
 from minixla.tools.rounding import declared_values, in_double
 
 
@@ -68,6 +68,9 @@ _SPECIAL = {
     "NaN": _ORANGE,
     "NaN is made here": "#e57373",
 }
+#: The kinds that `Finding` tells apart, the worst first.
+_FINDINGS = {"rule": _RED, "derivative": "#ce93d8", "cancellation": _ORANGE, "decision": _YELLOW}
+_FINDINGS |= {"whole": _WHOLE}
 #: JSON has no infinity: this stands for it.
 _LARGEST = sys.float_info.max
 _ULPS = ((0.5, _GREEN), (8.0, "#e6ee9c"), (64.0, _YELLOW), (4096.0, _ORANGE), (_LARGEST, _RED))
@@ -183,6 +186,49 @@ def error_overlays(
     _follow(parts, operands, look)
     made = [Overlay(f"error of {name} in ulp", each, _ULPS) for name, each in errors.items()]
     return made, [f"no errors of {name}: {why}" for name, why in refusals.items()]
+
+
+def finding_overlays(
+    parts: Sequence[Part], report: CrossCheckReport
+) -> tuple[list[Overlay], list[str]]:
+    """What a cross-check found: errors of results and where they begin, and what is wrong there.
+
+    Args:
+        parts: the program that was checked.
+        report: of the check.
+
+    Returns:
+        An overlay of errors, one of kinds of findings, and the findings that are of no node.
+    """
+    names = {part.name_of(n) for part in parts for n in range(len(part.graph.instructions))}
+    errors: dict[str, float] = {}
+    kinds: dict[str, float | str] = {}
+    elsewhere: list[str] = []
+
+    def note(name: str, ulp: float | None) -> None:
+        if ulp is not None:
+            errors[name] = max(min(ulp, _LARGEST), errors.get(name, 0.0))
+
+    for name, rows in zip(_output_names(parts[0]), report.rows_of_outputs, strict=True):
+        for row in rows:
+            note(name, row.ulp)
+    for found in report.places:
+        if found.node in names:
+            note(found.node, found.ulp)
+            known = [found.kind, *filter(None, [kinds.get(found.node)])]
+            kinds[found.node] = min(map(str, known), key=[*_FINDINGS].index)
+    for found in report.findings:
+        if found.node not in names:
+            elsewhere.append(f"found in the {KINDS[found.program]}: {found}")
+    shown = Overlay("error that cross_check found in ulp", {**errors}, _ULPS)
+    return [shown, Overlay("findings of cross_check", kinds, _FINDINGS)], elsewhere
+
+
+def _output_names(part: Part) -> list[str]:
+    """The names of the nodes that make a program's outputs."""
+    made = {part.graph.inputs[n]: part.input_name(n) for n in range(len(part.graph.inputs))}
+    made |= {value: name for name, step in _named_steps(part) for value in step.results}
+    return [made[value] for value in part.graph.outputs]
 
 
 def _ulps(actual: np.ndarray, truth: np.ndarray) -> float:

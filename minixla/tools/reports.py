@@ -11,7 +11,10 @@ from html import escape
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minixla.core.graph import Graph, Instruction
+from minixla.tools.graph_parts import node_name
 
 _NUMERIC = set("0123456789.+-e,")
 
@@ -208,6 +211,10 @@ class Finding(NamedTuple):
     values: dict[str, str] = {}  # what each evaluator has there
     source: str | None = None  # the user's line
     explanation: str = ""  # all of it in a few sentences
+    ulp: float | None = None  # the largest error there in units of the last place, where known
+    #: The instruction's name in pictures of the checked program; "" where the derivatives' is meant
+    #: or no instruction.
+    node: str = ""
 
     def at(self, step: Instruction, graph: Graph, program: str) -> "Finding":
         """It with its place: an instruction of a graph, a program of a kind."""
@@ -216,7 +223,17 @@ class Finding(NamedTuple):
         source = None if step.source is None else str(step.source)
         number, name = graph.instructions.index(step), step.op.builder_name
         place = {"instruction": number, "operation": name, "shapes": shapes, "source": source}
+        place["node"] = node_name(step, graph) if program == "result" else ""
         return self._replace(program=program, **place)
+
+    def within(self, step: Instruction, graph: Graph, inner: Graph) -> "Finding":
+        """It, found in a program that an instruction of a graph runs."""
+        if not self.node:
+            return self
+        around = node_name(step, graph)
+        index = [n for n, each in enumerate(step.op.computations) if each is inner]
+        # What an operation is composed of is no program that pictures open.
+        return self._replace(node=f"{around}.{index[0]}.{self.node}" if index else around)
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.explanation}"]
@@ -241,11 +258,20 @@ class CrossCheckReport(Report):
     name: str  # of the function
     rows: list[Row]  # one for each value and evaluator
     findings: list[Finding]  # one for each place where evaluators part or digits are lost
+    graph: Graph  # the program that was checked
+    operands: list[np.ndarray]  # its arguments
+    places: list[Finding]  # the findings, those of one error not taken together
 
     @property
     def ok(self) -> bool:
         """Whether all who could be asked agree, and no value has lost half of its digits."""
         return not self._bad()
+
+    @property
+    def rows_of_outputs(self) -> list[list[Row]]:
+        """Those of each output of the checked program, which stand before all others."""
+        names = list(dict.fromkeys(row.value for row in self.rows))[: len(self.graph.outputs)]
+        return [[row for row in self.rows if row.value == name] for name in names]
 
     def _bad(self) -> list[int]:
         verdicts = enumerate(row.verdict for row in self.rows)
@@ -261,4 +287,5 @@ class CrossCheckReport(Report):
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""
-        return {**super().as_dict(), "ok": self.ok}
+        told = {"name": self.name, "rows": self.rows, "findings": self.findings}
+        return plain(told | {"ok": self.ok})

@@ -43,6 +43,11 @@ def compute_gradient(
         DerivativeError: it has no derivative.
 
     Source: TensorFlow's `tf.test.compute_gradient`.
+
+    Example:
+        >>> rules, differences = mx.test_util.compute_gradient(mx.numpy.square, [np.ones(2)])
+        >>> rules[0].tolist(), np.allclose(rules[0], differences[0], atol=1e-2)
+        ([[2.0, 0.0], [0.0, 2.0]], True)
     """
     arrays = [np.asarray(each) for each in args]
     found = [np.asarray(each) for each in tree_leaves(fun(*arrays))]
@@ -81,6 +86,10 @@ def compute_gradient_error(
         A number; NaN where one of the Jacobians has one.
 
     Source: TensorFlow's `compute_gradient_error`.
+
+    Example:
+        >>> mx.test_util.compute_gradient_error(mx.numpy.sin, [np.ones(2, np.float32)]) < 1e-2
+        True
     """
     pairs = zip(*compute_gradient(fun, args, eps), strict=True)
     errors = [np.abs(one - other).max(initial=0.0) for one, other in pairs]

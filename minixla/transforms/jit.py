@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
+from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import jax
@@ -14,7 +17,7 @@ from minixla.core.shapes import TupleValue
 from minixla.core.state import restore_state
 from minixla.core.tracebacks import api_boundary, hide_frames
 from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
-from minixla.engine import forget_traces, lowered, raise_ours, stage_for_jax
+from minixla.engine import forget_traces, jitted, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import (
@@ -77,13 +80,12 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     inner, evaluator = with_mesh(fun, options.get("mesh")), default_trace()
     compiled, nested = Compiled(inner, options), _Nested(inner, options)
 
-    def jitted(*args: Any, **kwargs: Any) -> Any:
+    def missed(made: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         trace = _state.trace
         try:
             if trace is evaluator:
-                # Passing no empty dictionary on saves a tenth of a microsecond.
-                return compiled.call(*args, **kwargs) if kwargs else compiled.call(*args)
-            return nested(*args, **kwargs)
+                return made(*args, **kwargs)
+            return nested(*args, **kwargs), None, False
         except KeyboardInterrupt:
             if trace is evaluator:  # else the function around this one does the same
                 restore_state(evaluator, 0)
@@ -99,25 +101,35 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
             hide_frames(error)
             raise
 
-    wrapper: Any = arguments.named_after(jitted, fun)
-    for method in _JAX_METHODS:
-        setattr(wrapper, method, api_boundary(compiled.method(method)))
-    for method in _OWN_METHODS:
-        setattr(wrapper, method, api_boundary(getattr(nested, method)))
-    setattr(wrapper, arguments.METHODS, (*_JAX_METHODS, *_OWN_METHODS))
+    wrapper = arguments.named_after(jitted(compiled.call, missed), fun)
+    methods = {name: compiled.method(name) for name in _JAX_METHODS}
+    methods |= {name: getattr(nested, name) for name in _OWN_METHODS}
+    for name, method in methods.items():
+        setattr(wrapper, name, api_boundary(method))
+    # As of a Python function; `jax.jit`'s object would lose its methods.
+    wrapper.__reduce_ex__ = lambda _: _reduced(wrapper, fun, options)
+    wrapper.__deepcopy__ = lambda _: wrapper
+    setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
     return wrapper
 
 
+def _reduced(wrapper: Any, fun: arguments.Function, options: dict[str, Any]) -> Any:
+    """How a jitted function is pickled: by its name, where that finds it in other processes too."""
+    module, found = wrapper.__module__, None
+    if module != "__main__":
+        with suppress(AttributeError):
+            found = attrgetter(wrapper.__qualname__)(sys.modules.get(module))
+    made_again = functools.partial(jit, **options), (fun,)
+    return wrapper.__qualname__ if found is wrapper else made_again
+
+
 class Compiled:
-    """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
+    """`jax.jit`'s object for a function, `call`, and its methods."""
 
     def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
         self._staged = arguments.named_after(stage_for_jax(fun), fun)
         self.call: Any = jax.jit(self._staged, **for_jax(options))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Compiled, self._made_of
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """JAX's stage, made in a shorter way where that will do."""

@@ -94,13 +94,15 @@ class MeshAxis(Axis):
 @contextmanager
 def mapped_axis(name: Any, axis: Axis | None) -> Any:
     """The axis is known by its name to what is traced inside; without a name nothing changes."""
-    previous = _state.axes
+    previous, observed = _state.axes, name is None or _state.observe(True)
     if name is not None:
         _state.axes = (*previous, (name, axis))
     try:
         yield
     finally:
         _state.axes = previous
+        if not observed:
+            _state.observe(False)
 
 
 def _axes(

@@ -38,12 +38,13 @@ def product(lhs: Any, rhs: Any) -> Any:
     return ops.dot_general(lhs, rhs, numbers, "HIGHEST")
 
 
-def triangle(value: Any, lower: bool, strict: bool = False) -> Any:
-    """One triangle, with or without the diagonal; zeros elsewhere."""
+def triangle(value: Any, lower: bool, strict: bool = False, other: Any = None) -> Any:
+    """One triangle, with or without the diagonal; elsewhere `other`, by default zeros."""
     shape = array_shape(value)
     row, column = _positions(shape)
     pair = (column, row) if lower else (row, column)
-    return ops.select(_in_each(_compared(strict, *pair), shape), value, zeros(shape))
+    other = zeros(shape) if other is None else other
+    return ops.select(_in_each(_compared(strict, *pair), shape), value, other)
 
 
 def identity(shape: Shape) -> Any:

@@ -11,7 +11,14 @@ from minixla.core.element_types import F32, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.lapack_calls import lapack_target, matrix_call
-from minixla_ops.linear_algebra.matrices import nan_unless, oriented, product, transposed, triangle
+from minixla_ops.linear_algebra.matrices import (
+    adjoint,
+    nan_unless,
+    oriented,
+    product,
+    transposed,
+    triangle,
+)
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.casting import cast, emit_converted, widened
@@ -122,8 +129,8 @@ class Cholesky(MatrixOperation):
         # l' = l phi(l^-1 a' l^-H), where phi halves the diagonal of the lower triangle (Murray,
         # "Differentiation of the Cholesky decomposition", 2016).
         turned = "NO_TRANSPOSE" if self.lower else "ADJOINT"
-        factor, half = oriented(results, turned), _half(oriented(tangents[0], turned))
-        inner = ops.triangular_solve(factor, half + oriented(half, "ADJOINT"), True, True)
+        factor, change = oriented(results, turned), _hermitian(oriented(tangents[0], turned))
+        inner = ops.triangular_solve(factor, change, True, True)
         inner = ops.triangular_solve(factor, inner, False, True, False, "ADJOINT")
         return oriented(product(factor, _half(inner)), turned)
 
@@ -133,6 +140,14 @@ class Cholesky(MatrixOperation):
     def sharding_rule(self, a):
         kinds = dict.fromkeys((a.rank - 2, a.rank - 1), NEED_REPLICATION)
         return self.sharding_factors((a,)).pointwise(a.dimensions, kinds).build()
+
+
+def _hermitian(value: Any) -> Any:
+    """The Hermitian matrices of these lower triangles, and of the real parts of their diagonals."""
+    if array_shape(value).element_type.is_complex:
+        half = _half(value)
+        return half + adjoint(half)
+    return triangle(value, True, other=transposed(value))  # one pass, which XLA fuses well
 
 
 def _half(value: Any) -> Any:

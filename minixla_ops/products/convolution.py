@@ -440,7 +440,7 @@ def _plainer(name: str, what: str, example: str, *omitted: str) -> Callable[...,
     function: Any = space[name]
     function.__annotations__ = {each.name: each.annotation for each in kept} | {"return": "Any"}
     parts = dict(sections(conv_general_dilated.__doc__ or ""))
-    rows = _ROW.split(parts["Args"])
+    rows = _ROW.split(parts.get("Args", ""))  # none under `python -OO`
     parts["Args"] = "".join(each for each in rows if each.strip().partition(":")[0] in names)
     parts |= {"": f"A convolution with {what}.", "Example": example}
     function.__doc__ = joined(parts)

@@ -173,3 +173,16 @@ static ffi::Error First(ffi::Buffer<ffi::F32> x, ffi::Buffer<ffi::F32>,
                                     .Ret<ffi::Buffer<ffi::F32>>())
 FIRST(careful, false);
 FIRST(careless, true);
+
+static ffi::Error Positive(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
+  for (size_t i = 0; i < x.element_count(); ++i) {
+    if (x.typed_data()[i] < 0)
+      return ffi::Error(ffi::ErrorCode::kInvalidArgument, "negative number");
+    y->typed_data()[i] = x.typed_data()[i];
+  }
+  return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    positive, Positive,
+    ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());

@@ -21,7 +21,7 @@ def _own(space):
     return {name: each for name, each in found if each.__module__.startswith("minixla")}
 
 
-_SPACES = [mx, mx.sharding, mx.core, mx.debug]
+_SPACES = [mx, mx.sharding, mx.core, mx.debug, mx.test_util]
 _FUNCTIONS = {
     each: f"{space.__name__}.{name}" for space in _SPACES for name, each in _own(space).items()
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minixla as mx
 from minixla.core.errors import TransformError
 from minixla.engine.far import Compiled, Refused, compile_far, exported_for, platform_named
 
@@ -30,8 +32,6 @@ def compile_on(platform: str, jitted: Any, *shapes: Any) -> Compiled:
 @functools.cache
 def missing(platform: str) -> str:
     """Why nothing can be compiled for a platform here; nothing where it can."""
-    import minixla as mx
-
     try:
         compile_on(platform, mx.jit(lambda x: x + 1), np.ones(3, np.float32))
     except (
@@ -49,18 +49,45 @@ def require(platform: str) -> None:
 
 
 def refusals(
-    platform: str, programs: Mapping[Any, tuple[Callable[..., Any], Sequence[Any]]]
+    platform: str,
+    programs: Mapping[Any, tuple[Callable[..., Any], Sequence[Any]]],
+    *,
+    together: bool = False,
 ) -> dict[Any, str]:
     """By their keys the programs that XLA refuses, or dies of, and in what words.
 
     Those that minixla refuses are told by an error of ours, and are not among them.
+
+    Args:
+        platform: a short name of `PLATFORMS`, or what `platform_named` takes.
+        programs: jitted functions, and the shapes of their arguments.
+        together: whether they are compiled as one program first, and each alone only where XLA
+            refuses that one. It takes half the time for small programs, and far longer for loops
+            and factors of matrices.
     """
-    found = {}
+    target = platform_named(PLATFORMS.get(platform, platform))
+    sent: dict[Any, bytes] = {}
     for key, (jitted, shapes) in programs.items():
+        with contextlib.suppress(TransformError):
+            sent[key] = exported_for(target, jitted, shapes)
+    if together and len(sent) > 1:
+        parts = [programs[key] for key in sent]
+        with contextlib.suppress(Refused):
+            compile_on(platform, _joined([jitted for jitted, _ in parts]), *[x for _, x in parts])
+            return {}
+    found = {}
+    for key, exported in sent.items():
         try:
-            compile_on(platform, jitted, *shapes)
-        except TransformError:
-            continue
+            compile_far(target, exported)
         except Refused as refused:
             found[key] = str(refused)
     return found
+
+
+def _joined(functions: Sequence[Callable[..., Any]]) -> Any:
+    """One jitted function of the arguments of each, in sequences, with the results of all."""
+
+    def joined(*given: Any) -> list[Any]:
+        return [f(*xs) for f, xs in zip(functions, given, strict=True)]
+
+    return mx.jit(joined)

@@ -32,6 +32,8 @@ _LONG = 1 << 20
 # Bytes of a constant that travels beside the module, and the most that an element has.
 _LARGE = 1 << 16
 _WIDEST = 16
+# Characters: one of those takes more, also in bits and in lists of short numbers.
+_LONG_CONSTANT = 1 << 13
 _BEYOND_ASCII = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
 
 
@@ -50,7 +52,7 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
     if is_binary and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized
     is_artifact = is_binary and b"StableHLO_v" in source[:64]
-    is_long = len(source) > _LARGE
+    may_be_large = len(source) > _LARGE and _may_hold_large(source)
     # Reading an artifact loads dialects, in which other programs may not be written.
     context = _new_context() if is_artifact or len(source) > _LONG else _CONTEXT
     with context:
@@ -59,12 +61,20 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
         else:
             module = ir.Module.parse(source)
         del source
-        constants = _taken_constants(module) if is_long else []
+        constants = _taken_constants(module) if may_be_large else []
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
         # The text escapes other bytes than ASCII.
         text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
     return [stream.getvalue(), *constants], text if _BEYOND_ASCII.search(text) else ""
+
+
+def _may_hold_large(source: str | bytes) -> bool:
+    """Whether large constants may be in a program: to look at each operation takes long."""
+    if not isinstance(source, str) or "dense_resource<" in source:
+        return True
+    _, *constants = source.split("dense<")
+    return any(each.find(">", 0, _LONG_CONSTANT) < 0 for each in constants)
 
 
 def _taken_constants(module: Any) -> list[bytes]:

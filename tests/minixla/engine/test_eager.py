@@ -464,6 +464,26 @@ def test_options_that_no_program_is_made_for():
     np.testing.assert_array_equal(mnp.max(x, initial=jnp.float32(9)), 9)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_arrays_of_what_is_else_known(dtype):
+    traced = []
+
+    @tracing.one_program("x", known=("by",))
+    def scaled(x, by=2, *, offset=0):
+        traced.append(isinstance(by, tracing.Tracer))
+        return x * by + offset
+
+    x, by = jnp.arange(3.0), jnp.asarray([1, 2, 3], dtype)
+    for _ in range(3):
+        np.testing.assert_array_equal(scaled(x, by), x * by)
+        np.testing.assert_array_equal(scaled(x, by=by, offset=1), x * by + 1)
+        np.testing.assert_array_equal(scaled(x, 3), x * 3)
+        np.testing.assert_array_equal(scaled(x), x * 2)
+        np.testing.assert_array_equal(scaled(by, x), x * by)
+    # Once for each: the last is the first's program where both are of one type.
+    assert (traced.count(False), traced.count(True)) == (2, 2 if dtype is np.float32 else 3)
+
+
 @pytest.mark.parametrize(
     ("function", "count"), [(mnp.sin, 1), (mnp.less, 2), (mnp.fmax, 2), (mnp.nansum, 1)]
 )

@@ -249,3 +249,11 @@ def test_what_can_neither_be_traced_nor_called_with_ones():
     assert "RuntimeError: it is broken for 1.0" in str(caught.value)
     assert "shape_fn=mx.unchanged_shape" in str(caught.value)
     assert any("a Python float was asked for" in each for each in caught.value.__notes__)
+
+
+def test_a_function_of_no_module_is_of_the_callers():
+    space = {"mx": mx, "__name__": None}
+    exec("def twice(x: mx.Array):\n    return x * 2\n", space)
+    assert space["twice"].__module__ is None
+    twice = mx.custom_op("decorated_test.twice", space["twice"])
+    assert twice.operation.__module__ == __name__ and mx.grad(twice)(1.0) == 2

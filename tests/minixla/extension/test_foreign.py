@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import jax
 import numpy as np
 import pytest
 
@@ -101,6 +102,19 @@ def test_c62_an_error_of_a_kernel_names_operation_attributes_and_line(keep, inde
     assert message.startswith("foreign_keep: ")
     assert f"preserve_index = {index}" in message
     assert "test_foreign.py" in message
+
+
+def test_c62_an_error_that_only_a_later_call_makes(library):
+    positive = define("ForeignPositive", "positive", library).wrapper
+    x = np.float32([1, 2])
+    np.testing.assert_array_equal(positive(x), x)
+    with pytest.raises(mx.KernelError, match="foreign_positive: negative number"):
+        positive(-x)
+    jitted = mx.jit(positive)
+    np.testing.assert_array_equal(jitted(x), x)
+    # jax.jit's own code runs the program from here on.
+    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match="negative number"):
+        np.asarray(jitted(-x))
 
 
 def test_c63_two_outputs_and_an_integer_input(library):

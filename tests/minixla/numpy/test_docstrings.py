@@ -52,10 +52,18 @@ def test_what_the_checker_finds() -> None:
             >>> 1.0
             1.001
         """
+        raise ValueError
 
     found = [*lacking_of(lacking)]
     assert [each.partition(":")[0] for each in found] == [
-        *("a first line that is a sentence", "Args", "no such parameter", "Returns", "the source")
+        *(
+            "a first line that is a sentence",
+            "Args",
+            "no such parameter",
+            "Returns",
+            "Raises",
+            "the source",
+        )
     ]
     assert "1.001" in failures_of(lacking, {})
 

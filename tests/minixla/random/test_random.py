@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.random import sampling
 from minixla.tools.names_of_jax import lacking
 from tests.harness import by_jax
 
@@ -117,3 +118,48 @@ def test_kept_programs_draw_the_same(make, implementation):
             assert mx.random.uniform(key, (1,)).dtype == np.float64
         with pytest.raises(mx.ShapeError, match="uniform: the key is an array of keys"):
             mx.random.uniform(found, (1,))
+
+
+#: Draws whose arguments are numbers or arrays, the same ones each time and others.
+_DRAWS = {
+    "uniform of integers": lambda r, key, n: r.uniform(key, (3,), minval=0, maxval=n),
+    "uniform of floats": lambda r, key, n: r.uniform(key, (3,), np.float32, -0.5, float(n)),
+    "uniform of NumPy's": lambda r, key, n: r.uniform(key, (3,), maxval=np.float32(n)),
+    "uniform of an array": lambda r, key, n: r.uniform(key, (3,), maxval=np.arange(3.0) + n),
+    "randint": lambda r, key, n: r.randint(key, (3,), 0, n),
+    "bernoulli": lambda r, key, n: r.bernoulli(key, 1 / n, (9,)),
+    "truncated_normal": lambda r, key, n: r.truncated_normal(key, -1, n, (3,)),
+    "bernoulli of a list of sizes": lambda r, key, n: r.bernoulli(
+        key, jax.numpy.float32(1 / n), [3]
+    ),
+    "permutation": lambda r, key, n: r.permutation(key, n),
+    "permutation of an array": lambda r, key, n: r.permutation(key, np.arange(n)),
+    "permutation of a size": lambda r, key, n: r.permutation(key, jax.numpy.int32(n)),
+    "choice": lambda r, key, n: r.choice(key, n, (3,), p=np.full(n, 1 / n, np.float32)),
+    "categorical": lambda r, key, n: r.categorical(key, np.ones(n, np.float32)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "x64"),
+    [*((name, False) for name in _DRAWS), ("uniform of integers", True), ("randint", True)],
+)
+def test_draws_of_numbers_are_the_same_each_time(name, x64):
+    draw = _DRAWS[name]
+    with jax.enable_x64(x64):
+        for n in (4, 4, 7, 4):
+            expected = draw(jax.random, THEIRS, n)
+            for key in (KEY, THEIRS):
+                found = draw(mx.random, key, n)
+                assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+                np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_numbers_are_operands_of_kept_programs():
+    key, made = jax.random.key(0), []
+    for number in (0.25, 0.5, np.float32(0.75), np.float32(0.875)):
+        before = sampling._program.cache_info().misses
+        mx.random.bernoulli(key, number, (11,))
+        mx.random.bernoulli(key, number, (11,))
+        made.append(sampling._program.cache_info().misses - before)
+    assert made[1] == made[3] == 0

@@ -56,6 +56,16 @@ def test_overlays_are_those_asked_for(tmp_path, monkeypatch):
     assert str(found) == str(path) and str(path) in found._repr_html_()
 
 
+def test_a_report_is_shown_with_what_was_found(tmp_path):
+    report = mx.cross_check(logs, np.abs(X), gradients=False)
+    found = mx.explore(report, overlays=["nan"], path=tmp_path / "logs.html")
+    names = ["error that cross_check found in ulp", "findings of cross_check"]
+    assert found.overlays == [*COSTS, "NaN and infinities", *names]
+    asked = mx.explore(logs, np.abs(X), overlays=["findings"], path=tmp_path / "same.html")
+    assert asked.overlays == [*COSTS, *names] and not asked.notes
+    assert names[0] in asked.files[0].read_text()
+
+
 def refused(*args, **options):
     with pytest.raises(mx.MinixlaError) as error:
         mx.explore(*args, **options)
@@ -67,6 +77,11 @@ HOST = jax.ShapeDtypeStruct((1, 2), "f4")
 BAD = {
     "overlay": ((logs, X), {"overlays": ["speed"]}, "no overlay is 'speed'"),
     "ending": ((logs, X), {"path": "a.svg"}, "ends in '.svg'"),
+    "report": (
+        (mx.cross_check(mnp.exp, X, gradients=False), X),
+        {},
+        "a report comes with arguments",
+    ),
     "shapes": ((logs, HOST), {"overlays": ["nan"]}, "an argument is a shape alone"),
     "too few": ((mx.make_graph(logs)(X),), {"overlays": ["nan"]}, "0 arrays are given"),
     "effects": (

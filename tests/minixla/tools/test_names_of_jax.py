@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from operator import attrgetter
 from pkgutil import resolve_name
 
 import pytest
@@ -44,3 +46,10 @@ def test_a_new_name_of_jax_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jax.random.brand_new", 1, raising=False)
     with pytest.raises(LookupError, match=r"jax.random.brand_new: nothing of ours"):
         names_of_jax("jax.random")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_a_reason_names_is_there(module: str) -> None:
+    for reason in lacking(module).values():
+        for name in re.findall(r"\bmx((?:\.[a-zA-Z]\w*)+)", reason):
+            attrgetter(name[1:])(mx)

@@ -14,10 +14,16 @@ import minixla as mx
 import minixla.numpy as mnp
 from minixla.tools.evaluators import EVALUATORS, Evaluator
 from minixla.tools.explorer import shown_parts
-from minixla.tools.graph_parts import inlined
+from minixla.tools.graph_parts import every_step, inlined
 from minixla.tools.opened_programs import opened
 from minixla.tools.opinions import Opinions
-from minixla.tools.overlays import Overlay, cost_overlays, error_overlays, nan_overlay
+from minixla.tools.overlays import (
+    Overlay,
+    cost_overlays,
+    error_overlays,
+    finding_overlays,
+    nan_overlay,
+)
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 generator = np.random.default_rng(0)
@@ -180,3 +186,57 @@ def test_nested_programs_have_the_values_of_their_own_runs():
     overlays, _ = error_overlays(parts, [x], asked(EVALUATORS["XLA"]))
     alone, _ = error_overlays(opened(inlined(graph)), [x], asked(EVALUATORS["XLA"]))
     assert overlays[-1].values["0.0.0"] == alone[-1].values["0"] == overlays[-1].values["0"]
+
+
+def wrong_sine(graph, operands):
+    """The reference, but for the sines among the outputs and what is alone behind one."""
+    results = reference_graph(graph, operands)
+    is_wrong = any(step.op.name == "Sin" for step in every_step(graph))
+    return [each * 2 for each in results] if is_wrong else results
+
+
+def lost(x):
+    return (mnp.cos(x) + 1e6) - 1e6
+
+
+X = np.array([0.5, 0.25], "f4")
+#: Of a function: the findings by the names of their nodes, and an evaluator that is wrong.
+FOUND = {
+    "none": (mnp.cos, {}, {}),
+    "called": (lambda x: mx.jit(lambda y: mnp.sin(y) + 1)(x), {"0.0.0": "rule"}, wrong_sine),
+    "in a loop": (
+        lambda x: mx.fori_loop(0, 2, lambda _, y: mx.jit(mnp.sin)(y), x),
+        {"2.1.0.0.0": "rule"},
+        wrong_sine,
+    ),
+    "digits are lost": (lost, {"3": "cancellation"}, {}),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_what_cross_check_found_is_at_its_nodes(case):
+    fun, wanted, wrong = FOUND[case]
+    given = {"wrong": wrong} if wrong else {}
+    report = mx.cross_check(fun, X, gradients=False, evaluators=given)
+    parts = opened(report.graph)
+    (errors, kinds), elsewhere = finding_overlays(parts, report)
+    labels = {node.id: node.label for part in parts for node in part.nodes()}
+    assert kinds.values == wanted and not elsewhere
+    assert [labels[name] for name in wanted] == [each.operation for each in report.findings]
+    assert all(float(errors.values[each.node]) == each.ulp for each in report.places)
+    assert all(errors.color(errors.values[name]) != "#c8e6c9" for name in wanted)
+    made = parts[0].graph.outputs[0].instruction
+    result = parts[0].graph.instructions.index(made)
+    assert errors.values[str(result)] == max(row.ulp for row in report.rows)
+
+
+def test_findings_in_derivatives_are_told():
+    @mx.custom_jvp
+    def double(x):
+        return x * 2
+
+    double.defjvp(lambda primals, tangents: (primals[0] * 2, lost(tangents[0])))
+    report = mx.cross_check(double, X)
+    overlays, elsewhere = finding_overlays(opened(report.graph), report)
+    assert any(text.startswith("found in the forward derivative") for text in elsewhere)
+    assert set(overlays[1].values.values()) <= {"derivative"}

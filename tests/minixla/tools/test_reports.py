@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+import minixla as mx
 from minixla.tools.layouts import Collectives
 from minixla.tools.operations_table import operation_rows
 from minixla.tools.reports import CrossCheckReport, Row, Table, terminal_width
@@ -87,9 +88,13 @@ class Stream(io.StringIO):
         return True
 
 
+#: Nothing was found in a program.
+CHECKED = [], mx.make_graph(mx.numpy.sin)(1.0), [], []
+
+
 def test_reports_are_as_wide_as_the_terminal(monkeypatch):
     note = "why it is so in quite a few words " * 4
-    report = CrossCheckReport("f", [Row("result", "f32[2]", "XLA", note=note)], [])
+    report = CrossCheckReport("f", [Row("result", "f32[2]", "XLA", note=note)], *CHECKED)
     wide = str(report)
     assert terminal_width() is None
     assert max(map(len, wide.splitlines())) > 100
@@ -107,6 +112,6 @@ def test_html_is_escaped():
     text = Table(("<a>",), [("<script>x&y</script>",)]).html()
     assert "<script>" not in text
     assert "&lt;script&gt;x&amp;y&lt;/script&gt;" in text
-    report = CrossCheckReport("<lambda>", [Row("<b>", "f32[]", "XLA")], [])
+    report = CrossCheckReport("<lambda>", [Row("<b>", "f32[]", "XLA")], *CHECKED)
     assert "<lambda>" not in report._repr_html_()
     assert "<td>&lt;b&gt;</td>" in report._repr_html_()

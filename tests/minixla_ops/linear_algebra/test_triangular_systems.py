@@ -144,6 +144,24 @@ def test_cholesky_derivatives(lower, dtype):
     check_derivatives(function, [positive_definite((2, 3, 3), dtype)], order=1)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("lower", [True, False])
+def test_cholesky_derivative_reads_one_triangle(lower, dtype):
+    """NaN in the other triangle of a tangent, and imaginary parts on its diagonal, do nothing."""
+    a, tangent = positive_definite((3, 3), dtype), positive_definite((3, 3), dtype)
+    other = (np.triu if lower else np.tril)(np.ones((3, 3)), 1 if lower else -1)
+    dirty = np.where(other, np.nan, tangent)
+    if dtype is np.complex128:
+        dirty = dirty + 1j * np.eye(3)
+
+    def derivative(tangent):
+        return reference(
+            lambda a, t: mx.jvp(lambda a: ops.cholesky(a, lower), (a,), (t,))[1], a, tangent
+        )
+
+    np.testing.assert_array_equal(derivative(dirty), derivative(tangent))
+
+
 def test_cholesky_batching():
     for lower in (True, False):
         function = mx.vmap(lambda a: ops.cholesky(a, lower), in_axes=2, out_axes=1)  # noqa: B023
