@@ -15,6 +15,7 @@ Block `parameters` says what parameters mean wherever neither block nor docstrin
 be of several functions, `# sin cos`; of several blocks of one function the later ones count.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -23,6 +24,8 @@ from pathlib import Path
 from textwrap import dedent
 from types import FunctionType, ModuleType
 from typing import Any
+
+from minixla.core.source import offer_functions
 
 _HEADING = re.compile(r"^(Args|Returns|Raises|Example):\n", re.MULTILINE)
 _ROW = re.compile(r"^(?=\S)", re.MULTILINE)
@@ -45,7 +48,12 @@ def complete(namespace: ModuleType, parts: Iterable[ModuleType], file: Path, sou
 
 
 def complete_modules(package: str, modules: Iterable[ModuleType], file: Path, source: str) -> None:
-    """What `complete` does, of modules of a package that need not be loaded itself."""
+    """What `complete` does, of modules of a package that need not be loaded itself.
+
+    From then on messages name these functions.
+    """
+    modules = (*modules,)
+    offer_functions(package, itertools.chain.from_iterable(each.__all__ for each in modules))
     blocks = _blocks_of(file)
     shared = blocks.pop("parameters", {})
     for name, function in _functions_of(package, modules):

@@ -1,16 +1,17 @@
 """The error classes, and how their messages are laid out."""
 
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from minixla.core.source import Source, find_source
+from minixla.core.source import Source, find_source, public_name
 from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
 # What users see of them.
-__all__ = ["AssignmentError", "AttributeValueError", "ConcretizationError", "DeadlockError"]
-__all__ += ["DerivativeError"]
+__all__ = ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
+__all__ += ["DeadlockError", "DerivativeError"]
 __all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
 __all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
 __all__ += ["NestingError", "ShapeError", "ShardingError", "SizeError", "TransformError"]
@@ -39,6 +40,10 @@ class SizeError(MinixlaError, ValueError, MemoryError):
 
 class AttributeValueError(MinixlaError, ValueError):
     """An attribute of an operation has the wrong type or a value out of its range."""
+
+
+class ArgumentTypeError(AttributeValueError, TypeError):
+    """An argument is no number, no flag or no name where it must be one."""
 
 
 class ShardingError(MinixlaError, ValueError):
@@ -117,7 +122,11 @@ def explain(
     # are lines that show what was given, `advice` is the rule and what to do. The user's line is by
     # default that of an instruction which is being transformed, else the caller's innermost.
     mark_frames(sys._getframe(1))
-    source = source or state.source or find_source(2)
+    source = source or state.source
+    if source is None:
+        source, name = find_source(2), public_name()
+        if name is not None and name not in re.split(r"\W+", subject):
+            subject = f"{name}: {subject}"
     lines = [f"{subject}: {problem}.", *(f"  {line}" for line in given)]
     if source is not None:
         lines.append(f"  called at {source}")

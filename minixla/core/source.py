@@ -6,6 +6,7 @@ import functools
 import linecache
 import os
 import sys
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from types import CodeType
@@ -122,6 +123,40 @@ def find_source(depth: int = 1) -> Source | None:
         if is_user and not code.co_qualname.startswith("__create_fn__"):
             return Source(code, frame.f_lasti)
         frame = frame.f_back
+    return None
+
+
+# The names of the functions that packages offer, by the package.
+_LIBRARIES: dict[str, set[str]] = {}
+
+
+def offer_functions(package: str, names: Iterable[str]) -> None:
+    """Has messages name functions of a package, of these names, where the user called them."""
+    _LIBRARIES.setdefault(package, set()).update(names)
+
+
+def public_name() -> str | None:
+    """The name of a package's function that the user called and that is running, if there is one.
+
+    Packages say by `offer_functions` which are theirs.
+    """
+    found, frame = None, sys._getframe(1)
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        held = frame.f_locals.get("function"), frame.f_locals.get("self")
+        # What wraps a function holds it; else one of this name is found where it was defined.
+        for each in (*held, frame.f_globals.get(frame.f_code.co_name)):
+            found = _offered_name(each) or found
+        frame = frame.f_back
+    return found
+
+
+def _offered_name(function: Any) -> str | None:
+    name, module = (getattr(function, each, None) for each in ("__name__", "__module__"))
+    if not (isinstance(name, str) and isinstance(module, str)):
+        return None
+    for package, names in _LIBRARIES.items():
+        if name in names and f"{module}.".startswith(f"{package}."):
+            return name
     return None
 
 

@@ -1,6 +1,7 @@
 """Functions of arrays that an evaluator runs as one program, which is kept for later calls."""
 
 import inspect
+import itertools
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -8,6 +9,7 @@ from itertools import takewhile
 from typing import Any, cast
 
 from minixla.core.attributes import spelling
+from minixla.core.errors import ArgumentTypeError, explain
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import Tracer
@@ -36,6 +38,9 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
             each.kind is each.POSITIONAL_ONLY and each.default is each.empty
             for each in parameters.values()
         )
+        is_flag = [isinstance(each.default, bool) for each in parameters.values()]
+        flags = frozenset(itertools.compress(positions, is_flag))
+        first_flag = (*is_flag, True).index(True)
         # By the operands' types, and by options.
         programs: dict[Any, Function] = {}
         # Those for one or two operands of one type and no options, by that type.
@@ -69,6 +74,10 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
                         pass
                     except Exception:
                         key = None  # it cannot be hashed, or what is wrong is said below
+                if flags and (count > first_flag or not flags.isdisjoint(options)):
+                    _check_flags(
+                        function, flags, {**dict(zip(positions, given, strict=False)), **options}
+                    )
                 at_once, result = trace.at_once, NotImplemented
                 if at_once is None:
                     return function(*given, **options)
@@ -101,6 +110,21 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
         return cast(Function, _quick(function, called, arity, of_one, of_two))
 
     return marked
+
+
+def _check_flags(
+    function: Callable[..., Any], flags: frozenset[str], given: dict[str, Any]
+) -> None:
+    """Raises ArgumentTypeError where what is given for a flag is neither true nor false."""
+    for name in flags & given.keys():
+        value = given[name]
+        # Integers and arrays of one element count, as in NumPy; a traced one says itself what is
+        # wrong when it is asked, and functions take None as they like.
+        is_known = value is None or isinstance(value, (bool, int, Tracer))
+        if not is_known and getattr(value, "size", 0) != 1:
+            problem, advice = f"{name} is neither True nor False", "Give one of them."
+            shown = [f"{name} = {value!r}"]
+            raise explain(ArgumentTypeError, function.__name__, problem, shown, advice)
 
 
 _NOTHING: Any = object()

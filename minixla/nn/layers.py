@@ -114,20 +114,26 @@ def avg_pool(
     Raises:
         ShapeError, AttributeValueError: as `max_pool`.
     """
-    inputs, how = inexact_operand(inputs, "avg_pool"), (window_shape, strides, padding)
+    window = _window("avg_pool", window_shape)
+    inputs, how = inexact_operand(inputs, "avg_pool"), (window, strides, padding)
     total = _pool("avg_pool", "add", inputs, *how)
     if count_include_pad:
-        return total / math.prod(window_shape)
+        return total / math.prod(window)
     # All examples and features have the same counts.
-    ones = np.ones((*inputs.shape[-1 - len(window_shape) : -1], 1), inputs.dtype)
+    ones = np.ones((*inputs.shape[-1 - len(window) : -1], 1), inputs.dtype)
     return total / _pool("avg_pool", "add", ones, *how)
+
+
+def _window(subject: str, window_shape: Any) -> tuple[int, ...]:
+    sizes = operands.listed(window_shape)
+    return tuple([operands.static_int(each, subject, "window_shape") for each in sizes])
 
 
 def _pool(
     subject: str, monoid: str, inputs: Any, window_shape: Any, strides: Any, padding: Padding
 ) -> Any:
     shape = operand_shape(inputs, subject)
-    window = tuple(window_shape)
+    window = _window(subject, window_shape)
     leading = shape.rank - 1 - len(window)
     if leading < 0:
         problem = f"a window of {len(window)} dimensions does not fit"

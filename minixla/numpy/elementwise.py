@@ -46,10 +46,10 @@ right_shift = bitwise_right_shift = of_two(
     "right_shift", "The bits of x1 moved down by x2 places; the sign stays."
 )
 maximum = with_methods()(
-    of_two("maximum", "The greater; NaN wins.", operators.promoting(binary.Max()))
+    of_two("maximum", "The greater; NaN wins.", operators.promoting(binary.Max(), "maximum"))
 )
 minimum = with_methods()(
-    of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min()))
+    of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min(), "minimum"))
 )
 divmod = of_two("divmod", "The pair of `floor_divide` and `remainder`.")
 

@@ -11,7 +11,13 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core import element_types, errors
 from minixla.core.element_types import F32, ElementType, canonical_element_type
-from minixla.core.errors import AttributeValueError, ConcretizationError, ErrorType, ShapeError
+from minixla.core.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    ConcretizationError,
+    ErrorType,
+    ShapeError,
+)
 from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
@@ -278,8 +284,9 @@ def static_int(value: Any, subject: str, name: str) -> int:
         advice = "It decides about shapes: give a Python integer, or name it in static_argnums."
         raise errors.explain(ConcretizationError, subject, problem, given, advice) from None
     except TypeError:
-        problem, given = f"{name} is not an integer", f"{name} = {value!r}"
-        raise value_error(subject, problem, "Give a Python integer.", given) from None
+        problem, given = f"{name} is not an integer", [f"{name} = {value!r}"]
+        advice = "Give a Python integer."
+        raise errors.explain(ArgumentTypeError, subject, problem, given, advice) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:

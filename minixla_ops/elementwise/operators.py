@@ -155,15 +155,15 @@ _NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
 
 def promoting(
     operation: Operation,
+    name: str,
     adjust: Adjustment | None = None,
     direct: dict[type, frozenset[str]] = _KINDS,
 ) -> Callable[[Any, Any], Any]:
-    """The function of two operands that promotes and broadcasts them for a strict `operation`.
+    """The function of this name that promotes and broadcasts two operands for an operation.
 
     `direct` says the kinds of element types of a tracer that it takes as they are, beside another
     tracer of its shape (key Tracer) and beside Python numbers (their types).
     """
-    name = operation.builder_name
     taken = direct[Tracer]
 
     def function(lhs: Any, rhs: Any, /) -> Any:
@@ -191,16 +191,21 @@ def promoting(
     return function
 
 
-add, subtract, multiply, bitwise_and, bitwise_or, bitwise_xor = (
-    promoting(REGISTRY[name]()) for name in ("Add", "Sub", "Mul", "And", "Or", "Xor")
-)
-equal, not_equal, greater, greater_equal, less, less_equal = (
-    promoting(comparisons.MEMBERS[direction, False]())
-    for direction in ("EQ", "NE", "GT", "GE", "LT", "LE")
-)
-divide = promoting(binary.Div(), inexact_type, _INEXACT_KINDS)
-left_shift = promoting(REGISTRY["ShiftLeft"](), numeric_type, _NUMERIC_KINDS)
-_power = promoting(binary.Pow(), numeric_type, _NUMERIC_KINDS)
+add = promoting(REGISTRY["Add"](), "add")
+subtract = promoting(REGISTRY["Sub"](), "subtract")
+multiply = promoting(REGISTRY["Mul"](), "multiply")
+bitwise_and = promoting(REGISTRY["And"](), "bitwise_and")
+bitwise_or = promoting(REGISTRY["Or"](), "bitwise_or")
+bitwise_xor = promoting(REGISTRY["Xor"](), "bitwise_xor")
+equal = promoting(comparisons.MEMBERS["EQ", False](), "equal")
+not_equal = promoting(comparisons.MEMBERS["NE", False](), "not_equal")
+greater = promoting(comparisons.MEMBERS["GT", False](), "greater")
+greater_equal = promoting(comparisons.MEMBERS["GE", False](), "greater_equal")
+less = promoting(comparisons.MEMBERS["LT", False](), "less")
+less_equal = promoting(comparisons.MEMBERS["LE", False](), "less_equal")
+divide = promoting(binary.Div(), "divide", inexact_type, _INEXACT_KINDS)
+left_shift = promoting(REGISTRY["ShiftLeft"](), "left_shift", numeric_type, _NUMERIC_KINDS)
+_power = promoting(binary.Pow(), "power", numeric_type, _NUMERIC_KINDS)
 
 
 @one_program()

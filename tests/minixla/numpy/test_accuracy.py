@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minixla as mx
 import minixla.numpy as mnp
 from minixla.numpy import elementwise, inverses
 from tests.compilation import OPTIMIZED, QUICKLY
+from tests.minixla.numpy import array_accuracy
 from tests.minixla.numpy.accuracy import MANY, errors, measured, page
 from tests.minixla.numpy.accuracy_rows import BINARY, HAS_LONG_DOUBLE, TYPES, UNARY
 
@@ -83,6 +85,37 @@ def test_every_elementwise_function_has_bounds() -> None:
     known = {id(functions[name]) for name in rows}
     assert rows <= set(functions)
     assert not [name for name, function in functions.items() if id(function) not in known]
+
+
+@needs_long_double
+@pytest.mark.parametrize("name", array_accuracy.ROWS)
+def test_errors_of_arrays_are_within_bounds(name: str) -> None:
+    bounds = array_accuracy.BOUNDS[name]
+    assert tuple(bounds) == array_accuracy.ROWS[name].kinds
+    assert array_accuracy.worst(name, "f32", run=mx.reference) <= bounds["f32"][0]
+
+
+@pytest.mark.full
+@needs_long_double
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("name", array_accuracy.ROWS)
+def test_errors_of_arrays_are_within_bounds_in_every_type(name: str, kind: str) -> None:
+    bound = array_accuracy.BOUNDS[name].get(kind)
+    if bound is not None:
+        for run in (mx.reference, mx.jit):
+            assert array_accuracy.worst(name, kind, run=run) <= bound[0]
+
+
+@needs_long_double
+def test_a_wrong_element_is_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = array_accuracy.ROWS["linalg.qr"]
+
+    def wrong(module: Any, a: Any) -> Any:
+        q, r = row.call(module, a)
+        return q, r * (1 + 1e-4)
+
+    monkeypatch.setitem(array_accuracy.ROWS, "linalg.qr", row._replace(call=wrong))
+    assert array_accuracy.worst("linalg.qr", "f32", run=mx.reference) > 100
 
 
 def test_page_shows_the_bounds() -> None:

@@ -248,7 +248,7 @@ def test_closeness_and_equality() -> None:
 
 
 def test_shapes_that_do_not_broadcast() -> None:
-    with pytest.raises(TypeError, match=r"^max: the operands' dimensions do not broadcast"):
+    with pytest.raises(TypeError, match=r"^maximum: the operands' dimensions do not broadcast"):
         mx.reference(mnp.maximum)(np.ones(2, F32), np.ones(3, F32))
 
 

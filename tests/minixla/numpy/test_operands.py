@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -92,3 +93,73 @@ def test_arrays_without_an_axis_stay_weakly_typed(name, shape):
 
     mx.make_graph(program)(1.0)
     assert found == [True]
+
+
+# Calls and what their errors name first: what the user called, and then what is wrong within.
+NAMED: dict[str, Callable[..., Any]] = {
+    "less": lambda a, b: mnp.less(a, b),
+    "maximum": lambda a, b: mnp.maximum(a, b),
+    "cross: multiply": lambda a, b: mnp.cross(a, np.ones((4, 3), np.float32)),
+    "matmul: dot_general": lambda a, b: mnp.matmul(a, b),
+    "logical_and": lambda a, b: mnp.logical_and(a, b),
+    "norm": lambda a, b: mnp.linalg.norm(a, axis=7),
+    "sum": lambda a, b: mnp.asarray(a).sum(axis=7) if isinstance(a, mx.Tracer) else mnp.sum(a, 7),
+    "softmax": lambda a, b: mx.nn.softmax(a, axis=7),
+    "gammainc": lambda a, b: mx.scipy.special.gammainc(a, b),
+    "median": lambda a, b: mnp.median(a, axis=7),
+}
+
+
+@pytest.mark.parametrize("way", ["eager", "traced", "reference"])
+@pytest.mark.parametrize("name", NAMED)
+def test_errors_name_the_function_that_was_called(name: str, way: str) -> None:
+    run: Any = {"eager": lambda f: f, "traced": mx.jit, "reference": mx.reference}[way]
+    with pytest.raises(mx.MinixlaError) as caught:
+        run(NAMED[name])(A, B)
+    assert str(caught.value).startswith(f"{name}: ")
+
+
+def test_errors_of_operators_name_them() -> None:
+    with pytest.raises(mx.ShapeError, match=r"^less: "):
+        mx.jit(lambda a, b: a < b)(A, B)
+    with pytest.raises(mx.ShapeError, match=r"^subtract: "):
+        mx.jit(lambda a, b: a - b)(A, B)
+
+
+def _with_flags() -> list[tuple[str, str]]:
+    found = []
+    for name in mnp.__all__:
+        function = getattr(mnp, name)
+        if getattr(getattr(function, "__code__", None), "co_name", "") == "general":
+            options = inspect.signature(function).parameters.values()
+            found += [(name, each.name) for each in options if isinstance(each.default, bool)]
+    return found
+
+
+@pytest.mark.parametrize(("name", "flag"), _with_flags())
+def test_flags_are_true_or_false(name: str, flag: str) -> None:
+    function = getattr(mnp, name)
+    parameters = inspect.signature(function).parameters.values()
+    needed = [V for each in parameters if each.default is each.empty]
+    for given in (np.ones(2, bool), "yes", np.ones((0,), bool)):
+        with pytest.raises(mx.ArgumentTypeError, match=f": {flag} is neither True nor False"):
+            function(*needed, **{flag: given})
+
+
+def test_numbers_and_single_elements_are_flags() -> None:
+    for flag in (1, np.True_, np.ones((), bool), np.ones(1, bool)):
+        assert mnp.sum(A, keepdims=flag).shape == (1, 1)
+    assert mnp.sum(A, keepdims=np.int64(0)).shape == ()
+
+
+def test_what_is_no_integer_is_a_type_error() -> None:
+    calls: list[Callable[[Any], Any]] = [
+        lambda m: m.frompyfunc(abs, "x", 1),
+        lambda m: m.sum(A, axis="x"),
+        lambda m: m.zeros("x"),
+        lambda m: m.expand_dims(A, 1.5),
+    ]
+    for call in calls:
+        for module in (np, mnp):
+            with pytest.raises(TypeError):
+                call(module)
