@@ -440,6 +440,18 @@ def _same_program(first: Graph, second: Graph) -> bool:
     return programs[id(first)] == programs[id(second)]
 
 
+def part_of(
+    inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
+) -> Graph:
+    """Instructions of a program as one of its own."""
+    copies = {v: Value(v.shape, None, index) for index, v in enumerate(inputs)}
+    own = []
+    for step in steps:
+        own.append(step.again([copies[v] for v in step.operands]))
+        copies.update(zip(step.results, own[-1].results, strict=True))
+    return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
+
+
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     """The program with the constants that are not printed as its first inputs, and those."""
     constant = role("constant")

@@ -16,7 +16,7 @@ from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
-from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first
+from minixla.core.graph import Graph, Instruction, hoist_constants, inner_first, part_of
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
 from minixla.core.state import state
 from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing, weak_type_of
@@ -258,18 +258,6 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
                 outcome = _run_in_parts(step.op.computations[0], given, flags)
             values.update(zip(step.results, outcome, strict=True))
     return [values[value] for value in graph.outputs]
-
-
-def part_of(
-    inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
-) -> Graph:
-    """Instructions of a program as one of its own."""
-    copies = {v: Value(v.shape, None, index) for index, v in enumerate(inputs)}
-    own = []
-    for step in steps:
-        own.append(step.again([copies[v] for v in step.operands]))
-        copies.update(zip(step.results, own[-1].results, strict=True))
-    return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
 
 
 class Traced(NamedTuple):

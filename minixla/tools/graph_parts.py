@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from minixla.core.element_types import ElementType
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Instruction, Value, part_of
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, shape_of
-from minixla.engine.program import part_of
 from minixla_ops.programs.compositions import is_composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
