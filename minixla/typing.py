@@ -4,14 +4,14 @@ Type checkers see every kind of array, a traced value too, as `Array`, which is 
 so functions with these names can be used with JAX's, and the other way round.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import jax
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-__all__ = ["Array", "ArrayLike", "Axis", "DTypeLike", "KeyLike", "PyTree", "ShapeLike"]
+__all__ = ["Array", "ArrayLike", "Axis", "AxisName", "DTypeLike", "KeyLike", "PyTree", "ShapeLike"]
 
 if TYPE_CHECKING:
     #: An array: traced, on a device, or of NumPy (in kernels and in `mx.reference`).
@@ -22,6 +22,8 @@ else:
 # `DTypeLike` what they take for an element type.
 #: An axis or several; None for all.
 Axis: TypeAlias = int | Sequence[int] | None
+#: The name of a mapped axis, or several.
+AxisName: TypeAlias = Hashable | Sequence[Hashable]
 #: Dimension sizes, or the only one.
 ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 #: A random key, or an array of keys, or the numbers of one.

@@ -9,7 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import jax
 import numpy as np
@@ -36,6 +36,9 @@ from minixla.extension.operation import CustomOperation
 from minixla.typing import Array
 from minixla_ops.programs.compositions import kept_program
 
+if TYPE_CHECKING:
+    from minixla.extension.typed_operations import OperationOf, Parameters, Result
+
 _ARRAYS = (Array, jax.Array, np.ndarray, Tracer)
 Kind = Literal["auto", "composition", "reference"]
 _MEMBERS: dict[Any, Callable[[], kinds.Kind]] = {
@@ -52,6 +55,25 @@ _SAID = 'custom_op(..., kind="reference").'
 _TAKES = "mx.Array, list[mx.Array], int, float, bool, str, bytes, type, Literal, tuple[int, ...]"
 
 
+@overload
+def custom_op(
+    name: str,
+    fun: Callable[Parameters, Result],
+    *,
+    kind: Kind = "auto",
+    shape_fn: Callable[..., Any] | None = None,
+    host_fallback: bool = True,
+    replace: bool = False,
+) -> OperationOf[Parameters, Result]: ...
+@overload
+def custom_op(
+    name: str,
+    *,
+    kind: Kind = "auto",
+    shape_fn: Callable[..., Any] | None = None,
+    host_fallback: bool = True,
+    replace: bool = False,
+) -> Callable[[Callable[Parameters, Result]], OperationOf[Parameters, Result]]: ...
 def custom_op(
     name: str,
     fun: Callable[..., Any] | None = None,

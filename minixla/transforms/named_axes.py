@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -21,10 +21,13 @@ from minixla.sharding.mesh import Mesh
 from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
+from minixla.typing import Array, AxisName
 from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Members of each group, as users give them; None: all are one.
 Lists = Sequence[Sequence[int]] | None
+#: A pytree of arrays.
+Tree = TypeVar("Tree")
 #: The name of a mapped axis that nobody can name.
 UNNAMED = object()
 
@@ -165,7 +168,7 @@ def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, 
     return x
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
+def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The sum of `x` over a mapped axis, for every member (JAX: lax.psum).
 
     Args:
@@ -184,7 +187,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
         Array([0.25, 0.75], dtype=float32)
     """
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
-        return x * math.prod([axis.size for axis in _axes("psum", axis_name, axis_index_groups)])
+        size = math.prod([axis.size for axis in _axes("psum", axis_name, axis_index_groups)])
+        return x * size  # type: ignore[return-value]  # a number gives a number
     return _reduced("psum", AxisSum, jax.tree.map(_counted, x), axis_name, axis_index_groups)
 
 
@@ -196,7 +200,7 @@ def _counted(leaf: Any) -> Any:
     return leaf
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
+def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`.
 
     Args:
@@ -219,7 +223,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     return jax.tree.map(lambda leaf: leaf / count, total)
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
+def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The maximum of `x` over a mapped axis (JAX: lax.pmax); see `psum`.
 
     Args:
@@ -240,7 +244,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     return _reduced("pmax", AxisExtreme, x, axis_name, axis_index_groups, kind="max")
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
+def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The minimum of `x` over a mapped axis (JAX: lax.pmin); see `psum`.
 
     Args:
@@ -261,7 +265,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     return _reduced("pmin", AxisExtreme, x, axis_name, axis_index_groups, kind="min")
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
     """Values sent between members of a mapped axis (JAX: lax.ppermute).
 
     Args:
@@ -292,8 +296,13 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Lists = None, axis: int = 0, tiled: bool = False
-) -> Any:
+    x: Tree,
+    axis_name: AxisName,
+    *,
+    axis_index_groups: Lists = None,
+    axis: int = 0,
+    tiled: bool = False,
+) -> Tree:
     """The values of all members of a mapped axis (JAX: lax.all_gather).
 
     Args:
@@ -326,13 +335,13 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any,
-    axis_name: Any,
+    x: Tree,
+    axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Lists = None,
     tiled: bool = False,
-) -> Any:
+) -> Tree:
     """The sum over a mapped axis, of which each member gets its part (JAX: lax.psum_scatter).
 
     Args:
@@ -366,14 +375,14 @@ def psum_scatter(
 
 
 def all_to_all(
-    x: Any,
-    axis_name: Any,
+    x: Tree,
+    axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Lists = None,
     tiled: bool = False,
-) -> Any:
+) -> Tree:
     """Part j of member i becomes part i of member j (JAX: lax.all_to_all).
 
     Args:
@@ -414,7 +423,7 @@ def all_to_all(
     return jax.tree.map(exchanged, x)
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: AxisName) -> Array:
     """The member's number along a mapped axis, an s32 scalar (JAX: lax.axis_index).
 
     Args:
@@ -436,7 +445,7 @@ def axis_index(axis_name: Any) -> Any:
     return index
 
 
-def axis_size(axis_name: Any) -> int:
+def axis_size(axis_name: AxisName) -> int:
     """The number of members of a mapped axis (JAX: lax.axis_size).
 
     Args:

@@ -19,7 +19,8 @@ from tests.oracles.sharding_rules import shardy_rules
 
 ROWS = sharding_rows.rows()
 # What is written as programs of other operations that XLA runs better.
-_EXPANDED = "Fft", "ReduceWindow", "Scatter", "SelectAndScatter", "Cholesky", "TriangularSolve"
+_EXPANDED = ("Fft", "ReduceWindow", "Scatter", "SelectAndScatter", "Cholesky", "TriangularSolve")
+_EXPANDED += ("ConcatInDim",)
 
 
 def own_rule(graph: Graph) -> str:

@@ -178,3 +178,15 @@ ops.add(v, 1.0).sum() + ops.dot(x, x.T).sum() + ops.reshape(x, [6]).sum()
 mx.sharding.PartitionSpec("a", None)
 PartitionSpec(None)
 mx.cost(scaled, v)
+
+
+# Collectives keep what they are given; operations of one's own the function's signature.
+@mx.custom_op("typing.scaled")
+def times(x: Array, factor: float = 2.0) -> Array:
+    return x * factor
+
+
+mx.vmap(lambda each: each / mx.psum(each, "i").sum(), axis_name="i")(x)
+mx.vmap(lambda each: mx.psum({"a": each}, ("i",))["a"] + mx.axis_index("i"), axis_name="i")(x)
+times(v, factor=3.0).sum()
+times.kernel("reference")

@@ -142,3 +142,15 @@ ops.reshape(x)  # wrong: the sizes are missing
 ops.transpose(x, "10")  # wrong: text is no permutation
 ops.dot(x, x, precision="high")  # wrong: the keyword is precision_config
 ops.tanh(x, accuracy=None)  # wrong: the keyword is result_accuracy
+
+
+@mx.custom_op("typing.shifted")
+def shifted(x: Array, by: float = 2.0) -> Array:
+    return x + by
+
+
+shifted(x, by="2")  # wrong: text is no number
+shifted(x).kernel("cpu")  # wrong: an array takes no kernels
+mx.psum(x, "i", groups=[[0]])  # wrong: the keyword is axis_index_groups
+mx.pmean({"a": x}, "i").sum()  # wrong: a dictionary has no sum
+mx.axis_index()  # wrong: the name is missing
