@@ -187,8 +187,14 @@ _TEMPLATE = compile("x\n" * BLOCK, "", "exec")
 _OFFSETS = {line: start for start, _, line in reversed([*_TEMPLATE.co_lines()])}
 
 
+# A code object's line is a C int.
+_MOST_LINES = 2**31 - BLOCK
+
+
 def source_at(file: str, function: str, line: int) -> Source:
-    """A line of a file that Python need not have."""
+    """A line of a file that Python need not have; of a number that no file has, line 0."""
+    if not 0 <= line < _MOST_LINES:
+        line = 0
     block, at = divmod(line, BLOCK)
     return Source(_lines_of(file, function, block), _OFFSETS[at + 1])
 

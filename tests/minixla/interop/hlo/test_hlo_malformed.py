@@ -318,6 +318,15 @@ def test_damaged_texts():
     assert slowest < 5
 
 
+@pytest.mark.parametrize("line", ["2147483647", "18446744073709551614"])
+def test_lines_that_no_file_has(line):
+    metadata = f'metadata={{op_name="f" source_file="/a.py" source_line={line}}}'
+    body = f"x = f32[2] parameter(0)\nROOT y = f32[2] sine(x), {metadata}"
+    text = f"HloModule m\n\nENTRY e {{\n{body}\n}}\n"
+    (step,) = mx.import_hlo(text).graph.instructions
+    assert str(step.source).startswith("/a.py:0 ")
+
+
 # Long texts, each of which a backtracking expression would take hours for.
 LONG = {
     "digits": f"f32[{'1' * 200_000}] parameter(0)",
