@@ -97,7 +97,7 @@ far far-full: environment
 lint: environment
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 
 format: environment
 	$(BIN)/ruff check --fix .

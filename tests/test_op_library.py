@@ -7,6 +7,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PROGRAM = """
 import numpy as np
@@ -22,6 +24,7 @@ print(found["zero_out"].__file__)
 """
 
 
+@pytest.mark.full
 def test_c55_the_wheel_is_built_installed_and_found(tmp_path):
     project = tmp_path / "project"
     shutil.copytree(ROOT / "examples" / "op_library", project)

@@ -33,6 +33,7 @@ def frozen_heap() -> None:
     gc.freeze()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("suite", SUITES)
 def test_suite(suite: str) -> None:
     found = list(SUITES[suite](TINY))

@@ -65,6 +65,7 @@ def test_plain_numpy(tmp_path: Path) -> None:
     assert len(set(found[1].split())) == 4
 
 
+@pytest.mark.full
 def test_train_digits(tmp_path: Path) -> None:
     done = run("train_digits.py", "--epochs", "3", "--seed", "1", folder=tmp_path)
     assert numbers(done.stdout, "test accuracy")[0] > 90
@@ -84,6 +85,7 @@ def test_train_digits(tmp_path: Path) -> None:
         assert float(ours) < 4 * float(theirs) + 5e-7, name
 
 
+@pytest.mark.full
 def test_data_parallel(tmp_path: Path) -> None:
     done = run("data_parallel.py", "--steps", "12", "--seed", "1", folder=tmp_path)
     rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+) +(\S+)$", done.stdout, re.MULTILINE)
@@ -112,6 +114,7 @@ def losses_that_agree(output: str) -> list[tuple[float, float]]:
     return [(float(first), float(second)) for first, second, _ in rows]
 
 
+@pytest.mark.full
 def test_sharded_mlp(tmp_path: Path) -> None:
     output = run("sharded_mlp.py", "--steps", "15", "--seed", "1", folder=tmp_path).stdout
     losses = losses_that_agree(output)
@@ -132,6 +135,7 @@ def test_sharded_mlp(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     sys.platform == "win32", reason="jaxlib's Gloo, by which CPU processes talk, is not in Windows"
 )
@@ -142,6 +146,7 @@ def test_multi_process(tmp_path: Path) -> None:
     assert losses[-1][0] < 0.3 * losses[0][0]
 
 
+@pytest.mark.full
 def test_char_transformer(tmp_path: Path) -> None:
     sizes = ["--layers", "2", "--size", "32", "--context", "32", "--batch", "8", "--sample", "50"]
     done = run("char_transformer.py", "--steps", "60", *sizes, folder=tmp_path)
@@ -171,6 +176,7 @@ def test_layers_computed_again_have_the_same_gradient(monkeypatch: pytest.Monkey
     jax.tree.map(np.testing.assert_array_equal, kept, again)
 
 
+@pytest.mark.full
 def test_custom_operations(tmp_path: Path) -> None:
     """Each is checked by `check_op`, which raises nothing where all is well."""
     lines = run("custom_operations.py", folder=tmp_path).stdout.splitlines()
@@ -194,6 +200,7 @@ def test_meta(tmp_path: Path) -> None:
     assert len({count for *_, count in steps}) > 3, "the trip count changes at run time"
 
 
+@pytest.mark.full
 def test_optax_equinox(tmp_path: Path) -> None:
     done = run("optax_equinox.py", "--steps", "24", "--seed", "1", folder=tmp_path)
     rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+) +(\S+)$", done.stdout, re.MULTILINE)

@@ -175,6 +175,7 @@ for form, source in sources.items():
 '''
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 def test_eight_megabytes_of_weights_take_no_more_than_a_few_copies():
     """To look at each character of the text by itself would take 2 GB."""

@@ -400,6 +400,7 @@ def long_module(count):
     return "\n".join([*lines, "}"])
 
 
+@pytest.mark.full
 def test_long_modules():
     """100,000 instructions; the bound is ten times what they take."""
     text = long_module(100_000)
