@@ -85,24 +85,27 @@ class Helper:
     def ask(self, request: object, seconds: float, *blocks: bytes) -> tuple[Any, list[np.ndarray]]:
         """The reply to a request, and its blocks of bytes; HelperDied where none comes."""
         with self._lock:
-            # A process that forked this one has started its own.
-            if self._child is None or self._owner != os.getpid() or self._child.poll() is not None:
-                self._start()
-            try:
-                self._errors.seek(0)
-                self._errors.truncate()
-                self._number += 1
-                self._connection.settimeout(seconds)
-                send(self._stream, self._number, request, blocks)
-                while True:
+            while True:
+                # A process that forked this one has started its own.
+                child = self._child
+                if child is None or self._owner != os.getpid() or child.poll() is not None:
+                    self._start()
+                try:
+                    self._errors.seek(0)
+                    self._errors.truncate()
+                    self._number += 1
+                    self._connection.settimeout(seconds)
+                    send(self._stream, self._number, request, blocks)
                     number, reply, found = receive(self._stream)
-                    if number == self._number:  # not of its death after the answer to the last one
-                        return reply, found
-            except (EOFError, OSError, pickle.UnpicklingError) as error:
-                raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
-            except BaseException:  # an interrupt: a late reply may be cut in two
+                except (EOFError, OSError, pickle.UnpicklingError) as error:
+                    raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
+                except BaseException:  # an interrupt: a late reply may be cut in two
+                    self._end(0.0)
+                    raise
+                if number == self._number:
+                    return reply, found
+                # It has died of what it answered last: of this request it may have taken a part.
                 self._end(0.0)
-                raise
 
     def stop(self) -> None:
         """Ends the process; the next request starts another."""

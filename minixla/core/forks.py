@@ -26,6 +26,8 @@ _REASONS = {
     signal.SIGSEGV: "it reads memory that it does not have",
     signal.SIGFPE: "it divides by zero",
 }
+# The number of a request, and whether it is answered.
+_REQUEST = struct.Struct("<Q?")
 # Characters of what a child wrote before it died.
 _MOST_SAID = 4000
 
@@ -63,9 +65,9 @@ def serve_in_forks(answer: Answer) -> None:
             with what it wrote to its standard error.
     """
     stream = stream_to_parent()
-    # Which request it is: memory that the child shares, so that its death is told of the request of
-    # which it died. It may die of one that it has answered: what it read is freed afterwards.
-    shared = mmap.mmap(-1, 8)
+    # Which request it is, and whether it is answered: memory that the child shares, so that its
+    # death is told of the request of which it died. What it read is freed after the answer.
+    shared = mmap.mmap(-1, _REQUEST.size)
     while True:
         child = os.fork()
         if child == 0:
@@ -76,11 +78,15 @@ def serve_in_forks(answer: Answer) -> None:
             return
         ended = os.WTERMSIG(status)
         reason = _REASONS.get(ended) or f"signal {ended}"  # type: ignore[call-overload]  # equal to a Signals
-        number = struct.unpack("<Q", shared[:])[0]
+        number, is_answered = _REQUEST.unpack(shared[:])
         if number == 0:
             return
         said = os.pread(2, _MOST_SAID, 0).decode(errors="replace").strip()
         send(stream, number, {"problem": reason, "died": True, "said": said})
+        if is_answered:  # what it took of the next request is lost: that is asked elsewhere
+            while stream.read1(1 << 16):
+                pass
+            return
 
 
 def _serve(stream: Any, shared: Any, answer: Answer) -> None:
@@ -88,10 +94,10 @@ def _serve(stream: Any, shared: Any, answer: Answer) -> None:
         while True:
             taken = receive(stream)
             # Before what the last request left is freed, of which it may die.
-            shared[:] = struct.pack("<Q", taken[0])
+            shared[:] = _REQUEST.pack(taken[0], False)
             number, request, blocks = taken
             reply = answer(request, blocks)
             # Of a death now nobody is told: the other side would take it for what is missing.
-            shared[:] = bytes(8)
+            shared[:] = bytes(_REQUEST.size)
             send(stream, number, *reply)
-            shared[:] = struct.pack("<Q", number)
+            shared[:] = _REQUEST.pack(number, True)

@@ -11,9 +11,16 @@ from minixla.core.forks import SLOW
 
 SERVE = """
 import os, sys, time
-from minixla.core.forks import limits, problem_of, serve_in_forks
+from minixla.core import forks
+from minixla.core.forks import limits, problem_of, receive, serve_in_forks
+
+def takes_and_dies(stream):
+    receive(stream)
+    os.abort()
 
 def answer(request, blocks):
+    if request == "die later":
+        forks.receive = takes_and_dies
     try:
         with limits(0.2, 1 << 28):
             if request == "abort":
@@ -49,3 +56,13 @@ def test_a_request_that_kills_is_told_of_and_the_next_one_is_answered():
     helper.stop()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
+
+
+def test_what_a_child_takes_before_it_dies_of_the_last_request_is_asked_again():
+    helper = Helper("-c", SERVE)
+    (_, child, process), _ = helper.ask("die later", 60)
+    (reply, other, another), blocks = helper.ask("a", 60, b"bytes")
+    assert (reply, blocks[0].tobytes()) == ("a", b"bytes")
+    assert other != child
+    assert another != process
+    helper.stop()
