@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import jax
@@ -101,25 +102,35 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
             hide_frames(error)
             raise
 
-    wrapper = arguments.named_after(jitted(compiled.call, missed), fun)
     methods = {name: compiled.method(name) for name in _JAX_METHODS}
     methods |= {name: getattr(nested, name) for name in _OWN_METHODS}
+    again = functools.partial(jit, **options)
+    return like_function(jitted(compiled.call, missed), fun, again, methods)
+
+
+def like_function(
+    wrapper: Any,
+    fun: arguments.Function,
+    again: Callable[..., Any],
+    methods: Mapping[str, arguments.Function] = MappingProxyType({}),
+) -> Any:
+    """`jax.jit`'s object as the Python function that `again(fun)` is, with some methods."""
+    wrapper = arguments.named_after(wrapper, fun)
     for name, method in methods.items():
         setattr(wrapper, name, api_boundary(method))
     # As of a Python function; `jax.jit`'s object would lose its methods.
-    wrapper.__reduce_ex__ = lambda _: _reduced(wrapper, fun, options)
+    wrapper.__reduce_ex__ = lambda _: _reduced(wrapper, (again, (fun,)))
     wrapper.__deepcopy__ = lambda _: wrapper
     setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
     return wrapper
 
 
-def _reduced(wrapper: Any, fun: arguments.Function, options: dict[str, Any]) -> Any:
-    """How a jitted function is pickled: by its name, where that finds it in other processes too."""
+def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
+    """How it is pickled: by its name, where that finds it in other processes too."""
     module, found = wrapper.__module__, None
     if module != "__main__":
         with suppress(AttributeError):
             found = attrgetter(wrapper.__qualname__)(sys.modules.get(module))
-    made_again = functools.partial(jit, **options), (fun,)
     return wrapper.__qualname__ if found is wrapper else made_again
 
 

@@ -72,11 +72,14 @@ def _on_device(sharding: SingleDeviceSharding) -> TensorSharding:
 @contextmanager
 def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
     """Inside a `with` block specs without a mesh are about this one."""
-    previous, _state.mesh = _state.mesh, mesh or _state.mesh
+    previous, observed = _state.mesh, mesh is None or _state.observe(True)
+    _state.mesh = mesh or previous
     try:
         yield
     finally:
         _state.mesh = previous
+        if not observed:
+            _state.observe(False)
 
 
 def known_mesh(subject: str, mesh: Any = None) -> Mesh:

@@ -14,8 +14,9 @@ import minixla_ops as ops
 from minixla.core.errors import MinixlaError, ShardingError, explain
 from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, default_trace, evaluate_graph, shape_of
-from minixla.engine import raise_ours
+from minixla.engine import jitted, raise_ours
 from minixla.engine.float0 import of_values, structure_places
 from minixla.engine.meshes import is_outermost
 from minixla.engine.random_keys import shapes_of_members
@@ -28,14 +29,14 @@ from minixla.transforms.arguments import (
     Cache,
     Parameters,
     Result,
+    checked_function,
     flatten_prefix,
-    in_place_of,
     misfit,
     named_after,
 )
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.evaluation import make_graph
-from minixla.transforms.jit import Compiled
+from minixla.transforms.jit import Compiled, like_function
 from minixla.transforms.layouts import check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
@@ -109,10 +110,12 @@ def shard_map(
         >>> total(np.float32([1, 2]))
         Array(3., dtype=float32)
     """
+    names = tuple(axis_names)
+    specs = {"in_specs": in_specs, "out_specs": out_specs}
+    again = functools.partial(shard_map, mesh=mesh, axis_names=names, check_vma=check_vma, **specs)
     if f is None:
-        options = {"mesh": mesh, "in_specs": in_specs, "out_specs": out_specs}
-        return functools.partial(shard_map, **options, axis_names=axis_names, check_vma=check_vma)
-    function, cache, names = f, Cache(), tuple(axis_names)
+        return again
+    function, cache = checked_function(f, "shard_map"), Cache()
 
     def bound(*args: Any) -> Any:
         own = known_mesh("shard_map", mesh)
@@ -142,29 +145,29 @@ def shard_map(
         operation = ManualComputation(graph, given_sides, wanted, manual)
         return staged.results(operation(*staged.read, *given.leaves))
 
-    return in_place_of(f, "shard_map")(_run_at_once(named_after(bound, f)))
+    return like_function(_run_at_once(named_after(bound, f)), f, again)
 
 
-def _run_at_once(bound: Callable[..., Any]) -> Callable[..., Any]:
+def _run_at_once(bound: Callable[..., Any]) -> Any:
     """The function, which becomes a program of its own where nothing is traced."""
-    evaluator, compiled = default_trace(), Compiled(bound, {})
+    evaluator = default_trace()
 
-    def mapped(*args: Any) -> Any:
-        if _state.trace is not evaluator or _state.mesh is not None or not is_outermost():
-            return bound(*args)
-        try:
-            return compiled.call(*args)
-        except MinixlaError:
-            raise
-        except RuntimeError as error:
-            raise_ours(error, "shard_map", lambda: make_graph(bound)(*args))
-            raise
-        except (TypeError, ValueError):
-            pass
+    @hiding_frames
+    def missed(made: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        if _state.trace is evaluator and _state.mesh is None and is_outermost():
+            try:
+                return made(*args, **kwargs)
+            except MinixlaError:
+                raise
+            except RuntimeError as error:
+                raise_ours(error, "shard_map", lambda: make_graph(bound)(*args))
+                raise
+            except (TypeError, ValueError):
+                pass
         # This moves arrays that are bound to other devices, and says what is wrong with others.
-        return bound(*args)
+        return bound(*args, **kwargs), None, False
 
-    return mapped
+    return jitted(Compiled(bound, {}).call, missed)
 
 
 def _is_spec(value: Any) -> bool:
