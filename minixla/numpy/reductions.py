@@ -162,9 +162,6 @@ def _index(
         given = f"the array has shape {shape.dimensions}"
         raise operands.value_error(name, "there is no element", "Check for size 0 first.", given)
     best = _folded(row, x, place, True)
-    if shape.element_type.is_inexact:
-        # Or XLA:CPU repeats it in an array of its own, as large as the operand.
-        best = ops.select(ops.ne(best, best), shorthand.full_like(best, math.nan), best)
     is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
         is_best = ops.or_(is_best, ops.ne(x, x))

@@ -344,10 +344,3 @@ def test_errors(name: str, options: dict, message: str) -> None:
 def test_masks_must_be_boolean() -> None:
     with pytest.raises(TypeError, match="sum: where is not an array of booleans"):
         mnp.sum(np.ones(3), where=np.ones(3))
-
-
-@pytest.mark.parametrize("function", [mnp.argmax, mnp.argmin])
-def test_an_index_of_extremes_needs_no_array_as_large_as_its_operand(function):
-    x = np.zeros((1000, 8), np.float32)
-    memory = mx.jit(lambda x: function(x, 1)).lower(x).compile().memory_analysis()
-    assert memory.temp_size_in_bytes < x.nbytes / 2
