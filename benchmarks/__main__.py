@@ -1,4 +1,4 @@
-"""`python -m benchmarks [suite ...] [--quick] [--json FILE] [--compare FILE]`."""
+"""`python -m benchmarks [suite ...] [--quick] [--markdown] [--json FILE] [--compare FILE]`."""
 
 from __future__ import annotations
 
@@ -37,33 +37,49 @@ def machine() -> dict[str, Any]:
     }
 
 
-def header(about: dict[str, Any], compared: bool) -> str:
-    """The lines above the table."""
-    names = f"{'minixla':>10}{'other':>11}{'ratio':>12}{'earlier':>11}{'change':>8}"
-    return (
-        f"{about['processor']}, {about['cores']} cores, load {about['load']}; "
-        f"Python {about['python']}, JAX {about['jax']}, NumPy {about['numpy']}\n"
-        "medians, interleaved; ratio = minixla / other, which is JAX where nothing is said\n\n"
-        f"{'':<50}{names if compared else names[:33]}"
+_COLUMNS = ("", "minixla", "other", "ratio", "earlier", "change")
+_WIDTHS = (-50, 13, 14, 8, 13, 8)
+
+
+def header(about: dict[str, Any], compared: bool, is_markdown: bool = False) -> str:
+    """The lines above the rows."""
+    columns = _COLUMNS if compared else _COLUMNS[:4]
+    rule = [f"\n| {' | '.join(['---'] * len(columns))} |"] if is_markdown else []
+    return "".join(
+        (
+            f"{about['processor']}, {about['cores']} cores, load {about['load']}; "
+            f"Python {about['python']}, JAX {about['jax']}, NumPy {about['numpy']}\n",
+            "medians, interleaved; ratio = minixla / other, which is JAX where nothing is said\n\n",
+            _row(columns, is_markdown),
+            *rule,
+        )
     )
 
 
-def line(found: Comparison, earlier: Comparison | None = None) -> str:
+def line(found: Comparison, earlier: Comparison | None = None, *, is_markdown: bool = False) -> str:
     """One row of the table; with an earlier one, minixla's time then and how it changed."""
     ours = found.medians.get("minixla")
     theirs = found.medians.get(other_variant(found.medians) or "")
-    text = f"{found.name:<50}{_number(ours):>10}{_number(theirs):>11} {found.unit:<3}"
-    text += f"{_number(found.ratio):>8}"
-    if earlier is not None and ours is not None and earlier.unit == found.unit:
+    unit = found.unit
+    cells = [found.name, _number(ours, unit), _number(theirs, unit), _number(found.ratio)]
+    if earlier is not None and ours is not None and earlier.unit == unit:
         before = earlier.medians["minixla"]
-        text += f"{_number(before):>11}{ours / before - 1:>+8.0%}"
-    return text
+        cells += [_number(before, unit), f"{ours / before - 1:+.0%}"]
+    return _row(cells, is_markdown)
 
 
-def _number(value: float | None) -> str:
+def _row(cells: Sequence[str], is_markdown: bool) -> str:
+    if is_markdown:
+        return f"| {' | '.join(cells)} |"
+    pairs = zip(cells, _WIDTHS, strict=False)
+    return "".join([c.ljust(-width) if width < 0 else c.rjust(width) for c, width in pairs])
+
+
+def _number(value: float | None, unit: str = "") -> str:
     if value is None:
         return ""
-    return f"{value:.2f}" if 0.01 <= value < 1e6 else f"{value:.3g}"
+    text = f"{value:.2f}" if 0.01 <= value < 1e6 else f"{value:.3g}"
+    return f"{text} {unit}".rstrip()
 
 
 def read(path: Path) -> dict[str, Comparison]:
@@ -96,9 +112,11 @@ def main(given: Sequence[str] | None = None) -> int:
     text = f"of {suites}; default: all but {', '.join(ON_REQUEST)}"
     arguments.add_argument("suites", nargs="*", metavar="suite", help=text)
     arguments.add_argument("--quick", action="store_true", help="a fifth of the rounds")
+    text = "print a table in Markdown, as in docs/performance.md"
+    arguments.add_argument("--markdown", action="store_true", help=text)
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
     text = "print beside figures of this JSON file; exit code 1 if a ratio is worse than there by "
-    text += f"more than noise and {_ALLOWED:.0%}, also when its suite is run again"
+    text += f"more than noise and {_ALLOWED:.0%}%, also when its suite is run again"
     arguments.add_argument("--compare", type=Path, metavar="FILE", help=text)
     options = arguments.parse_args(given)
     unknown = [name for name in options.suites if name not in known]
@@ -106,12 +124,13 @@ def main(given: Sequence[str] | None = None) -> int:
         arguments.error(f"there is no suite {', '.join(unknown)}; there are {suites}")
     earlier = {} if options.compare is None else read(options.compare)
     about = machine()
-    print(header(about, bool(earlier)))
+    print(header(about, bool(earlier), options.markdown))
     effort, rows, worse = QUICK if options.quick else FULL, [], []
     for name in options.suites or SUITES:
         suspects = set()
         for found in known[name](effort):
-            print(line(found, earlier.get(found.name)), flush=True)
+            before = earlier.get(found.name)
+            print(line(found, before, is_markdown=options.markdown), flush=True)
             rows.append({"suite": name, **found._asdict()})
             if is_worse(found, earlier.get(found.name)):
                 suspects.add(found.name)

@@ -544,7 +544,7 @@ def tan(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
 def tanh(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Hyperbolic tangent. XLA: Tanh."""
 
-def threefry2x32(key_0: ArrayLike, key_1: ArrayLike, block_0: ArrayLike, block_1: ArrayLike) -> Any:
+def threefry2x32(key_0: ArrayLike, key_1: ArrayLike, block_0: ArrayLike, block_1: ArrayLike, of_keys: bool = ...) -> Any:
     """Threefry-2x32-20 of blocks of two words under keys of two words."""
 
 def top_k(operand: ArrayLike, k: int, largest: bool = ...) -> Any:

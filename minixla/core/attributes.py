@@ -155,9 +155,12 @@ def exact(value: Any) -> Any:
 
 def spelling(value: Any) -> Any:
     """What tells equal attributes apart that differ: 1, 1.0 and True, or 0.0 and -0.0."""
-    if type(value) is tuple:
-        return tuple(map(spelling, value))
-    return repr(value) if type(value) is float else type(value)
+    if isinstance(value, tuple):
+        return type(value), *map(spelling, value)
+    return repr(value) if isinstance(value, _INEXACT) else type(value)
+
+
+_INEXACT = (float, complex, np.inexact)
 
 
 class Integer(Attribute):

@@ -14,7 +14,8 @@ from minixla.core.state import state as _state
 from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import Tracer
 
-_SPELLED = {float, tuple}  # types of options that are more than their values and types
+# Types of options that are no more than their values and types: others are spelled.
+_PLAIN = frozenset((int, bool, str, type, type(None)))
 _MOST_PROGRAMS = 256  # of a function; options may be ever new
 
 
@@ -41,73 +42,81 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
         is_flag = [isinstance(each.default, bool) for each in parameters.values()]
         flags = frozenset(itertools.compress(positions, is_flag))
         first_flag = (*is_flag, True).index(True)
+        # What says where results are to be, of which programs know nothing.
+        places: frozenset[str] = getattr(function, "places", frozenset())
         # By the operands' types, and by options.
         programs: dict[Any, Function] = {}
         # Those for one or two operands of one type and no options, by that type.
         of_one: dict[type, Any] = {}
         of_two: dict[type, Any] = {}
+        # Those for one operand and options that are no more than their values and types.
+        of_options: dict[tuple[Any, ...], Any] = {}
 
-        def kept(program: Function, key: Any, given: tuple[Any, ...], is_plain: bool) -> None:
+        def kept(
+            program: Function, key: Any, given: tuple[Any, ...], options: dict[str, Any]
+        ) -> None:
             if len(programs) >= _MOST_PROGRAMS:
                 programs.clear()
+                of_options.clear()
             programs[key] = program
-            kinds = {*map(type, given)}
-            if is_plain and len(kinds) == 1 and len(given) <= min(limit, 2):
-                (of_one if len(given) == 1 else of_two)[kinds.pop()] = program
+            kinds, is_one = (*map(type, given),), len(given) == 1
+            is_followed = not options and (limit, len(given)) == (1, 2)  # by an option
+            values = options.values() if is_one else given[1:]
+            types = (*map(type, values),)
+            if not options and len(given) <= min(limit, 2) and len({*kinds}) == 1:
+                (of_one if is_one else of_two)[kinds[0]] = program
+            elif (is_one or is_followed) and _PLAIN.issuperset(types):
+                of_options[kinds[0], *options, *values, *types] = program
 
-        @wraps(function)
-        def called(*given: Any, **options: Any) -> Any:
-            try:
-                trace, count = _state.trace, len(given)
-                front, key = given, None
-                if trace.keeps_programs:
-                    if options or count > limit:
-                        front, rest = given[:limit], (*given[limit:], *options.values())
-                        types = (*map(type, rest),)
-                        spelled = types if _SPELLED.isdisjoint(types) else spelling(rest)
-                        key = *map(type, front), rest, spelled, *options
-                    else:
-                        key = (*map(type, given),)
-                    try:
-                        return programs[key](*front)
-                    except KeyError:
-                        pass
-                    except Exception:
-                        key = None  # it cannot be hashed, or what is wrong is said below
-                if flags and (count > first_flag or not flags.isdisjoint(options)):
-                    _check_flags(
-                        function, flags, {**dict(zip(positions, given, strict=False)), **options}
-                    )
-                at_once, result = trace.at_once, NotImplemented
-                if at_once is None:
-                    return function(*given, **options)
-                if not names:
-                    result = at_once(function, given, names, options)
-                    if key is not None and result is not NotImplemented:
-                        kept(trace.program(function, names, options), key, given, not options)
+        # Errors name no argument `_given`, but that of the function within which has the value.
+        def called(_given: tuple[Any, ...], _options: dict[str, Any]) -> Any:
+            trace, count = _state.trace, len(_given)
+            front, key = _given, None
+            if trace.keeps_programs:
+                if _options or count > limit:
+                    front, rest = _given[:limit], (*_given[limit:], *_options.values())
+                    types = (*map(type, rest),)
+                    spelled = types if _PLAIN.issuperset(types) else spelling(rest)
+                    key = *map(type, front), rest, spelled, *_options
                 else:
-                    named = {**dict(zip(positions, given, strict=False)), **options}
-                    # Only arrays of the evaluator's say whether their type is weak.
-                    arrays = tuple([x for x in known if hasattr(named.get(x), "weak_type")])
-                    # Otherwise too many are given, or one twice or by a name that it has not,
-                    # which the function refuses.
-                    if len(named) == count + len(options) and unnamed.isdisjoint(options):
-                        present = *[name for name in names if name in named], *arrays
-                        operands = tuple([named.pop(name) for name in present])
-                        result = at_once(function, operands, present, named)
-                        is_new = result is not NotImplemented
-                        is_pair = arrays and not named and present == positions[:2]
-                        if is_new and key is not None and present == names[: len(front)]:
-                            kept(trace.program(function, present, named), key, given, not options)
-                        elif is_new and is_pair and type(given[0]) is type(given[1]):
-                            of_two[type(given[0])] = trace.program(function, present, named)
-                return function(*given, **options) if result is NotImplemented else result
-            except Exception as error:
-                hide_frames(error)
-                raise
+                    key = (*map(type, _given),)
+                try:
+                    return programs[key](*front)
+                except KeyError:
+                    pass
+                except Exception:
+                    key = None  # it cannot be hashed, or what is wrong is said below
+            if flags and (count > first_flag or not flags.isdisjoint(_options)):
+                _check_flags(
+                    function, flags, {**dict(zip(positions, _given, strict=False)), **_options}
+                )
+            at_once, result = trace.at_once, NotImplemented
+            if at_once is None or not places.isdisjoint(_options):
+                return function(*_given, **_options)
+            if not names:
+                result = at_once(function, _given, names, _options)
+                if key is not None and result is not NotImplemented:
+                    kept(trace.program(function, names, _options), key, _given, _options)
+            else:
+                named = {**dict(zip(positions, _given, strict=False)), **_options}
+                # Only arrays of the evaluator's say whether their type is weak.
+                arrays = tuple([x for x in known if hasattr(named.get(x), "weak_type")])
+                # Otherwise too many are given, or one twice or by a name that it has not,
+                # which the function refuses.
+                if len(named) == count + len(_options) and unnamed.isdisjoint(_options):
+                    present = *[name for name in names if name in named], *arrays
+                    operands = tuple([named.pop(name) for name in present])
+                    result = at_once(function, operands, present, named)
+                    is_new = result is not NotImplemented
+                    is_pair = arrays and not named and present == positions[:2]
+                    if is_new and key is not None and present == names[: len(front)]:
+                        kept(trace.program(function, present, named), key, _given, _options)
+                    elif is_new and is_pair and type(_given[0]) is type(_given[1]):
+                        of_two[type(_given[0])] = trace.program(function, present, named)
+            return function(*_given, **_options) if result is NotImplemented else result
 
         arity = len(parameters) if is_exact and not names else 0
-        return cast(Function, _quick(function, called, arity, of_one, of_two))
+        return cast(Function, _quick(function, called, arity, of_one, of_two, of_options))
 
     return marked
 
@@ -132,63 +141,73 @@ _NOTHING: Any = object()
 
 def _quick(
     function: Callable[..., Any],
-    called: Callable[..., Any],
+    called: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     arity: int,
     of_one: dict[type, Any],
     of_two: dict[type, Any],
+    of_options: dict[tuple[Any, ...], Any],
 ) -> Callable[..., Any]:
-    """`called`, which first looks for a program of one or two operands and no options."""
+    """`called`, which first looks for a program of one or two operands, or of one and options."""
     # A call outside of all transformations takes little more time than the program itself: what
     # counts is each step, and whether Python must make a tuple or a dictionary for the arguments.
-    # Errors name no argument `_x`, but that of the function within which has the value.
 
     def unary(_x: Any, /) -> Any:
         kind = type(_x)
-        if kind in of_one:
-            if _state.trace.keeps_programs:
-                try:
-                    return of_one[kind](_x)
-                except Exception:
-                    pass  # what is wrong is said below
-        elif isinstance(_x, Tracer):
-            try:
+        try:
+            if kind in of_one:
+                if _state.trace.keeps_programs:
+                    try:
+                        return of_one[kind](_x)
+                    except Exception:
+                        pass  # what is wrong is said below
+            elif isinstance(_x, Tracer):
                 return function(_x)
-            except Exception as error:
-                hide_frames(error)
-                raise
-        return called(_x)
+            return called((_x,), {})
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def binary(x1: Any, x2: Any, /) -> Any:
         kind = type(x1)
-        if kind in of_two:
-            if type(x2) is kind and _state.trace.keeps_programs:
-                try:
-                    return of_two[kind](x1, x2)
-                except Exception:
-                    pass
-        elif isinstance(x1, Tracer):
-            try:
+        try:
+            if kind in of_two:
+                if type(x2) is kind and _state.trace.keeps_programs:
+                    try:
+                        return of_two[kind](x1, x2)
+                    except Exception:
+                        pass
+            elif isinstance(x1, Tracer):
                 return function(x1, x2)
-            except Exception as error:
-                hide_frames(error)
-                raise
-        return called(x1, x2)
+            return called((x1, x2), {})
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def general(
         _first: Any = _NOTHING, _second: Any = _NOTHING, /, *others: Any, **options: Any
     ) -> Any:
-        if not (others or options) and _state.trace.keeps_programs:
+        if not others and _state.trace.keeps_programs:
             kind = type(_first)
             try:
-                if _second is _NOTHING:
+                if options:
+                    values = options.values()
+                    if _second is _NOTHING:
+                        return of_options[kind, *options, *values, *map(type, values)](_first)
+                elif _second is _NOTHING:
                     return of_one[kind](_first)
-                if type(_second) is kind:
+                elif type(_second) is kind:
                     return of_two[kind](_first, _second)
+                else:
+                    return of_options[kind, _second, type(_second)](_first)
             except Exception:
                 pass
-        if _second is not _NOTHING:
-            return called(_first, _second, *others, **options)
-        return called(**options) if _first is _NOTHING else called(_first, **options)
+        try:
+            if _second is not _NOTHING:
+                return called((_first, _second, *others), options)
+            return called(() if _first is _NOTHING else (_first,), options)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     exact = {1: unary, 2: binary}.get(arity, general)
-    return wraps(called)(exact)
+    return wraps(function)(exact)

@@ -16,19 +16,22 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
+from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, hoist_constants
 from minixla.engine.host_calls import effect_of
 from minixla.engine.program import abstract_value, add_functions, spans_devices, traced_for_jax
 from minixla.engine.random_keys import key_ranks
 
 _PLAIN = {bool, int, float, complex, np.ndarray}
+# Of constants: JAX has options for more.
+_MOST_BYTES = 1 << 24
 
 
 def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     """What `jax.jit(staged).lower(*args, **kwargs)` gives, sooner; None where only JAX can tell.
 
     That is where arguments, surroundings or the program say something of devices, or hold keys,
-    side effects or large constants, or nothing results. `staged` is what `stage_for_jax` gave.
+    side effects or very large constants, or nothing results. `staged` is what `stage_for_jax` gave.
     """
     leaves, tree = tree_flatten((args, kwargs))
     if not all(map(_is_plain, leaves)):
@@ -42,9 +45,9 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
         return None
     traced = traced_for_jax(staged.traced, list(inputs), tree)
     graph, literals = hoist_constants(traced.graph)
-    if literals or not graph.outputs or effect_of(graph) is not None or spans_devices(graph):
+    if not graph.outputs or effect_of(graph) is not None or spans_devices(graph):
         return None
-    if graph.meshes:
+    if graph.meshes or sum(map(_size, literals)) > _MOST_BYTES:
         return None
     made = traced.tree
     # Neither keys nor zeros of float0 are plain leaves.
@@ -52,7 +55,7 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
         return None
     outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
     names = api_util.debug_info("jit", staged, args, kwargs)
-    computation = _computation(graph, inputs, outputs, names)
+    computation = _computation(graph, literals, inputs, outputs, names)
     shown = stages.make_args_info(tree, inputs, ())
     types = {"in_types": (tree, inputs), "out_types": (traced.tree, outputs)}
     return jax.stages.Lowered(computation, shown, traced.tree, **types)
@@ -70,8 +73,18 @@ def _is_plain(leaf: Any) -> bool:
     return is_plain and getattr(leaf, "dtype", None) != jax.dtypes.float0
 
 
-def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.MeshComputation:
-    """The stage as `jax._src.interpreters.pxla.lower_sharding_computation` makes it."""
+def _size(literal: Literal) -> float:
+    """The bytes of a constant; of an array on a device, of which JAX decides, no end of them."""
+    return literal.data.nbytes if isinstance(literal.data, np.ndarray) else np.inf
+
+
+def _computation(
+    graph: Graph, literals: list[Literal], inputs: Any, outputs: Any, names: Any
+) -> pxla.MeshComputation:
+    """The stage as `jax._src.interpreters.pxla.lower_sharding_computation` makes it.
+
+    The graph's first inputs are constants.
+    """
     backend, devices, amount = pxla._get_and_check_device_assignment((), mesh.empty_concrete_mesh)
     platforms = (getattr(backend, "_raw_platform", backend.platform),)
     context = ModuleContext(
@@ -89,7 +102,7 @@ def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.Me
         attributes["sym_name"] = ir.StringAttr.get(sanitize_name(name).rstrip("_"))
         attributes["mhlo.num_replicas"] = mlir.i32_attr(1)
         attributes["mhlo.num_partitions"] = mlir.i32_attr(amount)
-        add_functions(context, graph, "")
+        _hold(add_functions(context, graph, ""), literals)
     taken, made = len(inputs), len(outputs)
     options: dict[str, Any] = {"unordered_effects": [], "ordered_effects": [], "mut": None}
     options |= {"committed": False, "pgle_profiler": None, "intermediate_shardings": []}
@@ -115,3 +128,21 @@ def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.Me
         context_mesh=mesh.empty_concrete_mesh,
         **options,
     )
+
+
+def _hold(function: Any, literals: list[Literal]) -> None:
+    """Makes constants of a function's first arguments."""
+    if not literals:
+        return
+    (block,) = function.regions[0].blocks
+    with ir.InsertionPoint.at_block_begin(block):
+        constants = [mlir.ir_constant(each.array) for each in literals]
+    for constant in constants:
+        block.arguments[0].replace_all_uses_with(constant)
+        block.erase_argument(0)
+    attributes, inputs = function.attributes, [each.type for each in block.arguments]
+    whole = ir.FunctionType.get(inputs, function.type.results)
+    attributes["function_type"] = ir.TypeAttr.get(whole)
+    if "arg_attrs" in attributes:
+        described = list(attributes["arg_attrs"])[len(literals) :]
+        attributes["arg_attrs"] = ir.ArrayAttr.get(described)

@@ -83,6 +83,7 @@ def placeable(*names: str) -> Callable[[Callable[Parameters, Any]], Callable[...
         public: Any = wraps(function)(with_places)
         declared = signature(function)
         added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in names]
+        public.places = frozenset(names)  # for `one_program`
         public.__signature__ = declared.replace(parameters=[*declared.parameters.values(), *added])
         return public
 

@@ -26,8 +26,8 @@ def _product(subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferr
     return lifted(convert(product, wanted))
 
 
-@placeable("out_sharding")
 @one_program("a", "b")
+@placeable("out_sharding")
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axis of `a` and the last but one (or only) of `b`.
 
@@ -48,8 +48,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 _MATRICES = ops.DotDimensionNumbers((1,), (0,), (), ())
 
 
-@placeable("out_sharding")
 @one_program("a", "b")
+@placeable("out_sharding")
 def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The matrix product, `a @ b`; leading axes broadcast.
 
@@ -85,8 +85,8 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     return _pair("matmul", lhs, rhs, output, {"K"}, precision, preferred_element_type)
 
 
-@placeable("out_sharding")
 @one_program("a", "b")
+@placeable("out_sharding")
 def tensordot(
     a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:

@@ -173,7 +173,7 @@ def _order(key: RandomKey, sizes: tuple[int, ...], axis: int) -> Any:
     # Equal bits are so frequent that many elements need more of them than one sort sees.
     rounds = math.ceil(3 * math.log(max(1, math.prod(sizes))) / math.log(2**32 - 1))
     for _ in range(rounds):
-        key, own = split_keys(key, 2)
+        key, own = split_keys(key, 2, sizes)
         found = mnp.argsort(random_bits(own, 32, sizes), axis)
         order = found if order is None else mnp.take_along_axis(order, found, axis, mode="clip")
     return order

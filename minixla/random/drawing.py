@@ -58,7 +58,7 @@ def _integers(
     low, high = (
         mnp.broadcast_to(convert(_within(each, kind), kind), sizes) for each in (minval, maxval)
     )
-    parts = split_keys(key, 2)
+    parts = split_keys(key, 2, sizes)
     upper, lower = (random_bits(parts[at], kind.bits, sizes) for at in range(2))
     unsigned = kind_of(upper)
     span = convert(high - low, unsigned)
@@ -91,7 +91,7 @@ def signs(key: RandomKey, sizes: tuple[int, ...], kind: ElementType) -> Any:
 def normals(key: RandomKey, sizes: tuple[int, ...], kind: ElementType) -> Any:
     """What `normal` gives."""
     if kind.is_complex:
-        parts = split_keys(key, 2)
+        parts = split_keys(key, 2, sizes)
         real, imaginary = (convert(normals(parts[at], sizes, kind.real), kind) for at in range(2))
         return (real + 1j * imaginary) / np.asarray(np.sqrt(2), kind.dtype)
     one, zero = np.ones((), kind.dtype), np.zeros((), kind.dtype)

@@ -128,7 +128,7 @@ def _with_derivative(dtype: Any, is_log: bool) -> Any:
 
     def draw(data: Any, a: Any) -> Any:
         key = RandomKey(data, dtype)
-        members = implementation_of(key).members(data, math.prod(a.shape))
+        members = implementation_of(key).members(data, math.prod(a.shape), False)
         # Others than threefry give other numbers for several keys at once.
         mapping = transforms()
         each = mapping.vmap(one) if is_threefry(key) else partial(mapping.map, one)

@@ -28,8 +28,8 @@ class Implementation(NamedTuple):
     bits: Callable[[Any, int, Sizes], Any]  # unsigned integers of this width, of this shape
     # What `split` gives of a vector of keys, as a pytree with these along the first axis. A member
     # is as good as a key's numbers. Those of threefry are pairs of words, which programs need not
-    # put together and take apart.
-    members: Callable[[Any, int], Any]
+    # put together and take apart. The last argument says whether many numbers are drawn of each.
+    members: Callable[[Any, int, bool], Any]
 
 
 def _threefry_seed(seed: Any) -> Any:
@@ -54,11 +54,11 @@ def _threefry_bits(data: Any, width: int, sizes: Sizes) -> Any:
     return convert(high ^ low, ELEMENT_TYPES[f"u{width}"])
 
 
-def _encrypted(data: Any, block_0: Any, block_1: Any) -> tuple[Any, Any]:
+def _encrypted(data: Any, block_0: Any, block_1: Any, of_keys: bool = False) -> tuple[Any, Any]:
     sizes = operand_shape(block_1).dimensions
     words = data if isinstance(data, tuple) else (data[0], data[1])
     keys = (ops.broadcast_in_dim(word, sizes, ()) for word in words)
-    return ops.threefry2x32(next(keys), next(keys), block_0, block_1)
+    return ops.threefry2x32(next(keys), next(keys), block_0, block_1, of_keys=of_keys)
 
 
 def _counts(sizes: Sizes) -> tuple[Any, Any]:
@@ -123,7 +123,7 @@ IMPLEMENTATIONS = {
         split=_threefry_split,
         fold_in=_threefry_fold_in,
         bits=_threefry_bits,
-        members=lambda data, count: _encrypted(data, *_counts((count,))),
+        members=lambda data, count, of_many: _encrypted(data, *_counts((count,)), of_many),
     ),
     "rbg": Implementation(
         words=4,
@@ -131,7 +131,7 @@ IMPLEMENTATIONS = {
         split=_rbg_split,
         fold_in=_rbg_fold_in,
         bits=_rbg_bits,
-        members=lambda data, count: _rbg_split(data, (count,)),
+        members=lambda data, count, _: _rbg_split(data, (count,)),
     ),
     "unsafe_rbg": Implementation(
         words=4,
@@ -139,6 +139,6 @@ IMPLEMENTATIONS = {
         split=_unsafe_rbg_split,
         fold_in=_unsafe_rbg_fold_in,
         bits=_rbg_bits,
-        members=lambda data, count: _unsafe_rbg_split(data, (count,)),
+        members=lambda data, count, _: _unsafe_rbg_split(data, (count,)),
     ),
 }

@@ -1,5 +1,6 @@
 """What functions of a key are made of: keys as users give them, programs, types and sizes."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from inspect import Parameter, signature
@@ -104,9 +105,12 @@ def single(key: RandomKey, subject: str) -> RandomKey:
     return key
 
 
-def split_keys(key: RandomKey, count: int) -> list[RandomKey]:
-    """New keys of a single one, for use within a function that draws: their numbers are apart."""
-    members = implementation_of(key).members(key.data, count)
+def split_keys(key: RandomKey, count: int, sizes: Sequence[int] = ()) -> list[RandomKey]:
+    """New keys of a single one, for use within a function that draws: their numbers are apart.
+
+    `sizes` are those of what is drawn of each, where it is drawn at once.
+    """
+    members = implementation_of(key).members(key.data, count, math.prod(sizes) > 1)
     return [RandomKey(jax.tree.map(itemgetter(at), members), key.dtype) for at in range(count)]
 
 

@@ -137,13 +137,19 @@ def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -
     is_element = [id(value) in inputs for value in varying]
     elements, kept = parted(is_element, varying)
     results, carried, _ = split(forward.outputs, start, len(step.active) - step.count)
-    outputs = [*results, *kept, *carried]
-    advance = Graph(forward.inputs, forward.instructions, outputs, forward.name).pruned()
+    # What is computed for the way back, the same in all iterations, need not be in each of them.
+    fixed_residuals = parted(step.fixed, step.residuals)[0]
+    is_shared = [_is_computed(value) for value in fixed_residuals]
+    shared = parted(is_shared, fixed_residuals)[0]
+    outputs = [*results, *kept, *carried, *shared]
+    advance = _with_inputs(forward, shared, outputs)
+    carries = operation.carries + len(shared)
 
     def first(*operands: Any) -> list[Any]:
-        found = operation(*operands, to_apply=advance)
-        results, stacks, carried = split(found, start, len(kept))
         fixed = evaluate_graph(step.fixed_part, operands[step.count :])
+        inits = [*operands, *parted(is_shared, fixed)[0]]
+        found = operation(*inits, to_apply=advance, carries=carries)
+        results, stacks, carried, _ = split(found, start, len(kept), operation.carries)
         return [*results, *carried, *fixed, *[operands[inputs[id(v)]] for v in elements], *stacks]
 
     def back(*values: Any) -> list[Any]:
@@ -195,6 +201,22 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
         return loops.repeat(trips, lambda _, carried, given: pull(given, carried), after, fixed)
 
     return step.graphs(first, second, body.input_shapes)
+
+
+def _is_computed(value: Value) -> bool:
+    """Whether a value is the only result of an instruction, and no constant."""
+    step = value.instruction
+    return step is not None and step.single and value.literal is None
+
+
+def _with_inputs(graph: Graph, more: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+    """The program of `outputs` that takes values of its own, `more`, after its inputs."""
+    if not more:
+        return Graph(graph.inputs, graph.instructions, outputs, graph.name).pruned()
+    given = {id(value.instruction) for value in more}
+    rest = [each for each in graph.instructions if id(each) not in given]
+    part = Graph([*graph.inputs, *more], rest, outputs, graph.name)
+    return program(lambda *values: evaluate_graph(part, values), part.input_shapes, graph.name)
 
 
 def _needed(step: _Step) -> list[int]:

@@ -14,6 +14,8 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
+_APART = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
+
 
 @register
 class Call(RunsPrograms):
@@ -53,13 +55,15 @@ class Call(RunsPrograms):
             return emit.expand(self.computation, operands)
         return super().stablehlo(emit, operands, shapes, results)
 
-    def write(self, emit, operands, shapes, results):
+    def write(self, emit, operands, shapes, results, is_apart=False):
+        """The call; one that `is_apart` XLA does not fuse with what reads its results."""
         names = [emit.name() for _ in results]
         target = f"{', '.join(names)} = " if names else ""
         types = ", ".join(shape.stablehlo for shape in shapes)
         outcome = ", ".join(shape.stablehlo for shape in results)
         symbol = emit.function(self.computation)
-        emit.line(f"{target}func.call {symbol}({', '.join(operands)}) : ({types}) -> ({outcome})")
+        given = f"{symbol}({', '.join(operands)}){_APART if is_apart else ''}"
+        emit.line(f"{target}func.call {given} : ({types}) -> ({outcome})")
         return names
 
     def entered(self, trace, known):

@@ -3,10 +3,12 @@
 import numpy as np
 
 from minixla.core import Operation, register
+from minixla.core.attributes import Flag, attribute
 from minixla.core.builders import builder
 from minixla.core.element_types import U32
 from minixla_ops.elementwise.families import Elementwise
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.random.random_bit_generator import threefry_rounds
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 
@@ -23,6 +25,8 @@ class Threefry2x32(Composed, Elementwise):
     Args:
         key_0, key_1: the key's words, arrays of u32 of one shape.
         block_0, block_1: the words of the blocks, of that shape.
+        of_keys: whether the results are keys, of which each encrypts many blocks. XLA:CPU makes
+            them once then, before what reads them; fused with that it would make them for each.
 
     Returns:
         Two arrays of that shape: the words of the encrypted blocks.
@@ -37,6 +41,7 @@ class Threefry2x32(Composed, Elementwise):
     operands = "key_0", "key_1", "block_0", "block_1"
     element_types = frozenset([U32])
     zero_derivative = "its operands are integers"
+    of_keys: bool = attribute(Flag(), default=False, hlo=None)
 
     def shape(self, *operands):
         shape = Elementwise.shape(self, *operands)
@@ -48,6 +53,12 @@ class Threefry2x32(Composed, Elementwise):
 
     def composition(self, key_0, key_1, block_0, block_1):
         return threefry_rounds((key_0, key_1), (block_0, block_1))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        program = composed_program(self, tuple(shapes))
+        # What is split over devices must not hide in a call from XLA's partitioner.
+        is_apart = self.of_keys and emit.platform == "cpu" and emit.device_count == 1
+        return Call(program).write(emit, operands, shapes, results, is_apart=is_apart)
 
     def batch(self, operands, dimensions):
         aligned, dimension = align_batches(operands, dimensions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -231,10 +232,25 @@ def test_command(
         assert set(row) == {"suite", *Comparison._fields}
         assert row["name"] in output
         assert all(math.isfinite(value) for value in row["medians"].values())
+    command.main(["text", "--quick", "--markdown"])
+    columns, rule, *rows = capsys.readouterr().out.partition("\n\n")[2].splitlines()
+    assert columns == "|  | minixla | other | ratio |"
+    assert rule == "| --- | --- | --- | --- |"
+    names = [row["name"] for row in written["results"] if row["suite"] == "text"]
+    for name, row in zip(names, rows, strict=True):
+        number = r"[\d.]+"
+        units = rf" \| {number} us \| ({number} us)? \| ({number})? \|"
+        assert re.fullmatch(r"\| " + re.escape(name) + units, row)
     command.main(["calls", "--quick", "--compare", str(path)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].split() == ["minixla", "other", "ratio", "earlier", "change"]
     assert [line.rstrip()[-1] for line in lines if line.startswith("call of")] == ["%"] * 5
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    assert "more than noise and 5%, also" in " ".join(capsys.readouterr().out.split())
 
 
 def test_unknown_suite(capsys: pytest.CaptureFixture[str]) -> None:

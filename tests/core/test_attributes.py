@@ -135,6 +135,8 @@ def test_equal_values_that_differ_are_told_apart():
     assert spelling((0.0, (1,))) != spelling((-0.0, (1,)))
     assert spelling((0.0, (1,))) != spelling((0.0, (True,)))
     assert spelling((0.0, (1,))) == spelling((0.0, (2,)))
+    for zero in (np.float64(0), np.float32(0), complex(0), np.complex64(0)):
+        assert spelling(zero) != spelling(-zero)
 
 
 AMBIGUOUS = [

@@ -99,6 +99,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "cross_check": lambda: mx.cross_check(misfit, X),
     "operation": lambda: ops.add(X, np.ones(4, np.float32)),
     "function of two": lambda: mx.numpy.subtract(X, np.ones(4)),
+    "sum": lambda: mx.numpy.sum(X, axis=3),
     "product": lambda: mx.numpy.matmul(XS, XS),
 }
 

@@ -409,18 +409,20 @@ def test_kept_programs_tell_options_apart(most, monkeypatch):
     monkeypatch.setattr(whole_programs, "_MOST_PROGRAMS", most)
 
     @tracing.one_program("x")
-    def described(x, option, *, more=None):
+    def described(x, option=0, *, more=None):
         traced.append(1)
         return x + len(repr((option, more)))
 
     x = jnp.ones(2)
     options = [1, True, 1.0, 0.0, -0.0, (1,), (True,), None, "1", np.float32, (0.0, (1,))]
+    options += [np.float64(0), np.float64(-0.0), np.float32(-0.0), 0j, -0j]
     for count in (len(options), 0):  # the second time, of programs that are kept
         traced: list[int] = []
         for option in options:
             np.testing.assert_array_equal(described(x, option), x + len(repr((option, None))))
+            np.testing.assert_array_equal(described(x, more=option), x + len(repr((0, option))))
             np.testing.assert_array_equal(described(x, 1, more=option), x + len(repr((1, option))))
-        assert len(traced) == 2 * count
+        assert len(traced) == 3 * count
     np.testing.assert_array_equal(described(x, [1]), x + len("([1], None)"))  # unhashable
 
 

@@ -33,6 +33,10 @@ def on_host(x):
     return ops.custom_call("tests.lowering_twice", [x], Shape("f32", X.shape))
 
 
+LARGE = np.arange(3000.0, dtype=np.float32).reshape(1000, 3)
+ON_DEVICE = jnp.asarray(LARGE)
+KINDS = (ml_dtypes.bfloat16, np.float16, np.int8, np.uint32, np.complex64, ml_dtypes.int4, bool)
+
 # Functions, and arguments for which the shorter way is taken.
 PLAIN = {
     "an array": (lambda x: mx.numpy.tanh(x), (X,)),
@@ -51,6 +55,16 @@ PLAIN = {
     "an argument as the result": (lambda x, y: (y, x, x), (X, X)),
     "a call of Python": (on_host, (X,)),
     "functions within": (lambda x: mx.jit(lambda y: mx.numpy.sin(y))(x) + 1, (X,)),
+    "a large constant": (lambda x: x + LARGE, (X[:1],)),
+    "large constants of many types": (
+        lambda x: [LARGE.astype(kind) + x.astype(kind) for kind in KINDS],
+        (X[:1],),
+    ),
+    "a large constant as the result": (lambda x: (LARGE, x), (X,)),
+    "large constants within": (
+        lambda x: mx.fori_loop(0, 3, lambda i, y: mx.jit(lambda z: z * LARGE)(y), LARGE + x),
+        (X[:1],),
+    ),
     "a loop": (lambda x: mx.fori_loop(0, 3, lambda i, y: y * 2, x), (X,)),
     "a derivative": (mx.grad(lambda x: (x * x).sum()), (X,)),
 }
@@ -59,10 +73,8 @@ OTHERS = {
     "an array on a device": (lambda x: x * 2, (jax.device_put(X, jax.devices()[0]),)),
     "a key": (lambda key: mx.from_jax(jax.random.key_data)(key), (KEY,)),
     "a side effect": (noted, (X,)),
-    "a large constant": (
-        lambda x: x + np.arange(3000.0, dtype=np.float32).reshape(1000, 3),
-        (X[:1],),
-    ),
+    "a constant on a device": (lambda x: x + ON_DEVICE, (X[:1],)),
+    "a very large constant": (lambda x: x + np.arange(5e6, dtype=np.float32), (X[:1, :1],)),
     "zeros of float0": (lambda x: x * 2, (np.zeros((2,), jax.dtypes.float0),)),
     "no results": (lambda x: (), (X,)),
     "no array": (lambda x: x, ("text",)),

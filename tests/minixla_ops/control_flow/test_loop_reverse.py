@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -350,3 +351,36 @@ def test_the_derivative_runs_everywhere(holds):
         [W.astype(np.float32), X.astype(np.float32)],
         ulp=16,
     )
+
+
+def test_what_is_the_same_in_all_iterations_and_kept_is_computed_once():
+    def price(framework, kernel):
+        def step(state, _):
+            right = 1 / (kernel.T @ state)
+            return 1 / (kernel @ right), right.sum()
+
+        start = framework.numpy.ones(3)
+        last, sums = framework.lax.scan(step, start, None, length=4)
+        return (last * sums.sum()).sum()
+
+    frameworks = SimpleNamespace(numpy=mx.numpy, lax=mx), SimpleNamespace(numpy=jnp, lax=lax)
+    ours, theirs = (functools.partial(price, each) for each in frameworks)
+    kernel = np.abs(W) + 1
+    np.testing.assert_allclose(mx.grad(ours)(kernel), jax.grad(theirs)(kernel), rtol=1e-12)
+    twice = mx.hessian(ours)(kernel), jax.hessian(theirs)(kernel)
+    np.testing.assert_allclose(*twice, rtol=1e-9, atol=1e-12)
+    scans = [
+        step.op.to_apply
+        for step in _instructions(mx.make_graph(mx.grad(ours))(kernel))
+        if step.op.name == "Scan"
+    ]
+    forward = scans[0]
+    assert "DotGeneral" in {step.op.name for step in forward.instructions}
+    assert "Transpose" not in {step.op.name for step in forward.instructions}
+
+
+def _instructions(graph):
+    for step in graph.instructions:
+        yield step
+        if step.op.name == "Call":
+            yield from _instructions(step.op.computation)

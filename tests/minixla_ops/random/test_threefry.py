@@ -8,6 +8,7 @@ import pytest
 import minixla as mx
 from minixla import ops
 from minixla.core.errors import ShapeError
+from minixla.core.stablehlo_text import Emitter
 from minixla_ops.random.threefry import Threefry2x32
 from tests.harness import check_batching, check_operation, check_rejected
 
@@ -53,6 +54,21 @@ def test_it_is_one_instruction_and_one_function():
     graph = graph(*OPERANDS[:2])
     assert [step.op.name for step in graph.instructions] == ["Threefry2x32"] * 2
     assert graph.stablehlo().count("func.func private") == 1
+
+
+def test_keys_stand_apart_on_one_cpu():
+    graph = mx.make_graph(lambda *given: ops.threefry2x32(*given, of_keys=True))(*OPERANDS)
+    plain = mx.make_graph(ops.threefry2x32)(*OPERANDS)
+
+    def is_apart(program, platform, devices):
+        emitter = Emitter(platform=platform)
+        emitter.device_count = devices
+        return 'inlineable = "false"' in emitter.module(program)
+
+    cases = [(graph, "cpu", 1), (graph, "cpu", 2), (graph, "tpu", 1), (plain, "cpu", 1)]
+    assert [is_apart(*each) for each in cases] == [True, False, False, False]
+    found = mx.jit(lambda *given: ops.threefry2x32(*given, of_keys=True))(*OPERANDS)
+    np.testing.assert_array_equal(found, RESULTS)
 
 
 def test_every_dimension_may_be_cut():
