@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
@@ -30,7 +31,7 @@ _LOADING = Lock()
 _HEADER = 'Include "minixla/op_library.h" and declare operations by MINIXLA_OP(...).'
 
 
-def load_op_library(path: Any) -> ModuleType:
+def load_op_library(path: str | os.PathLike[str]) -> ModuleType:
     """Registers the operations that a shared library describes.
 
         library = mx.load_op_library(mx.build_op_library(["zero_out.cc"]))

@@ -15,7 +15,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
-from minixla.interop.reading import opened, read_module
+from minixla.interop.reading import ProgramText, opened, read_module
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import ShardyToo, check_shardings, refuse_shardings
 from minixla.sharding.explicit import explicit
@@ -112,7 +112,10 @@ class _ExportedProgram(ImportedProgram):
 
 @api_boundary
 def import_stablehlo(
-    source: Any, function: str | None = None, *, shardings: ShardyToo = "keep"
+    source: ProgramText | jax.export.Exported,
+    function: str | None = None,
+    *,
+    shardings: ShardyToo = "keep",
 ) -> ImportedProgram:
     """A StableHLO program as a function of ours.
 

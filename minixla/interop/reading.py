@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.export
 import numpy as np
@@ -30,6 +30,8 @@ _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
 _COMMENT = re.compile(r"//[^\n]*")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}()[]<>")))
+#: A program, or the path of a file that holds one.
+ProgramText: TypeAlias = str | bytes | bytearray | memoryview | os.PathLike[str]
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".bin", ".stablehlo", ".vhlo")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _HIGH = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")

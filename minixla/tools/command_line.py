@@ -128,7 +128,6 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     what = "one page with the graph, the instructions and the source; the same as --form html"
     show.add_argument("--html", dest="form", action="store_const", const="html", help=what)
     show.add_argument("--output", metavar="FILE", help="default: standard output")
-    text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
     text = "Opens a program's graph in Model Explorer, where minixla[explorer] is installed"
     explore = add("explore", text, program, arguments)
     what = "colours found by running the program; may be given again, for another"
@@ -139,6 +138,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     what = "where its server listens on this machine; default: one that is free"
     explore.add_argument("--port", type=int, metavar="NUMBER", help=what)
     explore.add_argument("--no-browser", action="store_true", help="opens no browser")
+    text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
     cost = add("cost", text, program)
     cost.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
     cost.add_argument("--platform", help="what XLA compiles for: 'tpu v5e:2x2', 'gpu h100'")

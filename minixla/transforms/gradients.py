@@ -215,7 +215,8 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
     only = shapes[0] if out.tree == tree_structure(0) else None
     if not isinstance(only, Shape) or only.rank:
         problem = "the function does not return one scalar"
-        shown = [f"it returned {out.tree} of shapes {shapes}"]
+        is_lone = out.tree == tree_structure(0)
+        shown = [f"it returned {shapes[0] if is_lone else f'{out.tree} of shapes {shapes}'}"]
         advice = "Reduce the result to a scalar (for example with .sum()), use has_aux=True for "
         advice += "more results, or mx.vjp or mx.jacrev for functions of other results."
         raise misfit("grad", problem, shown, advice)

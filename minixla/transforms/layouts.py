@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 from jax.core import Tracer as JaxTracer
@@ -30,7 +30,10 @@ from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Identity, ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
+from minixla.typing import PyTree
 
+#: A mesh of ours or of JAX.
+MeshLike: TypeAlias = Mesh | jax.sharding.Mesh | jax.sharding.AbstractMesh
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
@@ -82,7 +85,7 @@ def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
             _state.observe(False)
 
 
-def known_mesh(subject: str, mesh: Any = None) -> Mesh:
+def known_mesh(subject: str, mesh: MeshLike | None = None) -> Mesh:
     """A mesh as ours; where there is None, that in force: of `mx.jit(mesh=)` or `jax.set_mesh`.
 
     Raises:
@@ -144,8 +147,13 @@ def constrain(x: Any, sharding: Any, *, mesh: Any = None) -> Any:
 
 @api_boundary
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
-) -> Any:
+    x: PyTree,
+    device: PyTree = None,
+    *,
+    src: PyTree = None,
+    donate: PyTree = False,
+    may_alias: PyTree = None,
+) -> PyTree:
     """Arrays on a device, or laid out over several (JAX: device_put).
 
     Of values that a transformation traces it becomes a part of the program: a constraint where a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
@@ -37,6 +37,7 @@ from minixla_ops.vocabulary.shorthand import array_shape
 if TYPE_CHECKING:
     from minixla.transforms.arguments import Parameters, Result
     from minixla.transforms.typed_functions import PmapOptions
+    from minixla.typing import PyTree
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]
@@ -86,18 +87,20 @@ class AcrossProcesses(ManualComputation):
 
 @overload
 def pmap(
-    fun: Callable[Parameters, Result], axis_name: Any = None, **options: Unpack[PmapOptions]
+    fun: Callable[Parameters, Result],
+    axis_name: Hashable | None = None,
+    **options: Unpack[PmapOptions],
 ) -> Callable[Parameters, Result]: ...
 @overload
 def pmap(
-    *, axis_name: Any = None, **options: Unpack[PmapOptions]
+    *, axis_name: Hashable | None = None, **options: Unpack[PmapOptions]
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
 def pmap(
     fun: Callable[..., Any] | None = None,
-    axis_name: Any = None,
+    axis_name: Hashable | None = None,
     *,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: int | Sequence[PyTree] | None = 0,
+    out_axes: PyTree = 0,
     static_broadcasted_argnums: int | Sequence[int] = (),
     devices: Sequence[Any] | None = None,
     backend: str | None = None,

@@ -37,9 +37,10 @@ from minixla.transforms.arguments import (
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled, like_function
-from minixla.transforms.layouts import check_pieces, known_mesh
+from minixla.transforms.layouts import MeshLike, check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
+from minixla.typing import PyTree
 from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
@@ -51,18 +52,18 @@ def shard_map(
     f: Callable[Parameters, Result],
     /,
     *,
-    mesh: Any = None,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshLike | None = None,
+    in_specs: PyTree,
+    out_specs: PyTree,
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
 ) -> Callable[Parameters, Result]: ...
 @overload
 def shard_map(
     *,
-    mesh: Any = None,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshLike | None = None,
+    in_specs: PyTree,
+    out_specs: PyTree,
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
@@ -70,9 +71,9 @@ def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    mesh: Any = None,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshLike | None = None,
+    in_specs: PyTree,
+    out_specs: PyTree,
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
 ) -> Any:

@@ -8,6 +8,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypedDict, TypeV
 
 from minixla.core.graph import Graph
 from minixla.tools.layouts import Layouts
+from minixla.transforms.layouts import MeshLike
+from minixla.typing import PyTree
 
 Parameters = ParamSpec("Parameters")
 Others = ParamSpec("Others")
@@ -70,14 +72,14 @@ class JitOptions(TypedDict, total=False):
     device: Any
     backend: str | None
     inline: bool
-    mesh: Any
+    mesh: MeshLike | None
 
 
 class PmapOptions(TypedDict, total=False):
     """The keywords of `pmap`."""
 
-    in_axes: Any
-    out_axes: Any
+    in_axes: int | Sequence[PyTree] | None
+    out_axes: PyTree
     static_broadcasted_argnums: int | Sequence[int]
     devices: Sequence[Any] | None
     backend: str | None

@@ -1,6 +1,6 @@
 """vmap: a function applied to every member of a batch at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from jax.tree_util import tree_map, tree_unflatten
@@ -22,13 +22,14 @@ from minixla.transforms.arguments import (
 )
 from minixla.transforms.named_axes import batch_axis, mapped_axis
 from minixla.transforms.places import leaf_shapes
+from minixla.typing import PyTree
 
 
 def vmap(
     fun: Callable[Parameters, Result],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    in_axes: int | Sequence[PyTree] | None = 0,
+    out_axes: PyTree = 0,
+    axis_name: Hashable | None = None,
     axis_size: int | None = None,
 ) -> Callable[Parameters, Result]:
     """A function that maps `fun` over array axes (JAX: vmap).

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import minixla as mx
+import minixla.numpy as mnp
 from tests.browser.harness import Page
 from tests.browser.pictures import W, X, kept, network
 
@@ -20,6 +21,18 @@ pytestmark = pytest.mark.docs
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "network.html"
     mx.explore(network, X, W, overlays=["nan"], path=path)
+    return path
+
+
+def lost(x):
+    return (mnp.cos(x) + 1e6) - 1e6
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory):
+    """The page of a report, of a program that loses digits."""
+    path = tmp_path_factory.mktemp("page") / "findings.html"
+    mx.explore(mx.cross_check(lost, X, gradients=False), path=path)
     return path
 
 
@@ -74,6 +87,18 @@ def test_an_overlay_is_switched_on_and_off(page, tmp_path):
     page.picture(kept("page.png", tmp_path))
     assert set(colored(page, "bytes read and written")) >= {"tanh", "dot_general", "log"}
     assert colored(page, "none") == {}
+
+
+def test_what_a_check_found_is_switched_on(browser, findings):
+    browser.open(findings)
+    browser.wait("svg")
+    kinds = colored(browser, "findings of cross_check")
+    assert kinds == {"sub": "rgb(255, 204, 128)"}
+    assert browser.texts("#value") == ["findings of cross_check"]
+    assert "cancellation" in browser.texts("#legend span")
+    errors = colored(browser, "error that cross_check found in ulp")
+    assert errors["sub"] == "rgb(239, 154, 154)" and "cos" not in errors
+    assert not browser.messages() and not browser.outside()
 
 
 def test_a_node_its_row_and_its_line_are_chosen_together(page):

@@ -92,11 +92,16 @@ mx.jit(scaled, static_argnums="factor")  # wrong: names belong into static_argna
 mx.jit(scaled)("x")  # wrong: text is no array
 mx.vmap(scaled)(factor=2.0)  # wrong: an argument is missing
 mx.vmap(scaled, axes=0)  # wrong: the keyword is in_axes
+mx.vmap(scaled, in_axes={"given": 0})  # wrong: a list for arguments by position
+mx.vmap(scaled, axis_name=["rows"])  # wrong: a list is no name
 mx.checkpoint(scaled)(x, "2")  # wrong: text is no number
 mx.jvp(scaled, x, x)  # wrong: primals and tangents are sequences
 mx.jvp(scaled, (x,))  # wrong: the tangents are missing
 mx.pmap(scaled)(x, 2.0, 3.0)  # wrong: one argument too many
+mx.pmap(scaled, in_axes=0.5)  # wrong: an axis is a whole number
 mx.pmap(scaled, in_axis=0)  # wrong: the keyword is in_axes
+mx.shard_map(scaled, mesh="x", in_specs=None, out_specs=None)  # wrong: text is no mesh
+mx.import_stablehlo(3)  # wrong: a number is no program
 mx.shard_map(scaled, in_specs=None)  # wrong: out_specs is missing
 mx.hessian(scaled)()  # wrong: the argument is missing
 mx.make_graph(scaled)(x).stable_hlo()  # wrong: the method is stablehlo

@@ -10,7 +10,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.interop.hlo.module import HloModule
 from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
-from minixla.interop.reading import content
+from minixla.interop.reading import ProgramText, content
 from minixla.interop.shardings import Shardings, check_shardings
 from minixla_ops import create_token
 
@@ -31,7 +31,7 @@ _SHARDING = re.compile(
 
 
 @api_boundary
-def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgram:
+def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> ImportedProgram:
     """An HLO program as a function of ours.
 
     Args:

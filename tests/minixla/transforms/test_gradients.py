@@ -301,12 +301,12 @@ def test_derivatives_with_respect_to_tuples():
 
 
 WRONG_RESULTS = [
-    (lambda x: x, "[f32[3]]"),
+    (lambda x: x, "it returned f32[3]"),
     (lambda x: (x.sum(), x.sum()), "[f32[], f32[]]"),
     (lambda x: [x.sum()], "[f32[]]"),
     (lambda x: {"loss": x.sum()}, "'loss'"),
     (lambda x: None, "None"),
-    (lambda x: x[None][:0], "[f32[0,3]]"),
+    (lambda x: x[None][:0], "it returned f32[0,3]"),
     (lambda x: ops.tuple([x.sum()]), "(f32[])"),
 ]
 
