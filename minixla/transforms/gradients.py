@@ -212,11 +212,11 @@ def value_and_grad(
 
 def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
     shapes = [shape_of(value) for value in out.values]
-    only = shapes[0] if out.tree == tree_structure(0) else None
+    is_lone = out.tree == tree_structure(0)
+    only = shapes[0] if is_lone else None
     if not isinstance(only, Shape) or only.rank:
         problem = "the function does not return one scalar"
-        is_lone = out.tree == tree_structure(0)
-        shown = [f"it returned {shapes[0] if is_lone else f'{out.tree} of shapes {shapes}'}"]
+        shown = [f"it returned {only if is_lone else f'{out.tree} of shapes {shapes}'}"]
         advice = "Reduce the result to a scalar (for example with .sum()), use has_aux=True for "
         advice += "more results, or mx.vjp or mx.jacrev for functions of other results."
         raise misfit("grad", problem, shown, advice)

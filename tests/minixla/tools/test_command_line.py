@@ -469,15 +469,28 @@ def test_bad_usage(folder, capsys, words):
     assert WORDS[words] in err
 
 
-@pytest.mark.parametrize(
-    "command", [None, "run", "grad", "vmap", "check", "show", "explore", "cost", "ops", "convert"]
-)
+PURPOSES = {
+    None: "Programs of XLA's operations",
+    "run": "Computes the results of a program",
+    "grad": "Computes the gradient",
+    "vmap": "Computes the results of a program for every member of a batch",
+    "check": "Checks whether",
+    "show": "Shows a program",
+    "explore": "Opens a program's graph",
+    "cost": "Counts arithmetic",
+    "ops": "Prints the table of operations",
+    "convert": "Writes a program in another form",
+}
+
+
+@pytest.mark.parametrize("command", PURPOSES)
 def test_help(capsys, command):
     with pytest.raises(SystemExit) as end:
         main([*([command] if command else []), "--help"])
     captured = capsys.readouterr()
     assert (end.value.code, captured.err) == (0, "")
     assert captured.out.startswith(" ".join(["usage: minixla", *([command] if command else [])]))
+    assert PURPOSES[command] in " ".join(captured.out.split())
 
 
 def test_the_version(capsys):
