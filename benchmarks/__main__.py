@@ -16,7 +16,7 @@ import jax
 
 import minixla
 from benchmarks import ON_REQUEST, SUITES
-from benchmarks.measure import FULL, QUICK, Comparison, other_variant
+from benchmarks.measure import FULL, QUICK, Comparison, other_variant, ratio_of
 
 
 def machine() -> dict[str, Any]:
@@ -64,7 +64,7 @@ def line(found: Comparison, earlier: Comparison | None = None, *, is_markdown: b
     cells = [found.name, _number(ours, unit), _number(theirs, unit), _number(found.ratio)]
     if earlier is not None and ours is not None and earlier.unit == unit:
         before = earlier.medians["minixla"]
-        cells += [_number(before, unit), f"{ours / before - 1:+.0%}"]
+        cells += [_number(before, unit), f"{ratio_of(ours, before) - 1:+.0%}"]
     return _row(cells, is_markdown)
 
 

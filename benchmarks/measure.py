@@ -54,6 +54,11 @@ class Comparison(NamedTuple):
     noise: float = 0.0
 
 
+def ratio_of(ours: float, theirs: float) -> float:
+    """How many times the one size is the other; 1 for the same, which may be nothing."""
+    return 1.0 if ours == theirs else ours / theirs if theirs else math.inf
+
+
 _SCALE = {"s": 1.0, "ms": 1e3, "us": 1e6}
 
 

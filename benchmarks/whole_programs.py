@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from benchmarks.measure import Comparison, Effort, interleaved, per_call
+from benchmarks.measure import Comparison, Effort, interleaved, per_call, ratio_of
 from benchmarks.models import FRAMEWORKS, Framework, models
 from benchmarks.programs import Program, programs
 
@@ -50,11 +49,6 @@ def memory(effort: Effort) -> Iterator[Comparison]:
         medians = dict(zip(sizes, (ours, theirs), strict=True))
         title = f"temporary memory: {program.name}"
         yield Comparison(title, "KiB", medians, ratio_of(ours, theirs), 1)
-
-
-def ratio_of(ours: float, theirs: float) -> float:
-    """How many times the one size is the other; 1 for the same, which may be nothing."""
-    return 1.0 if ours == theirs else ours / theirs if theirs else math.inf
 
 
 def _value_and_grad(loss: Callable[[Framework], Callable[..., Any]]) -> Callable[..., Any]:

@@ -17,10 +17,18 @@ import pytest
 
 import benchmarks.__main__ as command
 from benchmarks import SUITES
-from benchmarks.measure import FULL, QUICK, Comparison, Effort, interleaved, per_call, summary
+from benchmarks.measure import (
+    FULL,
+    QUICK,
+    Comparison,
+    Effort,
+    interleaved,
+    per_call,
+    ratio_of,
+    summary,
+)
 from benchmarks.models import JAX, MINIXLA, Model, models, small_mlp
 from benchmarks.programs import Program, programs
-from benchmarks.whole_programs import ratio_of
 
 TINY = Effort(0, small=True, least=1)
 #: Measured alone: there is nothing in JAX to compare with.
@@ -251,6 +259,13 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["--help"])
     assert "more than noise and 5%, also" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_change_from_nothing() -> None:
+    before = Comparison("memory", "KiB", {"minixla": 0.0, "jax": 0.0}, 1.0, 1)
+    after = before._replace(medians={"minixla": 2.0, "jax": 0.0})
+    assert command.line(before, before).endswith(" +0%")
+    assert command.line(after, before).endswith(" +inf%")
 
 
 def test_unknown_suite(capsys: pytest.CaptureFixture[str]) -> None:
