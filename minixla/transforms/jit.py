@@ -102,27 +102,8 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
             hide_frames(error)
             raise
 
-    methods = {name: compiled.method(name) for name in _JAX_METHODS}
-    methods |= {name: getattr(nested, name) for name in _OWN_METHODS}
-    again = functools.partial(jit, **options)
-    return like_function(jitted(compiled.call, missed), fun, again, methods)
-
-
-def like_function(
-    wrapper: Any,
-    fun: arguments.Function,
-    again: Callable[..., Any],
-    methods: Mapping[str, arguments.Function] = MappingProxyType({}),
-) -> Any:
-    """`jax.jit`'s object as the Python function that `again(fun)` is, with some methods."""
-    wrapper = arguments.named_after(wrapper, fun)
-    for name, method in methods.items():
-        setattr(wrapper, name, api_boundary(method))
-    # As of a Python function; `jax.jit`'s object would lose its methods.
-    wrapper.__reduce_ex__ = lambda _: _reduced(wrapper, (again, (fun,)))
-    wrapper.__deepcopy__ = lambda _: wrapper
-    setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
-    return wrapper
+    methods = {name: getattr(nested, name) for name in _OWN_METHODS}
+    return compiled.function(missed, fun, functools.partial(jit, **options), methods)
 
 
 def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
@@ -153,7 +134,25 @@ class Compiled:
         forget_traces(self._staged)
         self.call.clear_cache()
 
-    def method(self, name: str) -> arguments.Function:
+    def function(
+        self,
+        missed: Callable[..., Any],
+        fun: arguments.Function,
+        again: Callable[..., Any],
+        methods: Mapping[str, arguments.Function] = MappingProxyType({}),
+    ) -> Any:
+        """`call` as the Python function that `again(fun)` is, with more methods; see `jitted`."""
+        wrapper = arguments.named_after(jitted(self.call, missed), fun)
+        methods = {name: self._method(name) for name in _JAX_METHODS} | {**methods}
+        for name, method in methods.items():
+            setattr(wrapper, name, api_boundary(method))
+        # As of a Python function; `jax.jit`'s object would lose its methods.
+        wrapper.__reduce_ex__ = lambda _: _reduced(wrapper, (again, (fun,)))
+        wrapper.__deepcopy__ = lambda _: wrapper
+        setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
+        return wrapper
+
+    def _method(self, name: str) -> arguments.Function:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:

@@ -16,7 +16,7 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, default_trace, evaluate_graph, shape_of
-from minixla.engine import jitted, raise_ours
+from minixla.engine import raise_ours
 from minixla.engine.float0 import of_values, structure_places
 from minixla.engine.meshes import is_outermost
 from minixla.engine.random_keys import shapes_of_members
@@ -36,7 +36,7 @@ from minixla.transforms.arguments import (
 )
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.evaluation import make_graph
-from minixla.transforms.jit import Compiled, like_function
+from minixla.transforms.jit import Compiled
 from minixla.transforms.layouts import MeshLike, check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
@@ -96,7 +96,7 @@ def shard_map(
             spec leaves out is refused; else the first device's is taken, of which derivatives are.
 
     Returns:
-        A function of whole arrays.
+        A function of whole arrays, with `jax.jit`'s methods.
 
     Raises:
         ShardingError: specs that do not fit the mesh, the arrays, or which results are the same
@@ -112,8 +112,8 @@ def shard_map(
         Array(3., dtype=float32)
     """
     names = tuple(axis_names)
-    specs = {"in_specs": in_specs, "out_specs": out_specs}
-    again = functools.partial(shard_map, mesh=mesh, axis_names=names, check_vma=check_vma, **specs)
+    both = {"in_specs": in_specs, "out_specs": out_specs}
+    again = functools.partial(shard_map, mesh=mesh, axis_names=names, check_vma=check_vma, **both)
     if f is None:
         return again
     function, cache = checked_function(f, "shard_map"), Cache()
@@ -146,12 +146,7 @@ def shard_map(
         operation = ManualComputation(graph, given_sides, wanted, manual)
         return staged.results(operation(*staged.read, *given.leaves))
 
-    return like_function(_run_at_once(named_after(bound, f)), f, again)
-
-
-def _run_at_once(bound: Callable[..., Any]) -> Any:
-    """The function, which becomes a program of its own where nothing is traced."""
-    evaluator = default_trace()
+    compiled, evaluator = Compiled(named_after(bound, f), {}), default_trace()
 
     @hiding_frames
     def missed(made: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
@@ -168,7 +163,7 @@ def _run_at_once(bound: Callable[..., Any]) -> Any:
         # This moves arrays that are bound to other devices, and says what is wrong with others.
         return bound(*args, **kwargs), None, False
 
-    return jitted(Compiled(bound, {}).call, missed)
+    return compiled.function(missed, f, again)
 
 
 def _is_spec(value: Any) -> bool:

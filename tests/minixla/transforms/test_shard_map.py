@@ -391,6 +391,9 @@ def test_a_call_outside_of_programs_is_one_cached_program():
     jitted = mx.jit(mapped)
     assert_same(jitted(Z), first)
     assert calls_of(lambda: mapped(Z)) == calls_of(lambda: jitted(Z))
+    assert_same(mapped.lower(Z).compile()(Z), first)
+    mapped.clear_cache()
+    assert_same(mapped(Z), first)
 
 
 def test_arrays_on_other_devices_are_moved():
