@@ -9,6 +9,7 @@ from benchmarks import (
     importing,
     linear_algebra,
     making,
+    peers,
     running,
     sharding,
     whole_programs,
@@ -39,5 +40,8 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "programs": whole_programs.whole_programs,
     "memory": whole_programs.memory,
 }
-#: Suites that need more than JAX, and run where they are named: see docs/platforms.md.
-ON_REQUEST: dict[str, Callable[[Effort], Iterator[Comparison]]] = {"far": far.far}
+#: Suites that need more than JAX, and run where they are named: the extras `far` and `peers`.
+ON_REQUEST: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
+    "far": far.far,
+    "peers": peers.peers,
+}

@@ -46,4 +46,5 @@ def jitted(compiled: Any, missed: Callable[..., Any]) -> Any:
     kind: Any = type(compiled)
     wrapper = kind.__new__(kind)
     wrapper.__setstate__({**kept, "cache_miss": partial(missed, made)})
+    wrapper._fun = compiled._fun  # for `jax.debug_nans`
     return wrapper

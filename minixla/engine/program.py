@@ -280,8 +280,12 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
         outputs = run_graph(found.graph, operands, found.weak)
         return jax.tree_util.tree_unflatten(found.tree, outputs)
 
-    staged.__name__ = name
-    staged.traced = traced  # type: ignore[attr-defined]  # a function has any
+    staged.__name__ = staged.__qualname__ = name
+    given: Any = staged
+    given.traced = traced
+    # As JAX marks its own primitives: with `jax.debug_nans` a NaN is an error that has its name;
+    # it is not called with arrays to find where the NaN was made, which `mx.debug_nans` says.
+    given._apply_primitive = True
     return staged
 
 

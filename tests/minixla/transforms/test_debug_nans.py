@@ -426,3 +426,32 @@ def test_programs_with_side_effects_do_not_run_again():
     message = found(mx.jit(function), X)
     assert message.startswith("call: it makes a NaN")
     assert "test_debug_nans.py" in message
+
+
+ONE = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        mx.jit,
+        mx.shard_map(mesh=ONE, in_specs=jax.P("x"), out_specs=jax.P("x")),
+        lambda function: mx.pmap(function, devices=jax.devices()[:1]),
+        lambda function: function,
+    ],
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_that_of_jax(transformed, is_new):
+    """It says what ran, and no more: without the operation and its line."""
+
+    def logarithm(x):
+        return mx.numpy.log(x)
+
+    function, x = transformed(logarithm), np.ones((1, 4), np.float32)
+    if not is_new:
+        function(x)
+    message = r"invalid value \(nan\) encountered in .*log"
+    for _ in range(2):
+        with jax.debug_nans(True), pytest.raises(FloatingPointError, match=message):
+            function(-x)
+    assert not np.isnan(function(x)).any()
