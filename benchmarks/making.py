@@ -101,6 +101,8 @@ def growth(effort: Effort) -> Iterator[Comparison]:
         yield _chains(effort, length, "trace", lambda function: function, lambda function: function)
     for length in (10, 20) if effort.small else (100, 1_000, 10_000, 30_000):
         yield _chains(effort, length, "trace + grad", mx.grad, jax.grad)
+    for length in (10,) if effort.small else (1_000, 10_000, 30_000):
+        yield _lowered_chains(effort, length)
 
 
 def _chains(
@@ -112,6 +114,25 @@ def _chains(
         "minixla": lambda: mx.make_graph(ours(_chain(mx.numpy.tanh, length)))(x),
         "jax": lambda: jax.make_jaxpr(theirs(_chain(jnp.tanh, length)))(x),
     }
+    return _grown(effort, name, length, variants)
+
+
+def _lowered_chains(effort: Effort, length: int) -> Comparison:
+    """Both frameworks tracing, differentiating and lowering a chain."""
+    x = np.ones(8, np.float32)
+    variants = {
+        each.name: lambda each=each: each.jit(
+            each.value_and_grad(_chain(each.numpy.tanh, length))
+        ).lower(x)
+        for each in FRAMEWORKS
+    }
+    return _grown(effort, "trace + grad + lower", length, variants)
+
+
+def _grown(
+    effort: Effort, name: str, length: int, variants: dict[str, Callable[[], Any]]
+) -> Comparison:
+    """What making a program of a chain takes for each of its operations."""
     rounds = effort.rounds(max(3, min(20, 50_000 // length)))
     title = f"{name} of {length:,} operations, each"
     return interleaved(title, variants, rounds, "us", per=length, collect=True)

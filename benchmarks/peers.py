@@ -30,13 +30,14 @@ def peers(effort: Effort) -> Iterator[Comparison]:
     except ImportError as error:
         raise SystemExit(f"{error}: pip install 'minixla[peers]'") from None
     for model in models(effort.small):
-        step = _step(model)
-        yield _beside("PyTorch", model, step, _torch_step(torch, model), effort)
+        step, arguments = _step(model)
+        ours = lambda f=step, xs=arguments: jax.block_until_ready(f(*xs))  # noqa: E731
+        yield _beside("PyTorch", model, ours, _torch_step(torch, model), effort)
         # It has no convolution but SciPy's, of one channel.
         if "CNN" not in model.name:
             other = autograd.value_and_grad(model.loss(autograd))
             run = lambda f=other, m=model: f(m.parameters, *m.batch)  # noqa: E731
-            yield _beside("autograd", model, step, run, effort)
+            yield _beside("autograd", model, ours, run, effort)
     yield from limits(effort)
 
 
@@ -47,10 +48,10 @@ def _beside(
     return interleaved(name, {"minixla": step, peer: run}, effort.rounds(50))
 
 
-def _step(model: Model) -> Callable[[], Any]:
+def _step(model: Model) -> tuple[Any, Any]:
+    """A model's compiled step and its arguments."""
     step = MINIXLA.jit(MINIXLA.value_and_grad(model.loss(MINIXLA)))
-    arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
-    return lambda: jax.block_until_ready(step(*arguments))
+    return step, jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
 
 
 def limits(effort: Effort) -> Iterator[Comparison]:
@@ -64,8 +65,7 @@ def limits(effort: Effort) -> Iterator[Comparison]:
     best = _seconds(jax.jit(jnp.matmul), (square, square), effort)
     operations = 2 * size**3 / best / 1e9
     for model in models(effort.small):
-        step = MINIXLA.jit(MINIXLA.value_and_grad(model.loss(MINIXLA)))
-        arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
+        step, arguments = _step(model)
         counted = step.lower(*arguments).compile().cost_analysis()["flops"]
         found = counted / _seconds(step, arguments, effort) / 1e9
         name = f"operations of a step: {model.name}"

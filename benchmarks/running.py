@@ -22,12 +22,21 @@ def calls(effort: Effort) -> Iterator[Comparison]:
     ours, theirs = mx.jit(lambda x: mx.numpy.tanh(x)), jax.jit(lambda x: jnp.tanh(x))
     variants = {"minixla": lambda: ours(x), "jax": lambda: theirs(x)}
     yield per_call("call of a jitted tanh, f32[64,64]", variants, rounds, count)
-    parameters = {f"p{index}": jnp.ones(8) for index in range(20)}
-    ours = mx.jit(lambda p: {name: v + 1 for name, v in p.items()})
-    theirs = jax.jit(lambda p: {name: v + 1 for name, v in p.items()})
-    variants = {"minixla": lambda: ours(parameters), "jax": lambda: theirs(parameters)}
-    yield per_call("call of a jitted function of 20 arrays", variants, rounds, count)
+    for many in (2,) if effort.small else (20, 200):
+        parameters = {f"p{index}": jnp.ones(8) for index in range(many)}
+        yield _incremented(f"{many} arrays", parameters, rounds, count)
+    layers = [{"weights": (jnp.ones(8),) * 2, "norm": {"scale": jnp.ones(8)}} for _ in range(6)]
+    yield _incremented("18 arrays in nested containers", layers, rounds, count)
     yield from mapped_calls(rounds, count)
+
+
+def _incremented(what: str, arrays: Any, rounds: int, count: int) -> Comparison:
+    """Calls of a jitted function that adds one to each of the arrays."""
+    ours, theirs = (
+        module.jit(lambda xs: jax.tree.map(lambda x: x + 1, xs)) for module in (mx, jax)
+    )
+    variants = {"minixla": lambda: ours(arrays), "jax": lambda: theirs(arrays)}
+    return per_call(f"call of a jitted function of {what}", variants, rounds, count)
 
 
 def mapped_calls(rounds: int, count: int) -> Iterator[Comparison]:
