@@ -188,7 +188,7 @@ class OptimizationBarrier(Operation):
 
     def jvp(self, primals, tangents, results):
         given = [each is not None for each in tangents]
-        return tuple(spread(given, self(*compress(tangents, given))))
+        return tuple(spread(given, OptimizationBarrier()(*compress(tangents, given))))
 
     def transpose(self, cotangents, operands, linear):
         return self.jvp(operands, cotangents, None)

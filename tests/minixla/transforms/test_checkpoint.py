@@ -113,11 +113,7 @@ def test_the_compiler_cannot_merge_the_two():
 
 
 def test_only_arguments_are_kept():
-    """What a call gives besides its result is kept for the way back.
-
-    XLA:CPU merges the second computation with the first, barrier or not (for JAX's programs too),
-    so that its memory says nothing.
-    """
+    """What a call gives besides its result is kept for the way back."""
 
     def inside(x):
         for _ in range(5):
@@ -176,3 +172,79 @@ def test_policies_for_batched_products():
     expected = by_jax(jax.grad(lambda a: jnp.tanh(a @ a @ a).sum()), a)
     for gradient in (mx.grad(function), mx.jit(mx.grad(function))):
         assert_same(gradient(a), expected)
+
+
+def blocks(wrap, weights, x):
+    """A net whose blocks each make four arrays of the size of `x`."""
+
+    def block(w, x):
+        for _ in range(4):
+            x = mx.numpy.tanh(x @ w)
+        return x
+
+    for w in weights:
+        x = wrap(block)(w, x)
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("kind", [np.float32, jnp.bfloat16, np.complex64])
+def test_memory(kind):
+    """XLA:CPU drops optimization barriers, and would merge both computations again."""
+    weights, x = [np.full((8, 8), 0.1 * i, kind) for i in range(6)], np.ones((1024, 8), kind)
+
+    def compiled(wrap):
+        def loss(weights, x):
+            value = blocks(wrap, weights, x)
+            return mx.numpy.real(value) if kind is np.complex64 else value
+
+        found = mx.jit(mx.grad(loss)).lower(weights, x).compile()
+        return found(weights, x), found.memory_analysis().temp_size_in_bytes
+
+    (plain, most), (again, least) = map(compiled, (lambda f: f, mx.checkpoint))
+    jax.tree.map(np.testing.assert_array_equal, again, plain)
+    assert least < 0.6 * most
+
+
+# Besides numbers: keys, flags, integers, no elements, scalars, infinite cotangents.
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        pytest.param(function, arguments, id=name)
+        for name, function, *arguments in [
+            ("flags", lambda x, flag: mx.numpy.where(flag, mx.numpy.sin(x), x), X, X > 0),
+            ("integers", lambda x, i: mx.numpy.sin(x)[i], X, np.arange(3)),
+            (
+                "2-bit integers",
+                lambda x, i: mx.numpy.sin(x) * i.astype(np.float32),
+                X,
+                np.ones(4, jnp.int2),
+            ),
+            ("scalar", lambda x: mx.numpy.sin(x), np.float32(2)),
+            ("no elements", lambda x: mx.numpy.sin(x), X[:0]),
+            ("NaN", lambda x: mx.numpy.sin(x) * np.float32("nan"), X),
+            ("infinite", lambda x: mx.numpy.sin(x) * np.float32("inf"), X),
+            ("negative zero", lambda x, y: mx.numpy.sin(x) / y, X, np.full(4, -0.0, np.float32)),
+            ("f8", lambda x: mx.numpy.sin(x), X.astype(jnp.float8_e4m3fn)),
+            ("f64", lambda x: mx.numpy.sin(x), X.astype(np.float64)),
+            ("c128", lambda x: mx.numpy.real(mx.numpy.sin(x)), X.astype(np.complex128)),
+            ("two results", lambda x: (mx.numpy.sin(x), mx.numpy.cos(x)), X),
+            (
+                "keys",
+                lambda x, key: x * mx.random.normal(key, (4,), np.float32),
+                X,
+                mx.random.key(0),
+            ),
+        ]
+    ],
+)
+def test_second_start(function, arguments):
+    """What is computed again starts from the very same values."""
+
+    def pulled(wrap):
+        def both(*arguments):
+            results, pull = mx.vjp(lambda x: wrap(function)(x, *arguments[1:]), arguments[0])
+            return pull(jax.tree.map(lambda each: each / 2, results))
+
+        return mx.jit(both)(*arguments)
+
+    jax.tree.map(np.testing.assert_array_equal, pulled(mx.checkpoint), pulled(lambda f: f))
