@@ -184,3 +184,8 @@ def models(small: bool = False) -> list[Model]:
 def small_mlp() -> Model:
     """Two layers, small enough that what is measured is not arithmetic."""
     return _mlp(layers=2, width=32, batch=8)
+
+
+def digits_cnn(batch: int) -> Model:
+    """The CNN for images of 8x8, as handwritten digits come."""
+    return _cnn(batch, 8)._replace(name=f"CNN, {batch} images of 8x8")

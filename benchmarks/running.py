@@ -12,7 +12,7 @@ import numpy as np
 
 import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved, per_call
-from benchmarks.models import FRAMEWORKS, JAX, Framework, models, small_mlp
+from benchmarks.models import FRAMEWORKS, JAX, MINIXLA, Framework, digits_cnn, models, small_mlp
 
 
 def calls(effort: Effort) -> Iterator[Comparison]:
@@ -26,7 +26,7 @@ def calls(effort: Effort) -> Iterator[Comparison]:
         parameters = {f"p{index}": jnp.ones(8) for index in range(many)}
         yield _incremented(f"{many} arrays", parameters, rounds, count)
     layers = [{"weights": (jnp.ones(8),) * 2, "norm": {"scale": jnp.ones(8)}} for _ in range(6)]
-    yield _incremented("18 arrays in nested containers", layers, rounds, count)
+    yield _incremented("18 nested arrays", layers, rounds, count)
     yield from mapped_calls(rounds, count)
 
 
@@ -160,6 +160,9 @@ def reference(effort: Effort) -> Iterator[Comparison]:
         ),
         ("matrix product, f32[256,256]", mx.numpy.matmul, (square, square)),
     ]
+    for model in (*models(effort.small), digits_cnn(8 * batch)):
+        gradient = mx.value_and_grad(model.loss(MINIXLA))
+        rows.append((f"value_and_grad: {model.name}", gradient, (model.parameters, *model.batch)))
     for name, function, arguments in rows:
         variants = {
             "minixla": partial(mx.reference(function), *arguments),

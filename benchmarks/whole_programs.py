@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from benchmarks.measure import Comparison, Effort, interleaved, per_call, ratio_of
-from benchmarks.models import FRAMEWORKS, Framework, models
+from benchmarks.models import FRAMEWORKS, Framework, models, random_array
 from benchmarks.programs import Program, programs
 
 
@@ -43,12 +44,29 @@ def memory(effort: Effort) -> Iterator[Comparison]:
         for model in models(effort.small)
         for arguments in [(model.parameters, *model.batch)]
     ]
-    for program in [*steps, *_chosen(effort)]:
+    size = 8 if effort.small else 256
+    weights, rows = [random_array(size, size)] * 12, random_array(8 * size, size)
+    deep = Program("gradient of 12 checkpointed blocks", _checkpointed_gradient, (weights, rows))
+    for program in [*steps, deep, *_chosen(effort)]:
         sizes = {each.name: _temporary(program, each) for each in FRAMEWORKS}
         ours, theirs = (size / 1024 for size in sizes.values())
         medians = dict(zip(sizes, (ours, theirs), strict=True))
         title = f"temporary memory: {program.name}"
         yield Comparison(title, "KiB", medians, ratio_of(ours, theirs), 1)
+
+
+def _checkpointed_gradient(framework: Framework, weights: Any, rows: Any) -> Any:
+    """The gradient of blocks of four layers, each of which is computed again on the way back."""
+
+    def block(rows: Any, matrix: Any) -> Any:
+        for _ in range(4):
+            rows = framework.numpy.tanh(rows @ matrix)
+        return rows
+
+    checkpointed = framework.library.checkpoint(block)
+    return framework.library.grad(lambda weights: reduce(checkpointed, weights, rows).sum())(
+        weights
+    )
 
 
 def _value_and_grad(loss: Callable[[Framework], Callable[..., Any]]) -> Callable[..., Any]:
