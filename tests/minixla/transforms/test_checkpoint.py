@@ -248,3 +248,11 @@ def test_second_start(function, arguments):
         return mx.jit(both)(*arguments)
 
     jax.tree.map(np.testing.assert_array_equal, pulled(mx.checkpoint), pulled(lambda f: f))
+
+
+@pytest.mark.parametrize(("platform", "selects"), [("cpu", 1), ("tpu", 0), ("cuda", 0)])
+def test_other_platforms_keep_the_barrier(platform, selects):
+    gradient = mx.grad(mx.checkpoint(lambda x: mx.numpy.sin(x[0])))
+    text = jax.export.deserialize(mx.export(gradient, X, platforms=(platform,))).mlir_module()
+    assert text.count("stablehlo.select ") == selects
+    assert text.count("stablehlo.optimization_barrier") == 1 - selects
