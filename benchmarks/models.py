@@ -139,7 +139,7 @@ def _cnn(batch: int = 32, size: int = 32) -> Model:
 def _transformer_loss(framework: Framework) -> Callable[..., Any]:
     np_, nn = framework.numpy, framework.nn
 
-    def loss(p: Any, x: Any, y: Any) -> Any:
+    def block(p: Any, x: Any) -> Any:
         normed = nn.layer_norm(x, p["scale1"], p["offset1"])
         q, k, v = (np_.einsum("bsd,dhk->bshk", normed, p[name]) for name in ("q", "k", "v"))
         scores = np_.einsum("bqhk,bshk->bhqs", q, k) / math.sqrt(q.shape[-1])
@@ -149,13 +149,19 @@ def _transformer_loss(framework: Framework) -> Callable[..., Any]:
         mixed = np_.einsum("bhqs,bshk->bqhk", weights, v)
         x = x + np_.einsum("bqhk,hkd->bqd", mixed, p["out"])
         normed = nn.layer_norm(x, p["scale2"], p["offset2"])
-        x = x + nn.gelu(normed @ p["up"] + p["bias_up"]) @ p["down"] + p["bias_down"]
+        return x + nn.gelu(normed @ p["up"] + p["bias_up"]) @ p["down"] + p["bias_down"]
+
+    def loss(parameters: Any, x: Any, y: Any) -> Any:
+        for layer in parameters:
+            x = block(layer, x)
         return ((x - y) ** 2).mean()
 
     return loss
 
 
-def _transformer(batch: int = 8, length: int = 64, width: int = 128, heads: int = 4) -> Model:
+def _transformer(
+    batch: int = 8, length: int = 64, width: int = 128, heads: int = 4, layers: int = 1
+) -> Model:
     depth = width // heads
     ones, zeros = np.ones(width, np.float32), np.zeros(width, np.float32)
     parameters = {
@@ -171,7 +177,8 @@ def _transformer(batch: int = 8, length: int = 64, width: int = 128, heads: int 
         "offset2": zeros,
     }
     x = random_array(batch, length, width)
-    return Model("transformer block", _transformer_loss, parameters, (x, x))
+    name = "transformer block" if layers == 1 else f"transformer, {layers} layers"
+    return Model(name, _transformer_loss, [parameters] * layers, (x, x))
 
 
 def models(small: bool = False) -> list[Model]:
@@ -179,6 +186,11 @@ def models(small: bool = False) -> list[Model]:
     if small:
         return [_mlp(3, 8, 4), _cnn(2, 8), _transformer(1, 4, 8, 2)]
     return [_mlp(), _cnn(), _transformer()]
+
+
+def deep_transformer(small: bool = False) -> Model:
+    """A transformer of four layers."""
+    return _transformer(1, 4, 8, 2, layers=4) if small else _transformer(layers=4)
 
 
 def small_mlp() -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -12,7 +13,16 @@ import numpy as np
 
 import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved, per_call
-from benchmarks.models import FRAMEWORKS, JAX, MINIXLA, Framework, digits_cnn, models, small_mlp
+from benchmarks.models import (
+    FRAMEWORKS,
+    JAX,
+    MINIXLA,
+    Framework,
+    deep_transformer,
+    digits_cnn,
+    models,
+    small_mlp,
+)
 
 
 def calls(effort: Effort) -> Iterator[Comparison]:
@@ -169,6 +179,11 @@ def reference(effort: Effort) -> Iterator[Comparison]:
             "jax": _blocking(mx.jit(function), arguments),
         }
         yield interleaved(f"NumPy: {name}", variants, effort.rounds(10))
+    model = deep_transformer(effort.small)
+    arguments = model.parameters, *model.batch
+    checks = {"minixla": lambda: mx.cross_check(model.loss(MINIXLA), *arguments)}
+    title = f"cross_check: {model.name}, CPU time"
+    yield interleaved(title, checks, effort.rounds(3), clock=time.process_time)
 
 
 def interpreter(effort: Effort) -> Iterator[Comparison]:

@@ -74,7 +74,7 @@ class CheckedProgram(Search):
             return "parts", ""
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
-        if is_off and value not in self.measured.spread:
+        if is_off and not is_inexact(value.shape):
             self._found(self.decision(evaluator))
             return "parts", "rounding decides it"
         if loses and not self._is_zero_but_for_rounding(value):
@@ -95,7 +95,7 @@ class CheckedProgram(Search):
         return self.measured.compared(value, found).excess <= 1 and self._found(finding)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
-        if value not in self.measured.spread:
+        if not is_inexact(value.shape):
             return False
         kind = type_of(value)
         if kind.real.bits < 64 and comparison.ulp <= 1:

@@ -21,7 +21,7 @@ from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import inlined, is_array, is_inexact
 from minixla.tools.opinions import Opinions
 from minixla.tools.reports import Finding, Row
-from minixla.tools.rounding import declared_values, in_double
+from minixla.tools.rounding import declared_values, in_double, near_in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
 
 _STEP = 1e-6
@@ -80,15 +80,17 @@ def _point(function: CheckedFunction) -> Point:
     inputs, outputs = _space(graph.input_shapes), _space(graph.output_shapes)
     values = inputs.vector(list(compress(function.operands, function.moving)))
 
+    near = near_in_double(graph, function.operands)
+
     def call(*given: np.ndarray) -> list[np.ndarray]:
-        return in_double(graph, spread(function.moving, given, function.operands))
+        return near(spread(function.moving, given, function.operands))
 
     def tolerance(quotients: np.ndarray) -> np.ndarray:
         sizes = [np.abs(quotients[part]) for part in outputs.parts]
         largest = [each.max(initial=0, where=np.isfinite(each)) for each in sizes]
         return _TOLERANCE * (outputs.spread(largest) + 1e-6)
 
-    results = outputs.vector(in_double(graph, function.operands))
+    results = outputs.vector(near(function.operands))
     scale = np.maximum(1, np.abs(values) * (_LEAST / _STEP))
     options = _STEP, scale, tolerance, _ROUNDINGS
     return Point(inputs, outputs, values, results, call, *options, is_smooth=False)

@@ -53,7 +53,7 @@ class Search:
         values = self.values.get(name, self.measured.reference)
         worst, before, after = None, 1.0, 0.0
         for step in graph_parts.needed_for(output, self.measured.graph):
-            known = [each for each in step.results if each in self.measured.spread]
+            known = [each for each in step.results if graph_parts.is_inexact(each.shape)]
             least = [comparison.precision_of(type_of(each)) for each in known if each in values]
             read = max([*least, *[self._error(each, values) for each in step.operands], 1e-17])
             # None of integers and booleans.
@@ -70,13 +70,12 @@ class Search:
 
     def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
         """The relative error of a value; by disturbance, where double is all that there is."""
-        spread = self.measured.spread.get(value)
-        if spread is None or value not in values:
+        if not graph_parts.is_inexact(value.shape) or value not in values:
             return 0.0
         truth = self.measured.truth[value]
         error = comparison.absolute_error(values[value], truth)
         if type_of(value).real.bits == 64:
-            error = np.maximum(error, spread)
+            error = np.maximum(error, self.measured.spread[value])
         return comparison.relative_error(error, truth)
 
     def _ulp(self, step: Instruction, name: str) -> float:
@@ -88,7 +87,7 @@ class Search:
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""
         for step in self.off(name):
-            if any(v not in self.measured.spread for v in step.results if is_array(v)):
+            if any(not graph_parts.is_inexact(v.shape) for v in step.results if is_array(v)):
                 text = f"rounding decides {step.op.builder_name} otherwise in {name}"
                 text += "; on the same operands all agree"
                 found = Finding("decision", explanation=text, ulp=self._ulp(step, name))

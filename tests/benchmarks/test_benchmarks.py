@@ -32,7 +32,7 @@ from benchmarks.programs import Program, programs
 
 TINY = Effort(0, small=True, least=1)
 #: Measured alone: there is nothing in JAX to compare with.
-ALONE = ("StableHLO text", "import of StableHLO")
+ALONE = ("StableHLO text", "import of StableHLO", "cross_check")
 
 
 @pytest.fixture(autouse=True, scope="module")
