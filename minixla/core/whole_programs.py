@@ -87,9 +87,8 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
                 except Exception:
                     key = None  # it cannot be hashed, or what is wrong is said below
             if flags and (count > first_flag or not flags.isdisjoint(_options)):
-                _check_flags(
-                    function, flags, {**dict(zip(positions, _given, strict=False)), **_options}
-                )
+                given = {**dict(zip(positions, _given, strict=False)), **_options}
+                check_flags(function.__name__, flags, given)
             at_once, result = trace.at_once, NotImplemented
             if at_once is None or not places.isdisjoint(_options):
                 return function(*_given, **_options)
@@ -121,9 +120,7 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
     return marked
 
 
-def _check_flags(
-    function: Callable[..., Any], flags: frozenset[str], given: dict[str, Any]
-) -> None:
+def check_flags(subject: str, flags: frozenset[str], given: dict[str, Any]) -> None:
     """Raises ArgumentTypeError where what is given for a flag is neither true nor false."""
     for name in flags & given.keys():
         value = given[name]
@@ -133,7 +130,7 @@ def _check_flags(
         if not is_known and getattr(value, "size", 0) != 1:
             problem, advice = f"{name} is neither True nor False", "Give one of them."
             shown = [f"{name} = {value!r}"]
-            raise explain(ArgumentTypeError, function.__name__, problem, shown, advice)
+            raise explain(ArgumentTypeError, subject, problem, shown, advice)
 
 
 _NOTHING: Any = object()

@@ -101,13 +101,13 @@ soft_sign = _row("soft_sign", lambda x: x / (abs(x) + 1), "The quotient x / (1 +
 @_of_floats
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """Where x > 0, x; elsewhere alpha * (exp(x) - 1) (JAX: nn.elu)."""
-    return np.where(x > 0, x, alpha * ops.expm1(_negative_part(x)))
+    return np.where(x > 0, x, np.multiply(alpha, ops.expm1(_negative_part(x))))
 
 
 @_of_floats
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """Where x > 0, x; elsewhere alpha * (exp(x / alpha) - 1) (JAX: nn.celu)."""
-    return np.where(x > 0, x, alpha * np.expm1(_negative_part(x) / alpha))
+    return np.where(x > 0, x, alpha * np.expm1(np.divide(_negative_part(x), alpha)))
 
 
 @_of_floats

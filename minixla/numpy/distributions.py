@@ -258,7 +258,7 @@ def _counted(
 
 def _points(name: str, *given: Any) -> list[Any]:
     """Points, and weights where there are some, as floats of one type."""
-    known = [each for each in given if each is not None]
+    known = [each for at, each in enumerate(given) if at == 0 or each is not None]
     return [operands.inexact_operand(x, name) for x in operands.convert_all(name, known)]
 
 

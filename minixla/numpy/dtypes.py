@@ -1,7 +1,9 @@
 """NumPy's names for element types, what one may ask about them, and the constants."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from minixla.core import promotion
 from minixla.core.element_types import ElementType, canonical_element_type
 from minixla.core.element_types import element_type as _element_type
+from minixla.core.errors import MinixlaError
 from minixla.core.tracing import Tracer, weak_type_of
 from minixla.numpy import creation
 from minixla.numpy.operands import operand_shape, shape_error
@@ -88,6 +91,27 @@ def _type_of(value: Any) -> tuple[ElementType, bool]:
     return kind, any(value is each for each in (int, float, complex))
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _of_dtypes(function: _Function) -> _Function:
+    """A function of dtypes that says which of its arguments none is."""
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except MinixlaError:
+            raise
+        except (TypeError, ValueError) as error:
+            given, advice = [f"given {args}"], "Give such as mx.numpy.float32."
+            problem = f"an argument is no dtype, or of no such kind: {error}"
+            raise shape_error(function.__name__, problem, advice, *given) from None
+
+    return cast(_Function, called)
+
+
+@_of_dtypes
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype that arrays, scalars and dtypes have in common, by JAX's rules.
 
@@ -100,6 +124,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return kind.dtype
 
 
+@_of_dtypes
 def promote_types(a: Any, b: Any) -> np.dtype:
     """The dtype that two dtypes have in common, by JAX's rules."""
     return promotion.result_type([_type_of(np.dtype(a)), _type_of(np.dtype(b))])[0].dtype
@@ -113,6 +138,7 @@ _NAMES = ("bool", "signed integer", "unsigned integer", "real floating", "comple
 _KINDS = dict(zip(_NAMES, _CLASSES.values(), strict=True), integral=integer, numeric=number)
 
 
+@_of_dtypes
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether dtype `arg1` is, or belongs to, `arg2`: a dtype or one of NumPy's abstract classes.
 
@@ -125,6 +151,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return issubclass(_CLASSES[_element_type(np.dtype(arg1)).kind], arg2)
 
 
+@_of_dtypes
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is of a kind: a dtype, a name of the array API, or a tuple of these.
 
@@ -140,6 +167,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return issubdtype(np.dtype(dtype), _KINDS[kind])
 
 
+@_of_dtypes
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether values of one dtype can become another under NumPy's rule `casting`."""
     return bool(np.can_cast(np.dtype(from_), np.dtype(to), casting))
@@ -152,11 +180,13 @@ def _dtype_of(value: Any) -> np.dtype:
     return np.dtype(value)
 
 
+@_of_dtypes
 def finfo(dtype: Any) -> Any:
     """The limits of a float type: eps, max, min, tiny, bits ... (of a complex one, its parts')."""
     return ml_dtypes.finfo(_element_type(_dtype_of(dtype)).real.dtype)
 
 
+@_of_dtypes
 def iinfo(int_type: Any) -> Any:
     """The limits of an integer type: min, max, bits."""
     return ml_dtypes.iinfo(_dtype_of(int_type))

@@ -260,7 +260,7 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
     """The numbers below `size` as np.delete or np.insert changes them at an index."""
     try:
         return change(np.arange(size, dtype=np.int32), index, *values)
-    except IndexError as error:
+    except (IndexError, TypeError, ValueError) as error:
         problem = "an index does not fit the axis"
         given = [f"obj = {index}", f"the axis has size {size}", str(error)]
         advice = "Indices are integers; negative ones count from the end."

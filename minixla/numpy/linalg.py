@@ -45,6 +45,8 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
         return _vector_norm(x, ord, axes, keepdims)
     if len(axes) != 2:
         raise _no_norm(ord, f"{len(axes)} axes")
+    if getattr(ord, "ndim", 0):
+        raise _no_norm(ord, "matrices")
     if ord in (None, "fro", "f"):
         return _root_of_squares(x, axes, keepdims)
     if ord in (2, -2, "nuc"):
@@ -77,6 +79,8 @@ def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if isinstance(ord, str) or getattr(ord, "ndim", 0):
+        raise _no_norm(ord, "vectors")
     if ord is None or ord == 2:
         return _root_of_squares(x, axes, keepdims)
     size = mnp.absolute(x)
@@ -84,8 +88,6 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         return _extreme(ord)(size, axes, keepdims=keepdims)
     if ord in (0, 1):
         return mnp.sum(size if ord else x != 0, axes, size.dtype, None, keepdims)
-    if isinstance(ord, str):
-        raise _no_norm(ord, "vectors")
     total = mnp.sum(size**ord, axes, keepdims=True)
     is_zero = total == (0 if ord > 0 else math.inf)  # there the derivative is 0
     if ord < 1 or ord % 1:  # the power is infinite at 0, or a derivative of it is

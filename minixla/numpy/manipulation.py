@@ -82,9 +82,9 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
         advice = "The number of elements must stay; one size may be -1."
         shown = f"the array has shape {own}"
         raise operands.shape_error("reshape", problem, advice, shown, shape=given)
+    operands.refuse_others(order, ("C", "F", "A"), "reshape", "order")
     if order == "F":
         return transpose(reshape(transpose(a), sizes[::-1]))
-    operands.refuse_others("C" if order == "A" else order, ("C", "F"), "reshape", "order")
     return _reshaped(a, own, tuple(sizes))
 
 
@@ -304,7 +304,8 @@ def _all_turned(a: Any, shift: Any, axis: Any) -> Any:
         raise operands.shape_error("roll", problem, "Give one for each, or one for all.")
     result = lifted(a)
     for at, amount in islice(zip(cycle(places), cycle(shifts)), count):
-        operand_shape(amount, "roll")
+        if operand_shape(amount, "roll").element_type.is_complex:
+            raise operands.shape_error("roll", f"shift {amount} is complex", "Give an integer.")
         result = _rolled(result, own[at], amount, at) if own[at] else result
     return keep_weak(result, a)
 

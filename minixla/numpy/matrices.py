@@ -22,6 +22,8 @@ def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType
     shape = Shape("s32", (rows, columns))
     if isinstance(k, int):  # farther away there are no elements
         k = min(max(k, -rows), columns)
+    elif operand_shape(k, name).rank:
+        raise operands.shape_error(name, f"k is {operand_shape(k, name)}", "Give one integer.")
     return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
 
 
@@ -128,7 +130,8 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """The indices of the main diagonal of an array of `ndim` dimensions of size `n`."""
-    return (ops.iota(Shape(operands.default_int(), (n,)), 0),) * ndim
+    shape = Shape(operands.default_int(), (static_size(n, "diag_indices", "n"),))
+    return (ops.iota(shape, 0),) * static_size(ndim, "diag_indices", "ndim")
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -148,7 +151,9 @@ def _triangle_indices(name: str, find: Any, which: str) -> tuple[Any, Any]:
     """The functions of sizes, and of an array, that find a triangle."""
 
     def of_sizes(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-        return operands.host_indices(find(n, k, m))
+        given = {"n": n, "k": k} | ({} if m is None else {"m": m})
+        known = {each: operands.static_int(x, name, each) for each, x in given.items()}
+        return operands.host_indices(find(**known))
 
     def of_array(arr: Any, k: int = 0) -> tuple[Any, Any]:
         shape = shape_of_rank(arr, (2,), f"{name}_from", "Give a matrix.")

@@ -258,7 +258,7 @@ def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
 
 def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str) -> None:
     """Raises an error where `value` is not one of those allowed."""
-    if value not in allowed:
+    if getattr(value, "ndim", 0) or value not in (*allowed,):
         known = " or ".join([f'"{each}"' for each in allowed])
         raise value_error(subject, f"{name} {value!r} is unknown", f"Give {known}.")
 
@@ -320,6 +320,9 @@ def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
         problem = "its result's shape depends on values that are not known when it is traced"
         given = [f"given {operand_shape(value, subject)}"]
         raise errors.explain(ConcretizationError, subject, problem, given, advice) from error
+    except ValueError as error:
+        advice = "Lists of one level must be equally long."
+        raise shape_error(subject, "no array can be made of this", advice, str(error)) from error
 
 
 def refuse_out(subject: str, out: Any) -> None:

@@ -34,6 +34,8 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
         problem = f"mode {mode!r} or its keywords are not supported"
         raise value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
     values, kind = kwargs.get("constant_values", 0), kind_of(array)
+    if isinstance(values, (list, tuple)):
+        values = mnp.asarray(values)
     if mode in ("constant", "empty") and np.ndim(values) == 0:
         config = [(*pair, 0) for pair in widths]
         result = ops.pad(array, lifted(convert(values, kind)), config) if config else array
@@ -53,7 +55,7 @@ _KEYWORDS |= dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean
 
 def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
     """A pair for each axis: numpy broadcasts scalars, one pair, and one number each."""
-    known = concrete(np.asarray(given), "pad", "Give widths that are known when traced.")
+    known = concrete(given, "pad", "Give widths that are known when traced.")
     problem = advice = ""
     if known.dtype.kind not in "iu" and known.size:
         problem, advice = "pad_width is not of integers", "Give integers."

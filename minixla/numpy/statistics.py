@@ -95,6 +95,7 @@ def _spread(
         problem, advice = "ddof and correction are both given", "They are names of one number."
         raise operands.value_error(name, problem, advice, ddof=ddof, correction=correction)
     less = ddof if correction is None else correction
+    operands.operand_shape(less, name)  # refuses what is no number
     count = _count(a, axis, keepdims, mask, work.real) - less
     total = mnp.sum(squares, axis, work.real, None, keepdims, None, mask)
     result = convert(operators.divide(total, count), kind)

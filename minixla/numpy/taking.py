@@ -23,7 +23,7 @@ from minixla_ops.vocabulary import shorthand
 def _integers(indices: Any, subject: str) -> Any:
     """Indices as an array of integers; lists are taken too."""
     if isinstance(indices, (list, tuple)):
-        indices = np.asarray(indices)
+        indices = concrete(indices, subject, "Give an array of them.")
     elif isinstance(indices, int):
         indices = host_array(indices, Shape(S64), subject, "an index")
     kind = operand_shape(indices, subject).element_type
@@ -265,6 +265,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         AttributeValueError: a number is out of range, or the mode is unknown.
     """
     operands.refuse_out("choose", out)
+    if not isinstance(choices, Sequence) and not getattr(choices, "ndim", 0):
+        advice = "Give a sequence of arrays, or an array of them."
+        raise operands.shape_error("choose", "choices are no sequence", advice, choices=choices)
     numbers = _brought_inside("choose", a, len(choices), mode, "a number")
     result = choices[len(choices) - 1]
     for at in reversed(range(len(choices))):
@@ -329,7 +332,11 @@ def ravel_multi_index(
     Raises:
         AttributeValueError: an index is out of range, or the mode is unknown.
     """
-    pairs = list(zip(multi_index, dims, strict=True))
+    several, sizes = operands.listed(multi_index), operands.static_sizes(dims, "ravel_multi_index")
+    if len(several) != len(sizes):
+        problem = f"there are {len(several)} indices for {len(sizes)} dimensions"
+        raise operands.shape_error("ravel_multi_index", problem, "Give one for each.")
+    pairs = list(zip(several, sizes, strict=True))
     total: Any = None
     for indices, size in pairs if order == "C" else reversed(pairs):
         inside = _brought_inside("ravel_multi_index", indices, size, mode, "an index")

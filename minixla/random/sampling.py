@@ -19,6 +19,7 @@ from minixla.core.promotion import promote_types
 from minixla.core.shapes import shape_of_data
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, closed_graph, current_trace, weak_type_of
+from minixla.core.whole_programs import check_flags
 from minixla.engine.random_keys import ForeignKey, RandomKey, is_key
 from minixla.numpy import operands
 from minixla.numpy.operands import kind_of, requested_type, shape_error, static_sizes, value_error
@@ -268,6 +269,9 @@ def sampler(
         names = tuple(declared.parameters)
         needed = {n for n, each in declared.parameters.items() if each.default is each.empty}
         known_names = {*names}
+        defaults = {n: each.default for n, each in declared.parameters.items()}
+        flags = frozenset(n for n, default in defaults.items() if isinstance(default, bool))
+        needs_shape = isinstance(defaults.get("shape"), tuple)
 
         def public(*args: Any, **options: Any) -> Any:
             try:
@@ -276,7 +280,11 @@ def sampler(
                 if not is_whole or not needed <= given.keys() <= known_names:
                     declared.bind(*args, **options)  # says what is wrong
                 out_sharding = given.pop("out_sharding", None)
-                if given.get("shape") is not None:
+                check_flags(subject, flags, given)
+                for name in flags & given.keys():
+                    if isinstance(given[name], (jax.Array, np.ndarray)):
+                        given[name] = bool(given[name])
+                if given.get("shape") is not None or (needs_shape and "shape" in given):
                     given["shape"] = static_sizes(given["shape"], subject)
                 result = run(single(typed(given.pop("key"), subject), subject), **given)
                 if out_sharding is None:
@@ -301,14 +309,18 @@ def of_any_key(function: Function) -> Function:
 
     @wraps(function, updated=())
     def public(*args: Any, **given: Any) -> Any:
-        keys = [args[0]] if args else [given["key"]] if "key" in given else []
-        if keys and type(keys[0]) is RandomKey:
-            key = single(keys[0], function.__name__)
-            foreign = ForeignKey.tree_unflatten(key.dtype, (key.data,))
-            args, given = (
-                ((foreign, *args[1:]), given) if args else (args, {**given, "key": foreign})
-            )
-        return function(*args, **given)
+        try:
+            keys = [args[0]] if args else [given["key"]] if "key" in given else []
+            if keys and type(keys[0]) is RandomKey:
+                key = single(keys[0], function.__name__)
+                foreign = ForeignKey.tree_unflatten(key.dtype, (key.data,))
+                args, given = (
+                    ((foreign, *args[1:]), given) if args else (args, {**given, "key": foreign})
+                )
+            return function(*args, **given)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return public
 

@@ -1,10 +1,14 @@
-"""What functions of mx.nn, mx.random and mx.scipy say of arguments that are no arrays."""
+"""What functions of arrays say of arguments that are wrong."""
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import warnings
 from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -15,6 +19,7 @@ import pytest
 
 import minixla as mx
 from minixla.interop.jax_table import JaxFunction
+from tests.docstrings import functions_of
 from tests.minixla.signatures import differences
 
 MODULES = {
@@ -81,8 +86,98 @@ def test_what_is_no_array_is_refused(module: str, name: str, parameter: str) -> 
             assert isinstance(caught.value, (TypeError, ValueError))
             assert "test_bad_input.py" in str(caught.value)
         else:  # JAX's own function, and ours says of what
-            notes = "".join(getattr(caught.value, "__notes__", []))
-            assert f"raised by jax.{module}" in notes, f"{what}: {caught.value!r}"
+            assert f"raised by jax.{module}" in _notes(caught.value), f"{what}: {caught.value!r}"
+
+
+def _notes(error: BaseException) -> str:
+    return "".join(getattr(error, "__notes__", []))
+
+
+#: Where examples are taken from.
+EXAMPLES: dict[str, ModuleType] = {
+    "numpy": mx.numpy,
+    "numpy.linalg": mx.numpy.linalg,
+    "numpy.fft": mx.numpy.fft,
+    "nn": mx.nn,
+    "random": mx.random,
+    "scipy.linalg": mx.scipy.linalg,
+    "scipy.signal": mx.scipy.signal,
+    "scipy.special": mx.scipy.special,
+}
+WRONG = {
+    "text": "text",
+    "None": None,
+    "object": object(),
+    "dict": {},
+    "three axes": np.ones((7, 3, 2), np.float32),
+    "ragged": [[1, 2], [3]],
+    "large": 99,
+    "negative": -99,
+    "fraction": 1.5,
+    "complex": np.complex64(1j),
+    "nothing": np.zeros(0, np.float32),
+    "dates": np.array(["2020-01-01"], "datetime64[D]"),
+    "objects": np.array([None, 1], object),
+    "function": len,
+}
+
+
+# Who else says what is wrong.
+OTHERS = {
+    "apply_over_axes": "the function that is given",
+    "from_dlpack": "the protocol, by BufferError",
+    "fromfile": "NumPy's function, whose arguments these are",
+    "fromfunction": "the function that is given",
+    "fromiter": "NumPy's function, whose arguments these are",
+}
+
+
+def _first_call(
+    module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of the first call of a function in its own example."""
+    function, calls = getattr(module, name), []
+
+    def recorded(*args: Any, **options: Any) -> Any:
+        calls.append((args, options))
+        return function(*args, **options)
+
+    text = inspect.cleandoc(function.__doc__ or "")
+    names = {"mx": mx, "np": mx.numpy, "jax": jax, "jnp": jax.numpy}
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, recorded)
+        test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+        doctest.DocTestRunner().run(test, out=lambda text: None)
+    return calls[0] if calls else None
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_each_argument_of_each_example(
+    path: str, part: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may be taken; what refuses it says where, in our words or in JAX's, of whom."""
+    monkeypatch.chdir(tmp_path)
+    module, raw = EXAMPLES[path], []
+    for name in [*functions_of(module)][part::8]:
+        function = getattr(module, name)
+        call = _first_call(module, name, monkeypatch)
+        if call is None or function.__module__ == "numpy" or name in OTHERS:
+            continue
+        args, options = call
+        places = [*range(len(args)), *options]
+        for place, (what, bad) in product(places, WRONG.items()):
+            given = {**dict(enumerate(args)), **options, place: bad}
+            positional = [given.pop(index) for index in range(len(args))]
+            try:
+                function(*positional, **given)
+            except Exception as error:
+                is_ours = isinstance(error, mx.MinixlaError) and __file__[-20:] in str(error)
+                if not is_ours and "raised by jax." not in _notes(error):
+                    raw.append(f"{name}, {place} is {what}: {error!r}")
+    assert not raw, "\n".join(raw)
 
 
 # What is not as in JAX's function, with the reason.
