@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import minixla as mx
-from benchmarks.measure import Comparison, Effort, interleaved, per_call
+from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call
 from benchmarks.models import FRAMEWORKS
 
 #: Functions of a NumPy-like namespace and a vector of floats.
@@ -59,14 +59,14 @@ def _compiled(effort: Effort) -> Iterator[Comparison]:
         variants = {}
         for each in FRAMEWORKS:
             compiled = each.jit(partial(program, each.numpy))
-            variants[each.name] = lambda compiled=compiled: jax.block_until_ready(compiled(x))
+            variants[each.name] = blocking(compiled, x)
         yield interleaved(f"compiled {name}, f32[{size}]", variants, rounds)
     square = _vector(size // 1000 * 1000).reshape(-1, 100)
     for name in ("fft2", "fftn"):
         variants = {}
         for each in FRAMEWORKS:
             compiled = each.jit(getattr(each.numpy.fft, name))
-            variants[each.name] = lambda compiled=compiled: jax.block_until_ready(compiled(square))
+            variants[each.name] = blocking(compiled, square)
         yield interleaved(f"compiled {name}, f32[{len(square)},100]", variants, rounds)
 
 

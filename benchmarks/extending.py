@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 import minixla as mx
-from benchmarks.measure import Comparison, Effort, interleaved, per_call
+from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call
 
 _SOURCE = """
 #include "minixla/op_library.h"
@@ -110,8 +110,5 @@ def sharded(effort: Effort) -> Iterator[Comparison]:
     for name, first, second, sizes, dtype in functions:
         x = jax.device_put(np.ones(sizes, dtype), sharding)
         jitted = {"minixla": mx.jit(first), "jax": jax.jit(second)}
-        variants = {
-            each: lambda call=function, x=x: jax.block_until_ready(call(x))
-            for each, function in jitted.items()
-        }
+        variants = {each: blocking(function, x) for each, function in jitted.items()}
         yield interleaved(f"{name} over {_DEVICES} devices", variants, effort.rounds(20))

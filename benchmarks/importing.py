@@ -19,7 +19,7 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
 
 import minixla as mx
-from benchmarks.measure import Comparison, Effort, interleaved
+from benchmarks.measure import Comparison, Effort, blocking, interleaved
 from benchmarks.models import JAX, Model, models
 
 
@@ -132,13 +132,9 @@ def _derivatives(model: Model, effort: Effort) -> Iterator[Comparison]:
     lowered = {name: partial(_lowered, make, arguments) for name, make in variants.items()}
     title = f"grad + lower, imported: {model.name}"
     yield interleaved(title, lowered, effort.rounds(10), collect=True)
-    steps = {name: _blocking(make(), arguments) for name, make in variants.items()}
+    steps = {name: blocking(make(), *arguments) for name, make in variants.items()}
     yield interleaved(f"step, imported: {model.name}", steps, effort.rounds(50))
 
 
 def _lowered(make: Callable[[], Any], arguments: tuple[Any, ...]) -> Any:
     return make().lower(*arguments)
-
-
-def _blocking(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[[], Any]:
-    return lambda: jax.block_until_ready(function(*arguments))

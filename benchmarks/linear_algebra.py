@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import minixla as mx
-from benchmarks.measure import Comparison, Effort, interleaved
+from benchmarks.measure import Comparison, Effort, blocking, interleaved
 
 #: Of a symmetric positive definite matrix; NumPy's names.
 _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -43,20 +43,18 @@ def linear_algebra(effort: Effort) -> Iterator[Comparison]:
 
 
 def _compiled(name: str, numpy: Any, jit: Any, grad: Any, a: Any) -> Callable[[], Any]:
-    function = jit(lambda a: _FUNCTIONS[name](numpy.linalg, a))
-    return lambda: jax.block_until_ready(function(a))
+    return blocking(jit(lambda a: _FUNCTIONS[name](numpy.linalg, a)), a)
 
 
 def _eager(name: str, numpy: Any, jit: Any, grad: Any, a: Any) -> Callable[[], Any]:
-    return lambda: jax.block_until_ready(_FUNCTIONS[name](numpy.linalg, a))
+    return blocking(_FUNCTIONS[name], numpy.linalg, a)
 
 
 def _gradient(name: str, numpy: Any, jit: Any, grad: Any, a: Any) -> Callable[[], Any]:
     def loss(a: Any) -> Any:
         return sum(numpy.sum(x) for x in jax.tree.leaves(_FUNCTIONS[name](numpy.linalg, a)))
 
-    function = jit(grad(loss))
-    return lambda: jax.block_until_ready(function(a))
+    return blocking(jit(grad(loss)), a)
 
 
 _WAYS: dict[str, Callable[..., Any]] = {

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
+
 
 class Effort(NamedTuple):
     """How much is measured.
@@ -57,6 +59,11 @@ class Comparison(NamedTuple):
 def ratio_of(ours: float, theirs: float) -> float:
     """How many times the one size is the other; 1 for the same, which may be nothing."""
     return 1.0 if ours == theirs else ours / theirs if theirs else math.inf
+
+
+def blocking(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    """A call of a function that waits for its results."""
+    return lambda: jax.block_until_ready(function(*arguments))
 
 
 _SCALE = {"s": 1.0, "ms": 1e3, "us": 1e6}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.measure import Comparison, Effort, interleaved
+from benchmarks.measure import Comparison, Effort, blocking, interleaved
 from benchmarks.models import MINIXLA, Framework, Model, models
 
 
@@ -31,12 +32,12 @@ def peers(effort: Effort) -> Iterator[Comparison]:
         raise SystemExit(f"{error}: pip install 'minixla[peers]'") from None
     for model in models(effort.small):
         step, arguments = _step(model)
-        ours = lambda f=step, xs=arguments: jax.block_until_ready(f(*xs))  # noqa: E731
+        ours = blocking(step, *arguments)
         yield _beside("PyTorch", model, ours, _torch_step(torch, model), effort)
         # It has no convolution but SciPy's, of one channel.
         if "CNN" not in model.name:
             other = autograd.value_and_grad(model.loss(autograd))
-            run = lambda f=other, m=model: f(m.parameters, *m.batch)  # noqa: E731
+            run = partial(other, model.parameters, *model.batch)
             yield _beside("autograd", model, ours, run, effort)
     yield from limits(effort)
 
@@ -86,7 +87,7 @@ def _part(name: str, unit: str, ours: float, what: str, best: float) -> Comparis
 
 def _seconds(function: Callable[..., Any], arguments: Any, effort: Effort) -> float:
     """The median of a call's time."""
-    run = {"minixla": lambda: jax.block_until_ready(function(*arguments))}
+    run = {"minixla": blocking(function, *arguments)}
     return interleaved("", run, effort.rounds(30), "s").medians["minixla"]
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import minixla as mx
-from benchmarks.measure import Comparison, Effort, interleaved, per_call
+from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call
 from benchmarks.models import (
     FRAMEWORKS,
     JAX,
@@ -99,14 +99,10 @@ def steps(effort: Effort) -> Iterator[Comparison]:
     for model in models(effort.small):
         arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
         variants = {
-            each.name: _blocking(each.jit(each.value_and_grad(model.loss(each))), arguments)
+            each.name: blocking(each.jit(each.value_and_grad(model.loss(each))), *arguments)
             for each in FRAMEWORKS
         }
         yield interleaved(f"step: {model.name}", variants, effort.rounds(100))
-
-
-def _blocking(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[[], Any]:
-    return lambda: jax.block_until_ready(function(*arguments))
 
 
 def layers(effort: Effort) -> Iterator[Comparison]:
@@ -121,14 +117,14 @@ def layers(effort: Effort) -> Iterator[Comparison]:
         def loss(x: Any) -> Any:
             return (framework.nn.max_pool(x, (2, 2), (2, 2)) ** 2).sum()
 
-        return _blocking(framework.jit(framework.value_and_grad(loss)), (x,))
+        return blocking(framework.jit(framework.value_and_grad(loss)), x)
 
     def normed(framework: Framework) -> Any:
         def loss(x: Any, scale: Any, offset: Any) -> Any:
             return (framework.nn.batch_norm(x, scale, offset)[0] ** 3).sum()
 
         derived = framework.value_and_grad(loss, argnums=(0, 1, 2))
-        return _blocking(framework.jit(derived), (x, *vectors))
+        return blocking(framework.jit(derived), x, *vectors)
 
     variants = {each.name: pooled(each) for each in FRAMEWORKS}
     yield interleaved(f"gradient of max pooling, {shape}", variants, rounds)
@@ -176,7 +172,7 @@ def reference(effort: Effort) -> Iterator[Comparison]:
     for name, function, arguments in rows:
         variants = {
             "minixla": partial(mx.reference(function), *arguments),
-            "jax": _blocking(mx.jit(function), arguments),
+            "jax": blocking(mx.jit(function), *arguments),
         }
         yield interleaved(f"NumPy: {name}", variants, effort.rounds(10))
     model = deep_transformer(effort.small)

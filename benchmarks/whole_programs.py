@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks.measure import Comparison, Effort, interleaved, per_call, ratio_of
+from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call, ratio_of
 from benchmarks.models import FRAMEWORKS, Framework, models, random_array
 from benchmarks.programs import Program, programs
 
@@ -31,8 +31,7 @@ def whole_programs(effort: Effort) -> Iterator[Comparison]:
         arguments = jax.tree.map(jnp.asarray, program.arguments)
         runs = {}
         for each in FRAMEWORKS:
-            jitted = each.jit(program.of(each))
-            runs[each.name] = lambda f=jitted, a=arguments: jax.block_until_ready(f(*a))
+            runs[each.name] = blocking(each.jit(program.of(each)), *arguments)
         title = f"run: {program.name}"
         yield per_call(title, runs, effort.rounds(30), 1 if effort.small else 20)
 

@@ -256,9 +256,9 @@ def _counted(
     return counts
 
 
-def _points(name: str, *given: Any) -> list[Any]:
+def _points(name: str, points: Any, weights: Any) -> list[Any]:
     """Points, and weights where there are some, as floats of one type."""
-    known = [each for at, each in enumerate(given) if at == 0 or each is not None]
+    known = [points] if weights is None else [points, weights]
     return [operands.inexact_operand(x, name) for x in operands.convert_all(name, known)]
 
 
