@@ -39,6 +39,9 @@ def importing(effort: Effort) -> Iterator[Comparison]:
                     yield from _beside_the_parser(f"{which}: {length:,} operations", text, effort)
     yield from _weights(1 if effort.small else 100, effort)
     for model in models(effort.small)[: 1 if effort.small else None]:
+        loss, arguments = model.loss(JAX), (model.parameters, *model.batch)
+        text = jax.jit(jax.value_and_grad(loss)).lower(*arguments).as_text()
+        yield from _beside_the_parser(f"value_and_grad, {model.name}", text, effort)
         yield from _derivatives(model, effort)
 
 

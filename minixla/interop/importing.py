@@ -1,13 +1,13 @@
 """import_stablehlo: programs from outside as functions of ours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 import jax.export
 import numpy as np
 from jax.tree_util import tree_unflatten
 
-from minixla.core.errors import ImportError_, TransformError, explain
+from minixla.core.errors import ImportError_, MinixlaError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.progress import shown_progress
 from minixla.core.shapes import Shape
@@ -15,7 +15,8 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
-from minixla.interop.reading import ProgramText, opened, read_module
+from minixla.interop.operations import SIMPLE
+from minixla.interop.reading import Opened, ProgramText, opened, read_module
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import ShardyToo, check_shardings, refuse_shardings
 from minixla.sharding.explicit import explicit
@@ -147,15 +148,29 @@ def import_stablehlo(
     check_shardings(SUBJECT, shardings, get_args(ShardyToo))
     with shown_progress(SUBJECT) as say:
         say("reading")
-        found, exported = opened(source)
-        program = read_module(found.module)
-        if shardings != "drop":
-            refuse_shardings(program, found.module, "sdy." if shardings == "keep" else "none")
-        keeps = shardings == "keep" and b"sdy" in found.module
-        module = Module(program, exported and _platform(exported), found.constants, keeps)
-        graphs = module.translated(say)
+        found = opened(source, SIMPLE)
+        try:
+            module = _translated(found, shardings, say)
+        except MinixlaError:
+            if not found.runs:
+                raise
+            # What is wrong is said of the program as it was written.
+            module = _translated(opened(source), shardings, say)
+    graphs, exported = module.graphs, found.exported
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
+
+
+def _translated(found: Opened, shardings: ShardyToo, say: Callable[[str], None]) -> Module:
+    """The module with its graphs."""
+    (bytecode, constants, *_), exported, runs = found
+    program = read_module(bytecode)
+    if shardings != "drop":
+        refuse_shardings(program, bytecode, "sdy." if shardings == "keep" else "none")
+    keeps = shardings == "keep" and b"sdy" in bytecode
+    module = Module(program, exported and _platform(exported), constants, keeps, runs)
+    module.translated(say)
+    return module
 
 
 def _platform(exported: jax.export.Exported) -> int | None:

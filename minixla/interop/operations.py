@@ -303,9 +303,10 @@ _DECLARED = {
     for name, operation in REGISTRY.items()
     if operation.stablehlo_name is not None and "." not in name
 }
+_OWN = {name: declared(ours) for name, ours in (_DECLARED | _NAMED).items()}
 #: By StableHLO's name. What is declared under that name stands here only if there is more to it.
 TABLE: dict[str, Translation] = {
-    **{name: declared(ours) for name, ours in (_DECLARED | _NAMED).items()},
+    **_OWN,
     "chlo.scan": declared("Scan", _scan),
     "stablehlo.all_gather": partial(_for_each, "AllGather", joined="all_gather_dim"),
     "stablehlo.all_reduce": partial(_fold, "AllReduce"),
@@ -363,3 +364,11 @@ TABLE: dict[str, Translation] = {
     "stablehlo.unary_einsum": _einsum,
     "stablehlo.while": _while,
 }
+#: Those of one line that become one instruction on the same operands, by what the line says.
+SIMPLE = frozenset(
+    [
+        name
+        for name, ours in (_DECLARED | _NAMED).items()
+        if TABLE[name] is _OWN[name] and REGISTRY[ours].is_plain
+    ]
+) | {"stablehlo.compare", "stablehlo.constant", "stablehlo.reduce", "func.call", "call"}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.export
 import numpy as np
@@ -22,6 +22,7 @@ from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
 from minixla.interop import refusals
 from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
+from minixla.interop.repeated_lines import Run, folded
 
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
@@ -81,8 +82,16 @@ def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
         raise explain(kind, subject, problem, advice="Run: pip install 'minixla[export]'.")
 
 
-def opened(source: Any) -> tuple[Sent, jax.export.Exported | None]:
-    """Reads what `import_stablehlo` takes: also jax.export's description, without its program."""
+class Opened(NamedTuple):
+    """What `import_stablehlo` takes, read."""
+
+    program: Sent
+    exported: jax.export.Exported | None  # jax.export's description, without its program
+    runs: list[Run]  # that are left out of the program, with operations in their place
+
+
+def opened(source: Any, simple: frozenset[str] = frozenset()) -> Opened:
+    """Reads what `import_stablehlo` takes; the program lacks `runs` of `simple` operations."""
     constants: dict[str, np.ndarray] = {}
     exported, is_exported = None, False
     if isinstance(source, jax.export.Exported):
@@ -99,10 +108,17 @@ def opened(source: Any) -> tuple[Sent, jax.export.Exported | None]:
             except UnicodeDecodeError:
                 require_flatbuffers(ImportError_, SUBJECT)
                 is_exported = True
+    short, runs = source, list[Run]()
     if isinstance(source, str):
         _check_text(source)
+        short, runs = folded(source, simple)
     try:
-        found = sent(source)
+        try:
+            found = sent(short)
+        except Refusal:
+            if not runs:
+                raise
+            runs, found = [], sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
     _check_strings(found.strings)
@@ -110,7 +126,7 @@ def opened(source: Any) -> tuple[Sent, jax.export.Exported | None]:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:
         exported = replace(exported, mlir_module_serialized=b"")
-    return found._replace(constants=constants | found.constants), exported
+    return Opened(found._replace(constants=constants | found.constants), exported, runs)
 
 
 def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:

@@ -103,7 +103,7 @@ def read_program(source: Any) -> Program:
     Raises:
         ImportError_: it is no module.
     """
-    found, _ = opened(source)
+    found = opened(source).program
     module = _Written(read_module(found.module), None, found.constants, keeps_shardings=True)
     graphs = module.translated()
     shown = {name: module.functions[name].attributes for name in module.functions}

@@ -16,7 +16,6 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
-from minixla.core.whole_programs import check_flags
 from minixla.interop.jax_modules import all_of_jax
 from minixla.numpy import operands
 from minixla.numpy.element_functions import with_rule
@@ -201,6 +200,7 @@ def svd(
     return tuple(found) if compute_uv else found
 
 
+@one_program("a", "b")
 def eigh(
     a: Any,
     b: Any = None,
@@ -235,7 +235,6 @@ def eigh(
         AttributeValueError: type is something else.
     """
     operands.refuse_others(type, (1,), "eigh", "type")
-    check_flags("eigh", frozenset(["eigvals_only"]), {"eigvals_only": eigvals_only})
     if not (eigvals is None or (isinstance(eigvals, (tuple, list)) and len(eigvals) == 2)):
         problem, advice = "eigvals is no pair", "Give the first and the last number, or None."
         raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
@@ -253,6 +252,7 @@ def eigh(
     return values[..., first:last], vectors[..., first:last]
 
 
+@one_program("d", "e")
 def eigh_tridiagonal(
     d: Any,
     e: Any,
