@@ -163,11 +163,11 @@ def import_stablehlo(
 
 def _translated(found: Opened, shardings: ShardyToo, say: Callable[[str], None]) -> Module:
     """The module with its graphs."""
-    (bytecode, constants, *_), exported, runs = found
-    program = read_module(bytecode)
+    (written, constants, *_), exported, runs = found
+    program = read_module(written)
     if shardings != "drop":
-        refuse_shardings(program, bytecode, "sdy." if shardings == "keep" else "none")
-    keeps = shardings == "keep" and b"sdy" in bytecode
+        refuse_shardings(program, written, "sdy." if shardings == "keep" else "none")
+    keeps = shardings == "keep" and b"sdy" in written
     module = Module(program, exported and _platform(exported), constants, keeps, runs)
     module.translated(say)
     return module

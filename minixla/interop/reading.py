@@ -121,7 +121,10 @@ def opened(source: Any, simple: frozenset[str] = frozenset()) -> Opened:
             runs, found = [], sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
-    _check_strings(found.strings)
+    if isinstance(source, bytes):
+        _check_strings(found.text)
+        short, runs = folded(found.text, simple)
+        found = found._replace(module=short.encode()) if runs else found
     if is_exported:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:

@@ -21,7 +21,7 @@ _ADVICE = (
     'Give shardings="drop" to import the program without '
     "its shardings: it computes the same, on one device. Or write it for one device."
 )
-#: One of these is in the bytecode of a program that has annotations.
+#: One of these is in the bytecode or text of a program that has annotations.
 _WORDS = (b"sdy", b"harding", b"annotate_device_placement", b"SPMD")
 #: Targets of custom calls begin so that give their operand, somewhere.
 PLACEMENTS = (
@@ -48,15 +48,15 @@ def check_shardings(
         raise explain(AttributeValueError, subject, problem, given, advice)
 
 
-def refuse_shardings(module: Any, bytecode: bytes, kept: str = "none") -> None:
+def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:
     """Raises ImportError_ at the first annotation of an MLIR module for several devices.
 
-    Those that begin with `kept` are none.
+    It was `written` so. Annotations that begin with `kept` are none.
     """
     # For how many devices JAX says that it wrote the program.
     devices = module.operation.attributes.get("mhlo.num_partitions", None)
     is_for_one = devices is not None and ir.IntegerAttr(devices).value == 1
-    if is_for_one or not any(word in bytecode for word in _WORDS):
+    if is_for_one or not any(word in written for word in _WORDS):
         return
     found: list[ImportError_] = []
 

@@ -18,9 +18,9 @@ _HELPER = Helper(str(Path(__file__).with_name("process.py")))
 class Sent(NamedTuple):
     """A program that MLIR's readers live through."""
 
-    module: bytes  # MLIR's bytecode, in which resources stand for large constants
+    module: bytes  # MLIR's bytecode or text, in which resources stand for large constants
     constants: dict[str, np.ndarray]  # the bytes of each by the resource's name
-    strings: str  # MLIR's text, where a binary program has strings beyond ASCII
+    text: str  # MLIR's text of a binary program
     tables: dict[str, Any]  # what stands beside an HLO program: see `hlo_protos.translated`
 
 

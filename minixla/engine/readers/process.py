@@ -7,7 +7,6 @@ number and what becomes the arguments of `Sent` or of `Refusal`.
 
 import io
 import math
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,7 +33,6 @@ _LARGE = 1 << 16
 _WIDEST = 16
 # Characters: one of those takes more, also in bits and in lists of short numbers.
 _LONG_CONSTANT = 1 << 13
-_BEYOND_ASCII = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
 
 
 def _new_context() -> Any:
@@ -48,7 +46,7 @@ _CONTEXT = _new_context()
 
 
 def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
-    """Parses a program: its bytecode and the data of large constants, and its strings."""
+    """Parses a program: its bytecode and the data of large constants, and a binary one's text."""
     if is_binary and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized
     is_artifact = is_binary and b"StableHLO_v" in source[:64]
@@ -64,9 +62,8 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
         constants = _taken_constants(module) if may_be_large else []
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
-        # The text escapes other bytes than ASCII.
         text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
-    return [stream.getvalue(), *constants], text if _BEYOND_ASCII.search(text) else ""
+    return [stream.getvalue(), *constants], text
 
 
 def _may_hold_large(source: str | bytes) -> bool:
@@ -121,8 +118,8 @@ def _answer(request: Any, given: list[np.ndarray]) -> tuple[dict[str, Any], list
             source: Any = data.decode() if is_text else data
             if stand_ins is not None:
                 source, tables = hlo_protos.translated(source, stand_ins)
-            blocks, strings = _read(source, not is_text)
-            return {"strings": strings, "tables": tables}, blocks
+            blocks, text = _read(source, not is_text)
+            return {"text": text, "tables": tables}, blocks
     except Exception as error:  # whatever it meets in damaged bytes, the other side is told
         return {**problem_of(error), "tables": tables}, []
 
