@@ -47,13 +47,17 @@ def complete(namespace: ModuleType, parts: Iterable[ModuleType], file: Path, sou
     complete_modules(namespace.__name__, (namespace, *parts), file, source)
 
 
-def complete_modules(package: str, modules: Iterable[ModuleType], file: Path, source: str) -> None:
+def complete_modules(
+    package: str, modules: Iterable[ModuleType], file: Path, source: str = ""
+) -> None:
     """What `complete` does, of modules of a package that need not be loaded itself.
 
-    From then on messages name these functions.
+    From then on messages name these functions; not those without a source, whose docstrings and
+    messages say themselves what they are.
     """
     modules = (*modules,)
-    offer_functions(package, itertools.chain.from_iterable(each.__all__ for each in modules))
+    if source:
+        offer_functions(package, itertools.chain.from_iterable(each.__all__ for each in modules))
     blocks = _blocks_of(file)
     shared = blocks.pop("parameters", {})
     for name, function in _functions_of(package, modules):
@@ -149,7 +153,7 @@ def _completed(
         for name, body in found.items()
         if body
     ]
-    return "\n\n".join([head.rstrip(), source, *bodies])
+    return "\n\n".join(filter(None, [head.rstrip(), source, *bodies]))
 
 
 _NEW, _INDENTED, _BLANK, _TWO = "\n", "\n    ", "\n    \n", "\n\n"
