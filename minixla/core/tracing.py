@@ -250,9 +250,6 @@ class GraphTracer(Tracer):
         raise unknown_value("trace", wanted, where, [origin], advice)
 
 
-_Where = Callable[[], Sequence[str]]
-
-
 class GraphTrace(Trace):
     """Records operations as instructions of a graph."""
 
@@ -362,8 +359,8 @@ class GraphTrace(Trace):
         self.instructions.append(made)
         return made.results[0]
 
-    def graph(self, outputs: Sequence[Any], name: str = "main", where: _Where = tuple) -> Graph:
-        """The recorded program, captured inputs first; `where` gives the places of outputs."""
+    def graph(self, outputs: Sequence[Any], name: str = "main", where: Any = tuple) -> Graph:
+        """The recorded program, captured inputs first; `where()` is the places of outputs."""
         try:
             for output in outputs:
                 check_value(output, name, "a result")
@@ -379,16 +376,12 @@ def trace_to_graph(
     function: Callable[..., Sequence[Any]],
     shapes: Sequence[AnyShape],
     name: str = "main",
-    open_inputs: bool = False,
-    where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
     """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
-    # The function takes a tracer for each shape and returns values, whose places in what the user's
-    # returned `where` gives for messages; with `open_inputs` it may declare more, by `parameter`.
-    trace = GraphTrace(_state.trace, open_inputs)
+    trace = GraphTrace(_state.trace)
     arguments = [trace.add_input(shape) for shape in shapes]
     with tracing(trace):
-        graph = trace.graph(function(*arguments), name, where)
+        graph = trace.graph(function(*arguments), name)
     return graph, trace.captured
 
 

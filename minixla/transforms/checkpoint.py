@@ -17,9 +17,10 @@ from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, shape_of, tracing
-from minixla.transforms.arguments import Arguments, Numbers, Parameters, Result, in_place_of
+from minixla.transforms.arguments import Arguments, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
+from minixla.transforms.typed_functions import Numbers, Parameters, Result
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.call import Call, call
 from minixla_ops.programs.composite_call import OptimizationBarrier

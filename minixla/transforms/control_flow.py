@@ -15,16 +15,10 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Result,
-    Signature,
-    checked_function,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
 from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
+from minixla.transforms.typed_functions import Function, Result
 from minixla.typing import ArrayLike
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While

@@ -16,17 +16,9 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import float0_zeros, is_float0, places, structure_places
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Numbers,
-    Parameters,
-    Result,
-    in_place_of,
-    leaving,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, in_place_of, leaving, misfit
 from minixla.transforms.places import Places, difference, lifted_leaves
+from minixla.transforms.typed_functions import Function, Numbers, Parameters, Result
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 #: Kinds of element types that may be differentiated, or stand for zeros.

@@ -14,14 +14,8 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import places
 from minixla.transforms import gradients
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Numbers,
-    Parameters,
-    Result,
-    in_place_of,
-)
+from minixla.transforms.arguments import Arguments, in_place_of
+from minixla.transforms.typed_functions import Function, Numbers, Parameters, Result
 from minixla.transforms.vmap import vmap
 from minixla_ops.vocabulary.shorthand import array_shape
 

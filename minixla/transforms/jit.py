@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack, overload
 
 import jax
 
@@ -31,11 +31,8 @@ from minixla.transforms.layouts import (
 )
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
+from minixla.transforms.typed_functions import Function, JitOptions, Jitted, Parameters, Result
 from minixla_ops.programs.call import call
-
-if TYPE_CHECKING:
-    from minixla.transforms.arguments import Parameters, Result
-    from minixla.transforms.typed_functions import JitOptions, Jitted
 
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 _OWN_METHODS = ("graph", "shardings")
@@ -49,7 +46,7 @@ def jit(
 def jit(
     **options: Unpack[JitOptions],
 ) -> Callable[[Callable[Parameters, Result]], Jitted[Parameters, Result]]: ...
-def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
+def jit(fun: Function | None = None, /, **options: Any) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
     Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
@@ -118,7 +115,7 @@ def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
 class Compiled:
     """`jax.jit`'s object for a function, `call`, and its methods."""
 
-    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
+    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
         self._staged = arguments.named_after(stage_for_jax(fun), fun)
         self.call: Any = jax.jit(self._staged, **for_jax(options))
@@ -137,9 +134,9 @@ class Compiled:
     def function(
         self,
         missed: Callable[..., Any],
-        fun: arguments.Function,
+        fun: Function,
         again: Callable[..., Any],
-        methods: Mapping[str, arguments.Function] = MappingProxyType({}),
+        methods: Mapping[str, Function] = MappingProxyType({}),
     ) -> Any:
         """`call` as the Python function that `again(fun)` is, with more methods; see `jitted`."""
         wrapper = arguments.named_after(jitted(self.call, missed), fun)
@@ -152,7 +149,7 @@ class Compiled:
         setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
         return wrapper
 
-    def _method(self, name: str) -> arguments.Function:
+    def _method(self, name: str) -> Function:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -166,7 +163,7 @@ class Compiled:
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
-    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
+    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
         self._options = options
         marked = options.get("static_argnums"), options.get("static_argnames")
         self._static = arguments.StaticArguments(fun, *marked)

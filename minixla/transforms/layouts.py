@@ -1,7 +1,6 @@
 """Layouts of arrays over devices: what users and a jit's options say of values in programs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
 import jax
@@ -13,6 +12,7 @@ from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla.core.state import held
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import check_value
 from minixla.core.tracing import (
@@ -29,7 +29,8 @@ from minixla.sharding.axes import size_of
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Identity, ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
+from minixla.transforms.arguments import Arguments, flatten_prefix, misfit, named_after
+from minixla.transforms.typed_functions import Function
 from minixla.typing import PyTree
 
 #: A mesh of ours or of JAX.
@@ -72,17 +73,9 @@ def _on_device(sharding: SingleDeviceSharding) -> TensorSharding:
     return TensorSharding(Mesh.maximal(device.id))
 
 
-@contextmanager
-def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
-    """Inside a `with` block specs without a mesh are about this one."""
-    previous, observed = _state.mesh, mesh is None or _state.observe(True)
-    _state.mesh = mesh or previous
-    try:
-        yield
-    finally:
-        _state.mesh = previous
-        if not observed:
-            _state.observe(False)
+def mesh_in_force(mesh: Mesh | None) -> AbstractContextManager[None]:
+    """Inside a `with` block specs without a mesh are about this one, if there is one."""
+    return nullcontext() if mesh is None else held("mesh", mesh, is_observed=True)
 
 
 def known_mesh(subject: str, mesh: MeshLike | None = None) -> Mesh:

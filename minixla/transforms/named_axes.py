@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ import minixla.numpy as mxnp
 import minixla_ops as ops
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.state import held
 from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
 from minixla.sharding.manual_computation import member_of
@@ -94,18 +95,11 @@ class MeshAxis(Axis):
         return operation.between_partitions(operand, next(self._channels))
 
 
-@contextmanager
-def mapped_axis(name: Any, axis: Axis | None) -> Any:
+def mapped_axis(name: Any, axis: Axis | None) -> AbstractContextManager[None]:
     """The axis is known by its name to what is traced inside; without a name nothing changes."""
-    previous, observed = _state.axes, name is None or _state.observe(True)
-    if name is not None:
-        _state.axes = (*previous, (name, axis))
-    try:
-        yield
-    finally:
-        _state.axes = previous
-        if not observed:
-            _state.observe(False)
+    if name is None:
+        return nullcontext()
+    return held("axes", (*_state.axes, (name, axis)), is_observed=True)
 
 
 def _axes(

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
+from typing import Any, NamedTuple, Unpack, overload
 
 import jax
 from jax.core import Tracer as JaxTracer
@@ -30,14 +30,11 @@ from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.shard_map import of_first
 from minixla.transforms.staging import Staged, stage_once, static_key
+from minixla.transforms.typed_functions import Parameters, PmapOptions, Result
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
+from minixla.typing import PyTree
 from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape
-
-if TYPE_CHECKING:
-    from minixla.transforms.arguments import Parameters, Result
-    from minixla.transforms.typed_functions import PmapOptions
-    from minixla.typing import PyTree
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]

@@ -16,9 +16,10 @@ from minixla.core.tracing import nested, shape_of
 from minixla.engine.float0 import flatten, places, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import Function, Result, checked_function, misfit
+from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
 from minixla.transforms.places import difference, lifted_leaves
+from minixla.transforms.typed_functions import Function, Result
 from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.scan import scan_all
 from minixla_ops.vocabulary.shorthand import array_shape

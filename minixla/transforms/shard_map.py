@@ -27,8 +27,6 @@ from minixla.sharding.varying import varying
 from minixla.transforms.arguments import (
     Arguments,
     Cache,
-    Parameters,
-    Result,
     checked_function,
     flatten_prefix,
     misfit,
@@ -40,6 +38,7 @@ from minixla.transforms.jit import Compiled
 from minixla.transforms.layouts import MeshLike, check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
+from minixla.transforms.typed_functions import Parameters, Result
 from minixla.typing import PyTree
 from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like

@@ -12,7 +12,8 @@ from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
 from minixla.engine.float0 import flatten, structure_places
-from minixla.transforms.arguments import Arguments, Cache, Function, Signature, misfit
+from minixla.transforms.arguments import Arguments, Cache, Signature, misfit
+from minixla.transforms.typed_functions import Function
 
 
 class Staged(NamedTuple):
@@ -35,8 +36,8 @@ def traced(
     fun: Function, signature: Signature, name: str | None = None, open_inputs: bool = False
 ) -> Staged:
     """`fun` traced, all of it; with `open_inputs` it may declare more inputs, by `parameter`."""
-    trace, label = GraphTrace(_state.trace), name or getattr(fun, "__name__", "main")
-    trace.open_inputs = open_inputs
+    label = name or getattr(fun, "__name__", "main")
+    trace = GraphTrace(_state.trace, open_inputs)
     tracers = [trace.add_input(shape) for shape in signature.shapes]
     for tracer in compress(tracers, signature.weak):
         tracer._mark_weak()
