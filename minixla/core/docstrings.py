@@ -21,13 +21,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from types import FunctionType, ModuleType
 from typing import Any
 
+from minixla.core.operation_docstrings import joined, sections
 from minixla.core.source import offer_functions
 
-_HEADING = re.compile(r"^(Args|Returns|Raises|Example):\n", re.MULTILINE)
 _ROW = re.compile(r"^(?=\S)", re.MULTILINE)
 _TEXTS = ("__doc__", "complete_docstring")
 
@@ -139,21 +139,18 @@ def _completed(
     text: str, names: Iterable[str], rows: Mapping[str, str], shared: Mapping[str, str], source: str
 ) -> str:
     """A docstring with all sections."""
-    head, *pieces = _HEADING.split(cleandoc(text)) if "\n" in text else [text]
-    sections = dict(zip(pieces[::2], map(dedent, pieces[1::2]), strict=True))
-    known = {**shared, **_rows_of(sections.pop("Args", "")), **rows}
+    parts = {"": text}
+    if "\n" in text:
+        # JAX's examples, which are not indented, are of its own functions.
+        own = cleandoc(text).partition("\n>>> ")[0].rstrip().removesuffix("Examples:")
+        parts = dict(sections(own))
+    known = {**shared, **_rows_of(dedent(parts.get("Args", ""))), **rows}
     pairs = [(name, known.get(name.lstrip("*"))) for name in names]
-    found = {"Args": "\n".join([f"{name}: {meaning}" for name, meaning in pairs if meaning])}
+    given = {"Args": "\n".join([f"{name}: {meaning}" for name, meaning in pairs if meaning])}
     for name in ("Returns", "Raises"):
-        # Lines of rows that go on are indented.
-        found[name] = rows[name].replace("\n    ", "\n") if name in rows else sections.get(name, "")
-    found["Example"] = rows.get(">>>") or sections.get("Example", "")
-    bodies = [
-        f"{name}:\n    {body.strip().replace(_NEW, _INDENTED).replace(_BLANK, _TWO)}"
-        for name, body in found.items()
-        if body
-    ]
-    return "\n\n".join(filter(None, [head.rstrip(), source, *bodies]))
-
-
-_NEW, _INDENTED, _BLANK, _TWO = "\n", "\n    ", "\n    \n", "\n\n"
+        if name in rows:  # lines that go on are indented
+            given[name] = rows[name].replace("\n    ", "\n")
+    if ">>>" in rows:
+        given["Example"] = rows[">>>"]
+    parts.update({title: indent(body, "    ") for title, body in given.items()})
+    return joined({**parts, "": f"{parts['']}\n\n{source}".rstrip()})
