@@ -18,9 +18,12 @@ from minixla.engine.float0 import float0_zeros, is_float0, places, structure_pla
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, in_place_of, leaving, misfit
 from minixla.transforms.places import Places, difference, lifted_leaves
-from minixla.transforms.typed_functions import Function, Numbers, Parameters, Result
+from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
+from minixla.typing import PyTree
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
+#: Takes a cotangent like the result, gives one for each argument.
+Pullback = Callable[[PyTree], tuple[PyTree, ...]]
 #: Kinds of element types that may be differentiated, or stand for zeros.
 INEXACT = "float", "complex"
 ANY = *INEXACT, "pred", "signed", "unsigned"
@@ -97,14 +100,14 @@ def derivative_of(primal: Any, derivative: Any) -> Any:
 
 @overload
 def vjp(
-    fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False
-) -> tuple[Result, Callable[[Any], tuple[Any, ...]]]: ...
+    fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False
+) -> tuple[Result, Pullback]: ...
 @overload
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool
-) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
+    fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
+) -> tuple[Result, Pullback, Aux]: ...
 @api_boundary
-def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its pullback (JAX: vjp).
 
     Returns:
@@ -264,17 +267,20 @@ def grad(
 @overload
 def jvp(
     fun: Callable[..., Result],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
     has_aux: Literal[False] = False,
 ) -> tuple[Result, Result]: ...
 @overload
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
-) -> tuple[Any, Any, Any]: ...
+    fun: Callable[..., tuple[Result, Aux]],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
+    has_aux: Literal[True],
+) -> tuple[Result, Result, Aux]: ...
 @api_boundary
 def jvp(
-    fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    fun: Function, primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: bool = False
 ) -> Any:
     """`fun(*primals)` and its derivative along `tangents` (JAX: jvp).
 

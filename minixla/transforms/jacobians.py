@@ -15,21 +15,22 @@ from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import places
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, in_place_of
-from minixla.transforms.typed_functions import Function, Numbers, Parameters, Result
+from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.transforms.vmap import vmap
+from minixla.typing import PyTree
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @overload
 def linearize(
-    fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False
+    fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False
 ) -> tuple[Result, Callable[..., Result]]: ...
 @overload
 def linearize(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool
-) -> tuple[Any, Callable[..., Any], Any]: ...
+    fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
+) -> tuple[Result, Callable[..., Result], Aux]: ...
 @api_boundary
-def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
 
     What depends on the primals alone is computed once, now; the linear function runs the rest.

@@ -102,8 +102,7 @@ def _length(
         problem, advice = "the number of steps is unknown", "Give length, or arrays to scan along."
         raise misfit(subject, problem, [f"{name} has no arrays", *shown], advice)
     problem = "do not all have" if None in sizes else "differ in size along"
-    advice = "All must have one size there, which is also length, where that is given; what has none "
-    advice += "the function may read."
+    advice = "All must have one size there, as length has if it is given; let f read other values."
     raise explain(ShapeError, subject, f"the arrays of {name} {problem} axis {axis}", shown, advice)
 
 

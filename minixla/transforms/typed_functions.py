@@ -17,6 +17,8 @@ Wrapper = TypeVar("Wrapper", bound=Function)
 #: The parameters and the result of a function that is transformed.
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+#: Auxiliary data that a function gives beside its result.
+Aux = TypeVar("Aux")
 #: Positions of arguments, or one.
 Numbers = int | Sequence[int]
 

@@ -497,7 +497,7 @@ ERRORS = {
     "scan, scalar": (
         lambda x: mx.scan(lambda c, y: (c, y), x, x[0]),
         mx.ShapeError,
-        ["the arrays of xs do not all have axis 0", "xs: f64[]", "the function may read"],
+        ["the arrays of xs do not all have axis 0", "xs: f64[]", "let f read other values"],
     ),
     "scan, no length": (
         lambda x: mx.scan(lambda c, y: (c, y), x, None),
