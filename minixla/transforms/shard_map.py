@@ -35,7 +35,7 @@ from minixla.transforms.arguments import (
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
-from minixla.transforms.layouts import MeshLike, check_pieces, known_mesh
+from minixla.transforms.layouts import JitLayouts, MeshLike, check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.typed_functions import Parameters, Result
@@ -145,7 +145,7 @@ def shard_map(
         operation = ManualComputation(graph, given_sides, wanted, manual)
         return staged.results(operation(*staged.read, *given.leaves))
 
-    compiled, evaluator = Compiled(named_after(bound, f), {}), default_trace()
+    compiled, evaluator = Compiled(named_after(bound, f), JitLayouts({})), default_trace()
 
     @hiding_frames
     def missed(made: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
