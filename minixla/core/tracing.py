@@ -100,11 +100,6 @@ class Trace:
         """`taken_apart` for a value of which less is to be known, under the parent."""
         return self.taken_apart(value)[0]
 
-    @property
-    def evaluator(self) -> "Trace":
-        """The trace that does the work: itself, unless it only watches another."""
-        return self
-
     def is_own(self, value: Any) -> bool:
         """Whether a value is a tracer of this trace."""
         return isinstance(value, Tracer) and value._trace is self
@@ -243,10 +238,8 @@ class GraphTracer(Tracer):
         if made is not None:
             origin = f"it was made by {made.op.builder_name} at {made.source}"
         where = f"where only the shape {self._shape} is known"
-        advice = (
-            "Or mark the argument static (static_argnums), or move this line outside the staged "
-            "function: inside jit a value has no number yet."
-        )
+        advice = "Or mark the argument static (static_argnums), or move this line outside the "
+        advice += "staged function: inside jit a value has no number yet."
         raise unknown_value("trace", wanted, where, [origin], advice)
 
 
@@ -373,9 +366,7 @@ class GraphTrace(Trace):
 
 
 def trace_to_graph(
-    function: Callable[..., Sequence[Any]],
-    shapes: Sequence[AnyShape],
-    name: str = "main",
+    function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str = "main"
 ) -> tuple[Graph, list[Tracer]]:
     """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
     trace = GraphTrace(_state.trace)

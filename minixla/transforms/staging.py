@@ -11,8 +11,9 @@ from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
-from minixla.engine.float0 import flatten, structure_places
-from minixla.transforms.arguments import Arguments, Cache, Signature, misfit
+from minixla.engine.float0 import flatten, of_values, structure_places
+from minixla.engine.random_keys import shapes_of_members
+from minixla.transforms.arguments import Arguments, Cache, Signature, flatten_prefix, misfit
 from minixla.transforms.typed_functions import Function
 
 
@@ -30,6 +31,15 @@ class Staged(NamedTuple):
             pairs = zip(leaves, self.weak, strict=True)
             leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
         return jax.tree.unflatten(self.result_tree, leaves)
+
+    def beside(self, subject: str, name: str, prefix: Any, *kind: Any) -> list[tuple[Any, Any]]:
+        """For each array of the result its shape, as users see it, and its leaf of a prefix tree.
+
+        `name` is the option that gives this, `kind` what `flatten_prefix` takes besides.
+        """
+        shapes = shapes_of_members(self.result_tree, list(self.graph.output_shapes))
+        tree = of_values(jax.tree.unflatten(self.result_tree, range(len(shapes))))
+        return list(zip(shapes, flatten_prefix(subject, name, tree, prefix, *kind), strict=True))
 
 
 def traced(
