@@ -105,5 +105,6 @@ def _nesting_error(error: BaseException) -> NestingError:
     problem = "functions are traced within each other, deeper than the stack has room"
     advice = "A function that calls itself must come to an end while it is traced: let a Python "
     advice += "number or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or "
-    advice += "mx.scan. If it does end, sys.setrecursionlimit gives the functions more room."
+    advice += "mx.scan. If it does end, sys.setrecursionlimit gives the functions themselves more "
+    advice += "room."
     return explain(NestingError, "trace", problem, [f"{title}:", *shown], advice)

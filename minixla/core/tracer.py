@@ -273,7 +273,8 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand")
     except OverflowError:
         subject, what = named_operand(value, subject, what)
         problem = f"{what}, a Python int, does not fit {shape.element_type}"
-        advice = "Give an array of a wider type, or a float; 64 bits need JAX's jax_enable_x64."
+        advice = "Give an array of a wider type, or a float; 64-bit types need JAX's "
+        advice += "jax_enable_x64."
         raise explain(errors.IntegerRangeError, subject, problem, [str(value)], advice) from None
 
 
