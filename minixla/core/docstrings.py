@@ -17,7 +17,7 @@ be of several functions, `# sin cos`; of several blocks of one function the late
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
 from pathlib import Path
@@ -32,30 +32,20 @@ _ROW = re.compile(r"^(?=\S)", re.MULTILINE)
 _TEXTS = ("__doc__", "complete_docstring")
 
 
-def complete(namespace: ModuleType, parts: Iterable[ModuleType], file: Path, source: str) -> None:
+def complete(package: str, modules: Sequence[ModuleType], file: Path, source: str = "") -> None:
     """Puts together the docstrings of functions from their own ones and their blocks of a file.
 
     Objects that are not functions have an attribute `complete_docstring` to be set: what makes of
     a docstring and the names of parameters the whole one, when it is asked for.
 
     Args:
-        namespace: a package whose functions' blocks are named as they are.
-        parts: modules of it, the name of whose blocks is `part.function`.
+        package: the name of a package, which need not be loaded; its functions' blocks are named
+            as they are.
+        modules: the package, and parts of it, the name of whose blocks is `part.function`.
         file: the file.
-        source: where functions come from unless a block says so: `{}` stands for the name.
+        source: where functions come from unless a block says so: `{}` stands for the name. From
+            then on messages name them; those without a source say all that themselves.
     """
-    complete_modules(namespace.__name__, (namespace, *parts), file, source)
-
-
-def complete_modules(
-    package: str, modules: Iterable[ModuleType], file: Path, source: str = ""
-) -> None:
-    """What `complete` does, of modules of a package that need not be loaded itself.
-
-    From then on messages name these functions; not those without a source, whose docstrings and
-    messages say themselves what they are.
-    """
-    modules = (*modules,)
     if source:
         offer_functions(package, itertools.chain.from_iterable(each.__all__ for each in modules))
     blocks = _blocks_of(file)

@@ -49,4 +49,4 @@ from minixla.transforms.vmap import vmap
 __all__ = [name for name, value in globals().items() if callable(value) and name[0] != "_"]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
 _TEXTS = _Path(__file__).with_name("docstrings.txt")
-_docstrings.complete_modules(__name__, [_sys.modules[__name__]], _TEXTS)
+_docstrings.complete(__name__, [_sys.modules[__name__]], _TEXTS)
