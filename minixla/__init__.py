@@ -27,46 +27,40 @@ if TYPE_CHECKING:
     from minixla.transforms import debug
 
 # By the module that a name is looked for in, below.
-__all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding"]
-__all__ += ["check_grads", "cost", "cross_check", "explore", "typing"]
-__all__ += ["check_compatible", "check_op", "register_evaluator", "test_util"]
-__all__ += ["ArgumentTypeError", "AssignmentError", "AttributeValueError"]
-__all__ += ["ConcretizationError", "DeadlockError"]
-__all__ += ["DerivativeError"]
-__all__ += ["ElementType", "ForeignCallError", "GradientCheckError", "Graph", "ImportError_"]
-__all__ += ["IndexingError", "InfinityError", "Instruction", "IntegerRangeError"]
-__all__ += ["LeakedTracerError", "MinixlaError", "NaNError", "NestingError", "Operation", "Shape"]
-__all__ += ["ShapeError", "ShardingError", "SizeError", "Tracer", "TransformError", "TupleShape"]
-__all__ += ["bind"]
-__all__ += ["element_type", "parse_shape", "shape_of", "transfer_from_outfeed"]
-__all__ += ["transfer_to_infeed"]
-__all__ += ["export", "from_jax", "import_hlo", "import_stablehlo"]
+__all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding", "check_grads"]
+__all__ += ["cost", "cross_check", "explore", "typing", "check_compatible", "check_op"]
+__all__ += ["register_evaluator", "test_util"]
+__all__ += ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
+__all__ += ["DeadlockError", "DerivativeError", "ElementType", "ForeignCallError"]
+__all__ += ["GradientCheckError", "Graph", "ImportError_", "IndexingError", "InfinityError"]
+__all__ += ["Instruction", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
+__all__ += ["NestingError", "Operation", "Shape", "ShapeError", "ShardingError", "SizeError"]
+__all__ += ["Tracer", "TransformError", "TupleShape", "bind", "element_type", "parse_shape"]
+__all__ += ["shape_of", "transfer_from_outfeed", "transfer_to_infeed"]
 __all__ += ["all_gather", "all_to_all", "associative_scan", "axis_index", "axis_size"]
-__all__ += ["checking_leaks", "checkpoint", "checkpoint_name", "checkpoint_policies", "cond"]
-__all__ += ["custom_jvp", "custom_vjp", "debug_callback", "debug_infs", "debug_nans"]
-__all__ += ["debug_print", "fori_loop", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp"]
-__all__ += ["linearize", "make_graph", "map", "pmap", "pmax", "pmean", "pmin", "ppermute", "psum"]
-__all__ += ["psum_scatter", "reference", "scan", "shard_map", "simulate", "stop_gradient"]
-__all__ += ["switch"]
-__all__ += ["value_and_grad", "vjp", "vmap", "while_loop"]
+__all__ += ["checking_leaks", "checkpoint", "checkpoint_name", "checkpoint_policies"]
+__all__ += ["closure_convert", "cond", "custom_gradient", "custom_jvp", "custom_vjp"]
+__all__ += ["debug_callback", "debug_infs", "debug_nans", "debug_print", "device_put"]
+__all__ += ["ensure_compile_time_eval", "eval_shape", "fori_loop", "grad", "hessian", "jacfwd"]
+__all__ += ["jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph"]
+__all__ += ["map", "pmap", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter"]
+__all__ += ["pure_callback", "reference", "remat", "scan", "shard_map", "simulate", "stop_gradient"]
+__all__ += ["switch", "value_and_grad", "vjp", "vmap", "while_loop"]
 __all__ += ["Array", "BuildError", "InvalidArgumentError", "KernelError", "PartialShape"]
-__all__ += ["build_op_library", "custom_op", "installed_ops", "load_op_library", "register_op"]
-__all__ += ["unchanged_shape"]
-__all__ += ["closure_convert", "custom_gradient", "device_put", "ensure_compile_time_eval"]
-__all__ += ["eval_shape", "jacobian", "linear_transpose", "pure_callback", "remat"]
+__all__ += ["build_op_library", "custom_op", "export", "from_jax", "import_hlo", "import_stablehlo"]
+__all__ += ["installed_ops", "load_op_library", "register_op", "unchanged_shape"]
 # JAX's own, as they are.
-__all__ += ["debug", "distributed", "dlpack", "dtypes", "monitoring", "profiler", "stages", "tree"]
-__all__ += ["tree_util", "Device", "NamedSharding", "P", "Shard", "ShapeDtypeStruct"]
 __all__ += ["array_garbage_collection_guard", "block_until_ready", "clear_caches", "config"]
-__all__ += ["copy_to_host_async", "debug_key_reuse", "default_backend", "default_device"]
-__all__ += ["default_prng_impl", "device_count", "device_get", "devices", "disable_jit"]
-__all__ += ["effects_barrier", "enable_x64", "explain_cache_misses", "float0", "live_arrays"]
-__all__ += ["local_device_count", "local_devices", "log_compiles", "make_array_from_callback"]
-__all__ += ["make_array_from_process_local_data", "make_array_from_single_device_arrays"]
-__all__ += ["make_mesh", "print_environment_info", "process_count", "process_index"]
-__all__ += ["process_indices", "set_mesh", "thread_guard", "threefry_partitionable"]
-__all__ += ["transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host"]
-__all__ += ["transfer_guard_host_to_device"]
+__all__ += ["copy_to_host_async", "debug", "debug_key_reuse", "default_backend", "default_device"]
+__all__ += ["default_prng_impl", "Device", "device_count", "device_get", "devices", "disable_jit"]
+__all__ += ["distributed", "dlpack", "dtypes", "effects_barrier", "enable_x64"]
+__all__ += ["explain_cache_misses", "float0", "live_arrays", "local_device_count", "local_devices"]
+__all__ += ["log_compiles", "make_array_from_callback", "make_array_from_process_local_data"]
+__all__ += ["make_array_from_single_device_arrays", "make_mesh", "monitoring", "NamedSharding", "P"]
+__all__ += ["print_environment_info", "process_count", "process_index", "process_indices"]
+__all__ += ["profiler", "set_mesh", "ShapeDtypeStruct", "Shard", "stages", "thread_guard"]
+__all__ += ["threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device"]
+__all__ += ["transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util"]
 
 __version__ = "0.1.0"
 
@@ -76,19 +70,23 @@ _HOMES += ("minixla.interop.jax_names",)
 _TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check": "cross_check"}
 _TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
 _TOOLS |= {"explore": "explorer", "register_evaluator": "evaluators"}
-_MODULES = {name: f"minixla.{name}" for name in ("core", "image", "nn", "numpy")}
-_MODULES |= {name: f"minixla.{name}" for name in ("random", "scipy", "sharding", "typing")}
-_MODULES |= {name: f"jax.{name}" for name in ("distributed", "dlpack", "dtypes", "monitoring")}
-_MODULES |= {name: f"jax.{name}" for name in ("profiler", "stages", "tree", "tree_util")}
-_MODULES |= {"debug": "minixla.transforms.debug"}
-_MODULES |= {"ops": "minixla_ops", "test_util": "minixla.tools.test_util"}
+_OURS, _OF_JAX = "core image nn numpy random scipy sharding typing", "distributed dlpack dtypes"
+_OF_JAX += " monitoring profiler stages tree tree_util"
+_MODULES = {name: f"minixla.{name}" for name in _OURS.split()}
+_MODULES |= {name: f"jax.{name}" for name in _OF_JAX.split()}
+_MODULES |= {"debug": "minixla.transforms.debug", "ops": "minixla_ops"}
+_MODULES |= {"test_util": "minixla.tools.test_util"}
 
 
 if not TYPE_CHECKING:  # to type checkers there is nothing besides what is imported above
 
     def __getattr__(name: str) -> Any:
         if name not in __all__:
-            raise AttributeError(f"module 'minixla' has no attribute {name!r}")
+            try:
+                raise AttributeError(f"module 'minixla' has no attribute {name!r}")
+            except AttributeError as error:
+                error.__traceback__ = None  # without this frame: Python shows the user's line alone
+                raise
         if name in _MODULES:
             value: Any = importlib.import_module(_MODULES[name])
         elif name in _TOOLS:

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -181,8 +182,11 @@ def test_every_public_name_resolves():
 
 
 def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="module 'minixla' has no attribute 'nothing'"):
+    with pytest.raises(
+        AttributeError, match="module 'minixla' has no attribute 'nothing'"
+    ) as caught:
         _ = mx.nothing  # pyright: ignore[reportAttributeAccessIssue]
+    assert [frame.f_code.co_filename for frame, _ in traceback.walk_tb(caught.tb)] == [__file__]
     with pytest.raises(ImportError):
         from minixla import nothing  # noqa: F401  # pyright: ignore[reportAttributeAccessIssue]  # that is the point
 

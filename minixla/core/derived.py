@@ -128,10 +128,8 @@ def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:
     """Raises TransformError where a user's rule made a derived program that is not closed."""
     if captured:
         problem = "a custom derivative rule in it reads a traced value of an enclosing function"
-        advice = (
-            "A jitted function is transformed on its own: pass the value to it, and to the "
-            "function that has the rule, as an argument."
-        )
+        advice = "A jitted function is transformed on its own: pass the value to it, and to the "
+        advice += "function that has the rule, as an argument."
         given = [f"captured: {tracer!r}" for tracer in captured]
         raise explain(TransformError, graph.name, problem, given, advice)
 

@@ -17,43 +17,37 @@ be of several functions, `# sin cos`; of several blocks of one function the late
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from types import FunctionType, ModuleType
 from typing import Any
 
+from minixla.core.operation_docstrings import joined, sections
 from minixla.core.source import offer_functions
 
-_HEADING = re.compile(r"^(Args|Returns|Raises|Example):\n", re.MULTILINE)
 _ROW = re.compile(r"^(?=\S)", re.MULTILINE)
 _TEXTS = ("__doc__", "complete_docstring")
 
 
-def complete(namespace: ModuleType, parts: Iterable[ModuleType], file: Path, source: str) -> None:
+def complete(package: str, modules: Sequence[ModuleType], file: Path, source: str = "") -> None:
     """Puts together the docstrings of functions from their own ones and their blocks of a file.
 
     Objects that are not functions have an attribute `complete_docstring` to be set: what makes of
     a docstring and the names of parameters the whole one, when it is asked for.
 
     Args:
-        namespace: a package whose functions' blocks are named as they are.
-        parts: modules of it, the name of whose blocks is `part.function`.
+        package: the name of a package, which need not be loaded; its functions' blocks are named
+            as they are.
+        modules: the package, and parts of it, the name of whose blocks is `part.function`.
         file: the file.
-        source: where functions come from unless a block says so: `{}` stands for the name.
+        source: where functions come from unless a block says so: `{}` stands for the name. From
+            then on messages name them; those without a source say all that themselves.
     """
-    complete_modules(namespace.__name__, (namespace, *parts), file, source)
-
-
-def complete_modules(package: str, modules: Iterable[ModuleType], file: Path, source: str) -> None:
-    """What `complete` does, of modules of a package that need not be loaded itself.
-
-    From then on messages name these functions.
-    """
-    modules = (*modules,)
-    offer_functions(package, itertools.chain.from_iterable(each.__all__ for each in modules))
+    if source:
+        offer_functions(package, itertools.chain.from_iterable(each.__all__ for each in modules))
     blocks = _blocks_of(file)
     shared = blocks.pop("parameters", {})
     for name, function in _functions_of(package, modules):
@@ -135,21 +129,18 @@ def _completed(
     text: str, names: Iterable[str], rows: Mapping[str, str], shared: Mapping[str, str], source: str
 ) -> str:
     """A docstring with all sections."""
-    head, *pieces = _HEADING.split(cleandoc(text)) if "\n" in text else [text]
-    sections = dict(zip(pieces[::2], map(dedent, pieces[1::2]), strict=True))
-    known = {**shared, **_rows_of(sections.pop("Args", "")), **rows}
+    parts = {"": text}
+    if "\n" in text:
+        # JAX's examples, which are not indented, are of its own functions.
+        own = cleandoc(text).partition("\n>>> ")[0].rstrip().removesuffix("Examples:")
+        parts = dict(sections(own))
+    known = {**shared, **_rows_of(dedent(parts.get("Args", ""))), **rows}
     pairs = [(name, known.get(name.lstrip("*"))) for name in names]
-    found = {"Args": "\n".join([f"{name}: {meaning}" for name, meaning in pairs if meaning])}
+    given = {"Args": "\n".join([f"{name}: {meaning}" for name, meaning in pairs if meaning])}
     for name in ("Returns", "Raises"):
-        # Lines of rows that go on are indented.
-        found[name] = rows[name].replace("\n    ", "\n") if name in rows else sections.get(name, "")
-    found["Example"] = rows.get(">>>") or sections.get("Example", "")
-    bodies = [
-        f"{name}:\n    {body.strip().replace(_NEW, _INDENTED).replace(_BLANK, _TWO)}"
-        for name, body in found.items()
-        if body
-    ]
-    return "\n\n".join([head.rstrip(), source, *bodies])
-
-
-_NEW, _INDENTED, _BLANK, _TWO = "\n", "\n    ", "\n    \n", "\n\n"
+        if name in rows:  # lines that go on are indented
+            given[name] = rows[name].replace("\n    ", "\n")
+    if ">>>" in rows:
+        given["Example"] = rows[">>>"]
+    parts.update({title: indent(body, "    ") for title, body in given.items()})
+    return joined({**parts, "": f"{parts['']}\n\n{source}".rstrip()})

@@ -5,7 +5,7 @@ from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.linear import with_sizes_of, zeros_like
-from minixla.core.operation import Operation
+from minixla.core.operation import DERIVATIVE_ADVICE, Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer, unwrapped, wrapped
 from minixla.core.tracing import GraphTrace, Trace, _state, shape_of, under
@@ -41,11 +41,7 @@ def refuse_without_derivative(operation: Operation) -> None:
     if operation.no_derivative is not None:
         problem = f"it has no derivative: {operation.no_derivative}"
         given = [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes]
-        advice = (
-            "Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
-            "mx.custom_jvp or mx.custom_vjp."
-        )
-        raise explain(DerivativeError, operation.builder_name, problem, given, advice)
+        raise explain(DerivativeError, operation.builder_name, problem, given, DERIVATIVE_ADVICE)
 
 
 class ForwardTracer(WrappingTracer):

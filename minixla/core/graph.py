@@ -443,13 +443,14 @@ def _same_program(first: Graph, second: Graph) -> bool:
 def part_of(
     inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
 ) -> Graph:
-    """Instructions of a program as one of its own."""
-    copies = {v: Value(v.shape, None, index) for index, v in enumerate(inputs)}
-    own = []
+    """Instructions of a program as one of its own; what are inputs it does not compute."""
+    given = [Value(v.shape, None, index) for index, v in enumerate(inputs)]
+    copies, own = dict(zip(inputs, given, strict=True)), []
     for step in steps:
         own.append(step.again([copies[v] for v in step.operands]))
-        copies.update(zip(step.results, own[-1].results, strict=True))
-    return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
+        for value, made in zip(step.results, own[-1].results, strict=True):
+            copies.setdefault(value, made)
+    return Graph(given, own, [copies[v] for v in outputs], name)
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:

@@ -103,9 +103,8 @@ def _nesting_error(error: BaseException) -> NestingError:
     if len(shown) > 12:
         shown[6:-6] = [f"  ... {len(shown) - 12} more ..."]
     problem = "functions are traced within each other, deeper than the stack has room"
-    advice = (
-        "A function that calls itself must come to an end while it is traced: let a Python number "
-        "or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or mx.scan. If "
-        "it does end, sys.setrecursionlimit gives the functions themselves more room."
-    )
+    advice = "A function that calls itself must come to an end while it is traced: let a Python "
+    advice += "number or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or "
+    advice += "mx.scan. If it does end, sys.setrecursionlimit gives the functions themselves more "
+    advice += "room."
     return explain(NestingError, "trace", problem, [f"{title}:", *shown], advice)

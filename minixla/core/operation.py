@@ -39,7 +39,9 @@ _MOST_RUN = 256
 _MOST_LINES = 16
 _MOST_SHOWN = 300
 
-_DERIVATIVE_ADVICE = "Or wrap the call in mx.custom_jvp, mx.custom_vjp or mx.stop_gradient."
+#: What to do where there is no derivative.
+DERIVATIVE_ADVICE = "Wrap the operand or the call in mx.stop_gradient, or give the call a rule "
+DERIVATIVE_ADVICE += "with mx.custom_jvp or mx.custom_vjp."
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+")
 
 
@@ -211,7 +213,7 @@ class Operation(Record):
         """
         if self.linear_operands is None:
             if not self.has_rule("vjp"):
-                raise self.lacks("jvp", errors.DerivativeError, _DERIVATIVE_ADVICE)
+                raise self.lacks("jvp", errors.DerivativeError, DERIVATIVE_ADVICE)
             from minixla.core.reverse import pushed_by_vjp  # which traces operations
 
             return pushed_by_vjp(self, primals, tangents, results)
@@ -240,7 +242,7 @@ class Operation(Record):
         Returns:
             A cotangent or None for each operand.
         """
-        raise self.lacks("transpose", errors.DerivativeError, _DERIVATIVE_ADVICE)
+        raise self.lacks("transpose", errors.DerivativeError, DERIVATIVE_ADVICE)
 
     def vjp(
         self, cotangents: Any, operands: Sequence[Any], results: Any, active: Sequence[bool], /
@@ -270,11 +272,8 @@ class Operation(Record):
         missing = [label for i, (label, flag) in enumerate(labels) if flag and i not in linear]
         if missing:
             problem = f"it has no derivative with respect to {', '.join(missing)}"
-            advice = (
-                "Wrap that operand in mx.stop_gradient, or give the call a rule with mx.custom_jvp "
-                "or mx.custom_vjp."
-            )
-            raise explain(errors.DerivativeError, self.builder_name, problem, advice=advice)
+            kind = errors.DerivativeError
+            raise explain(kind, self.builder_name, problem, advice=DERIVATIVE_ADVICE)
 
     def not_linear(self, *given: str) -> MinixlaError:
         """The error for its transpose where it is not linear, as the given lines say."""
@@ -408,14 +407,13 @@ class Operation(Record):
     def _refuse_dynamic(self, shapes: ShapeList) -> None:
         for index, shape in enumerate(shapes):
             if shape.is_dynamic and index not in self.dynamic_operands:
-                problem = (
-                    f"operand {self.operand_labels(len(shapes))[index]} has a dynamic dimension"
-                )
+                label = self.operand_labels(len(shapes))[index]
+                problem = f"operand {label} has a dynamic dimension"
                 shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
                 advice = (
-                    "It takes static sizes only: set each size back to its bound with "
-                    "set_dimension_size(operand, bound, dimension), which fills up with zeros."
+                    "It takes static sizes only: set each size back to its bound, filled up with "
                 )
+                advice += "zeros, by set_dimension_size(operand, bound, dimension)."
                 raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def refuse(self, label: str, problem: str, advice: str) -> NoReturn:

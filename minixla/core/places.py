@@ -34,12 +34,7 @@ def refused_at(
 
 
 def located(
-    subject: str,
-    location: Any,
-    problem: str,
-    given: Iterable[str],
-    advice: str,
-    source: str = "",
+    subject: str, location: Any, problem: str, given: Iterable[str], advice: str, source: str = ""
 ) -> ImportError_:
     """An error that names a place of MLIR's; of `source` it shows the line and the types."""
     where, shown = "", []

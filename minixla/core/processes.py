@@ -89,10 +89,8 @@ class Process:
 
     def _alone(self, subject: str, awaited: str) -> NoReturn:
         problem = "it would wait for ever: no other process is running"
-        advice = (
-            "Run the programs of all processes together with mx.simulate; give the host's data "
-            "first, with mx.transfer_to_infeed."
-        )
+        advice = "Run the programs of all processes together with mx.simulate; give the host's "
+        advice += "data first, with mx.transfer_to_infeed."
         raise explain(DeadlockError, subject, problem, [f"it waits for {awaited}"], advice)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any, NoReturn
 
@@ -87,17 +88,17 @@ class ShardingNotation:
             numbers = f"{len(operands)} operands and {len(results)} results"
             _refuse(self.text, f"the operation has {numbers}", shapes)
         dimensions = [getattr(shape, "dimensions", ()) for shape in shapes]
-        pairs = [*zip(every, dimensions, strict=True)]
+        pairs = zip(every, dimensions, strict=True)
         tensors = [self._spread(tensor, len(sizes), shapes) for tensor, sizes in pairs]
         found = dict(self.sizes)
-        for tensor, sizes in zip(tensors, dimensions, strict=True):
-            for names, size in zip(tensor, sizes, strict=True):
-                if len(names) == 1:
-                    self._size(names[0], size, found, shapes)
-        for tensor, sizes in zip(tensors, dimensions, strict=True):
-            for names, size in zip(tensor, sizes, strict=True):
+        sized = [*zip(chain(*tensors), chain(*dimensions), strict=True)]
+        for names, size in sized:
+            if len(names) == 1:
+                self._size(names[0], size, found, shapes)
+        for names, size in sized:
+            if len(names) > 1:
                 self._check_product(names, size, found, shapes)
-        order = dict.fromkeys(name for tensor in tensors for names in tensor for name in names)
+        order = dict.fromkeys(name for names, _ in sized for name in names)
         numbers = {name: number for number, name in enumerate(order)}
         mapped: list[Tensor] = [
             tuple(tuple(numbers[name] for name in names) for names in tensor) for tensor in tensors
@@ -132,8 +133,6 @@ class ShardingNotation:
     def _check_product(
         self, names: Sequence[str], size: int, found: dict[str, int], shapes: ShapeList
     ) -> None:
-        if len(names) == 1:
-            return
         unknown = [name for name in names if name not in found]
         rest = prod(found[name] for name in names if name in found)
         if len(unknown) == 1 and rest and size % rest == 0:

@@ -75,14 +75,12 @@ class Emitter:
             for each, _ in functions.values():
                 self._meshes.update(each.annotations.meshes if each.annotations else ())
         texts = [
-            self._function(
-                each, name, "public" if is_public else "private", attributes.get(name, "")
-            )
+            self._function(each, name, is_public, attributes.get(name, ""))
             for name, (each, is_public) in functions.items()
         ]
         while self._pending:
             callee = self._pending.pop()
-            texts.append(self._function(callee, self._symbols[id(callee)], "private"))
+            texts.append(self._function(callee, self._symbols[id(callee)]))
         texts = [*[f"  sdy.mesh @{name} = {each}" for name, each in self._meshes.items()], *texts]
         places = [] if self._locations is None else self._locations.values()
         aliases = [f"#{name} = loc({quoted(at.file)}:{at.line}:0)" for name, at in places]
@@ -243,14 +241,12 @@ class Emitter:
         finally:
             self._location, self._locations = location, locations
 
-    def _function(self, graph: Graph, symbol: str, visibility: str, attributes: str = "") -> str:
-        self._lines = []
-        self._count = -1
-        parameters, notes = (
-            [f"%arg{index}" for index in range(len(graph.inputs))],
-            graph.annotations,
-        )
-        is_threaded = graph.has_side_effect and (visibility == "private" or self.threads_main)
+    def _function(
+        self, graph: Graph, symbol: str, is_public: bool = False, attributes: str = ""
+    ) -> str:
+        self._lines, self._count, notes = [], -1, graph.annotations
+        parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
+        is_threaded = graph.has_side_effect and (self.threads_main or not is_public)
         self._token = "%token" if is_threaded else None
         given = _types(graph.inputs)
         if notes is not None:
@@ -261,6 +257,7 @@ class Emitter:
             listed = list(map(self._placed, _types(graph.outputs), notes.outputs))
             types = ", ".join([TOKEN.stablehlo, *listed] if is_threaded else listed)
         written = f" attributes {{{attributes}}}" if attributes else ""
+        visibility = "public" if is_public else "private"
         header = f"  func.func {visibility} @{symbol}({given}) -> ({types}){written} {{"
         return "\n".join([header, *self._lines, "  }"])
 

@@ -3,7 +3,7 @@
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from minixla.core.source import Source
@@ -41,13 +41,21 @@ state = ThreadState()
 
 
 @contextmanager
-def at_own_lines() -> Iterator[None]:
-    """Inside a `with` block instructions and errors name the user's line that runs, of a rule."""
-    previous, state.source = state.source, None
+def held(name: str, value: Any, is_observed: bool = False) -> Iterator[None]:
+    """Inside a `with` block an attribute of the thread's state is another one; see `observe`."""
+    previous, observed = getattr(state, name), not is_observed or state.observe(True)
+    setattr(state, name, value)
     try:
         yield
     finally:
-        state.source = previous
+        setattr(state, name, previous)
+        if not observed:
+            state.observe(False)
+
+
+def at_own_lines() -> AbstractContextManager[None]:
+    """Inside a `with` block instructions and errors name the user's line that runs, of a rule."""
+    return held("source", None)
 
 
 def restore_state(trace: Any, own_frames: int) -> None:

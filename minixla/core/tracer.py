@@ -113,11 +113,8 @@ class Tracer:
 
     def __hash__(self) -> int:
         problem = f"unhashable type: {type(self).__name__!r}"
-        advice = (
-            "A traced value cannot be a dictionary's key, a set's member or the argument of a "
-            "cached function: use a name or a number as the key, or mark the argument static "
-            "(static_argnums)."
-        )
+        advice = "A traced value cannot be a dictionary's key, a set's member or the argument of a "
+        advice += "cached function: use a name or a number, or mark it static (static_argnums)."
         raise explain(ConcretizationError, "hash", problem, [f"the value is {self!r}"], advice)
 
     def __reduce__(self) -> Any:
@@ -157,10 +154,8 @@ class WrappingTracer(Tracer):
         """The value that is asked for, where its derivative would not be lost."""
         if wanted not in _PIECEWISE_CONSTANT:
             where, given = "from a value that is being differentiated", [f"the value is {self!r}"]
-            advice = (
-                "Its derivative would be lost; where none is wanted, ask for the value of "
-                "mx.stop_gradient(x)."
-            )
+            advice = "Its derivative would be lost; where none is wanted, ask for the value of "
+            advice += "mx.stop_gradient(x)."
             raise unknown_value(self._trace.transformation, wanted, where, given, advice)
         return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
 
@@ -278,9 +273,8 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand")
     except OverflowError:
         subject, what = named_operand(value, subject, what)
         problem = f"{what}, a Python int, does not fit {shape.element_type}"
-        advice = (
-            "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64."
-        )
+        advice = "Give an array of a wider type, or a float; 64-bit types need JAX's "
+        advice += "jax_enable_x64."
         raise explain(errors.IntegerRangeError, subject, problem, [str(value)], advice) from None
 
 
@@ -312,14 +306,10 @@ def leaked(tracer: Tracer, subject: str) -> errors.LeakedTracerError:
         given.append(f"it was made by {instruction.op.builder_name} at {instruction.source}")
     if trace.alive:
         problem = "a tracer is used outside its transformation, which has not ended"
-        advice = (
-            "Pass the value as an argument: a function that runs outside (a custom_jvp or "
-            "custom_vjp rule, mx.reference, a callback) cannot read it from an enclosing one."
-        )
+        advice = "Pass the value as an argument: a function that runs outside (a custom_jvp or "
+        advice += "custom_vjp rule, mx.reference, a callback) cannot read it from an enclosing one."
     else:
         problem = "a tracer is used after its transformation has ended"
-        advice = (
-            "Return the value from the transformed function instead of storing it in a global, an "
-            "attribute or a list that outlives the call."
-        )
+        advice = "Return the value from the transformed function instead of storing it in a "
+        advice += "global, an attribute or a list that outlives the call."
     return explain(errors.LeakedTracerError, subject, problem, given, advice)

@@ -100,11 +100,6 @@ class Trace:
         """`taken_apart` for a value of which less is to be known, under the parent."""
         return self.taken_apart(value)[0]
 
-    @property
-    def evaluator(self) -> "Trace":
-        """The trace that does the work: itself, unless it only watches another."""
-        return self
-
     def is_own(self, value: Any) -> bool:
         """Whether a value is a tracer of this trace."""
         return isinstance(value, Tracer) and value._trace is self
@@ -243,14 +238,9 @@ class GraphTracer(Tracer):
         if made is not None:
             origin = f"it was made by {made.op.builder_name} at {made.source}"
         where = f"where only the shape {self._shape} is known"
-        advice = (
-            "Or mark the argument static (static_argnums), or move this line outside the staged "
-            "function: inside jit a value has no number yet."
-        )
+        advice = "Or mark the argument static (static_argnums), or move this line outside the "
+        advice += "staged function: inside jit a value has no number yet."
         raise unknown_value("trace", wanted, where, [origin], advice)
-
-
-_Where = Callable[[], Sequence[str]]
 
 
 class GraphTrace(Trace):
@@ -362,8 +352,8 @@ class GraphTrace(Trace):
         self.instructions.append(made)
         return made.results[0]
 
-    def graph(self, outputs: Sequence[Any], name: str = "main", where: _Where = tuple) -> Graph:
-        """The recorded program, captured inputs first; `where` gives the places of outputs."""
+    def graph(self, outputs: Sequence[Any], name: str = "main", where: Any = tuple) -> Graph:
+        """The recorded program, captured inputs first; `where()` is the places of outputs."""
         try:
             for output in outputs:
                 check_value(output, name, "a result")
@@ -376,19 +366,13 @@ class GraphTrace(Trace):
 
 
 def trace_to_graph(
-    function: Callable[..., Sequence[Any]],
-    shapes: Sequence[AnyShape],
-    name: str = "main",
-    open_inputs: bool = False,
-    where: _Where = tuple,
+    function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str = "main"
 ) -> tuple[Graph, list[Tracer]]:
     """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
-    # The function takes a tracer for each shape and returns values, whose places in what the user's
-    # returned `where` gives for messages; with `open_inputs` it may declare more, by `parameter`.
-    trace = GraphTrace(_state.trace, open_inputs)
+    trace = GraphTrace(_state.trace)
     arguments = [trace.add_input(shape) for shape in shapes]
     with tracing(trace):
-        graph = trace.graph(function(*arguments), name, where)
+        graph = trace.graph(function(*arguments), name)
     return graph, trace.captured
 
 

@@ -31,9 +31,8 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
         positions = tuple(parameters)
         unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
         # So many first arguments are operands, in the order of their names.
-        leading = len(
-            list(takewhile(lambda pair: pair[0] == pair[1], zip(positions, names, strict=False)))
-        )
+        pairs = zip(positions, names, strict=False)
+        leading = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         limit = leading if names else sys.maxsize
         is_exact = all(
             each.kind is each.POSITIONAL_ONLY and each.default is each.empty

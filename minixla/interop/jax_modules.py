@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from minixla.core.docstrings import complete_modules
+from minixla.core.docstrings import complete
 from minixla.interop.jax_classes import class_of
 from minixla.interop.jax_table import functions_of
 
@@ -43,5 +43,5 @@ def all_of_jax(namespace: dict[str, Any]) -> list[str]:
     file = namespace.get("__file__")  # submodules have none
     if file and (texts := Path(file).with_name("docstrings.txt")).exists():
         package, origin = (each.rpartition(".")[0] for each in (own, module))
-        complete_modules(package, [sys.modules[own]], texts, f"JAX: `{origin}.{{}}`.")
+        complete(package, [sys.modules[own]], texts, f"JAX: `{origin}.{{}}`.")
     return names

@@ -25,7 +25,8 @@ _ALSO = ("initializers", "tanh", "get_scaled_dot_general_config")
 __all__ = offered(globals(), _ALSO)  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
 _TEXTS = _Path(__file__).with_name("docstrings.txt")
-_docstrings.complete(_sys.modules[__name__], (initializers,), _TEXTS, "JAX: `jax.nn.{}`.")
+_MODULES = _sys.modules[__name__], initializers
+_docstrings.complete(__name__, _MODULES, _TEXTS, "JAX: `jax.nn.{}`.")
 
 
 def __dir__() -> list[str]:

@@ -47,7 +47,8 @@ __all__ = offered(
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 _TEXTS = _Path(__file__).with_name("docstrings.txt")
-_docstrings.complete(_sys.modules[__name__], (linalg, fft), _TEXTS, "NumPy: `numpy.{}`.")
+_MODULES = _sys.modules[__name__], linalg, fft
+_docstrings.complete(__name__, _MODULES, _TEXTS, "NumPy: `numpy.{}`.")
 
 
 def __dir__() -> list[str]:

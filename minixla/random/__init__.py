@@ -38,7 +38,7 @@ wald, weibull_min = _FOUND["wald"], _FOUND["weibull_min"]
 __all__ = offered(globals(), hidden=["drawing", "implementations", "sampling"])  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
 _TEXTS = _Path(__file__).with_name("docstrings.txt")
-_docstrings.complete(_sys.modules[__name__], (), _TEXTS, "JAX: `jax.random.{}`.")
+_docstrings.complete(__name__, [_sys.modules[__name__]], _TEXTS, "JAX: `jax.random.{}`.")
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType, NoneType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
@@ -13,16 +13,10 @@ from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine import float0
 from minixla.transforms import places
+from minixla.transforms.typed_functions import Function, Numbers, Wrapper
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
-Function = Callable[..., Any]
-Wrapper = TypeVar("Wrapper", bound=Function)
-#: The parameters and the result of a function that is transformed.
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
-#: Positions of arguments, or one.
-Numbers = int | Sequence[int]
 
 #: The error for arguments that do not fit; takes what `explain` takes, without the class.
 misfit = functools.partial(explain, TransformError)

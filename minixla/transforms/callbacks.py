@@ -8,25 +8,20 @@ import numpy as np
 
 from minixla.core.attributes import Attribute, Function, attribute
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
-from minixla.core.operation import Operation
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.transforms.arguments import checked_function
-from minixla.transforms.debugging import OfArrays
+from minixla.transforms.debugging import HostCallback, OfArrays
 from minixla.transforms.places import leaf_shapes
 from minixla_ops.vocabulary.batch_dimensions import add_batch, batch_size, move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape
 
 _METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
-# In a text for elsewhere, a target that nobody else knows.
-_TARGET = '"minixla.pure_callback"'
 
 
-class PureCallback(Operation):
+class PureCallback(HostCallback):
     """What a Python function gives for the operands' values, on which alone its results depend."""
 
     no_derivative = "a Python function is called, and only its values are known"
-    hlo_name = "custom-call"
-    operands = ("args...",)
     callback: Callable[..., Any] = attribute(Function(), hlo=None)
     results: tuple[Shape, ...] = attribute(Attribute(), hlo=None)
     vmap_method: str | None = attribute(Attribute(), default=None, hlo=None)
@@ -45,16 +40,6 @@ class PureCallback(Operation):
             raise explain(ShapeError, "pure_callback", problem, shown, advice)
         pairs = zip(found, self.results, strict=True)
         return tuple([x.astype(shape.dtype, copy=False) for x, shape in pairs])
-
-    def stablehlo(self, emit, operands, shapes, results):
-        if emit.calls_host:
-            return emit.host_call(self.reference, operands, shapes, results, False)
-        return emit.operation(
-            "stablehlo.custom_call", operands, shapes, results, call_target_name=_TARGET
-        )
-
-    def hlo_attributes(self, shapes):
-        return {"custom_call_target": _TARGET}
 
     def batch(self, operands, dimensions):
         if self.vmap_method is None:

@@ -11,15 +11,16 @@ from minixla.core.attributes import Boolean, Function, Integers, Text, attribute
 from minixla.core.derived import vjp_graphs
 from minixla.core.element_types import element_type
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph, Value, inner_first, remembered
+from minixla.core.graph import Graph, Value, inner_first, part_of, remembered
 from minixla.core.linear import pullback_by
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, shape_of, tracing
-from minixla.transforms.arguments import Arguments, Numbers, Parameters, Result, in_place_of
+from minixla.transforms.arguments import Arguments, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
+from minixla.transforms.typed_functions import Numbers, Parameters, Result
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.call import Call, call
 from minixla_ops.programs.composite_call import OptimizationBarrier
@@ -162,19 +163,11 @@ def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, 
 
 def _given(graph: Graph, values: Sequence[Value]) -> Graph:
     """The program that takes some of its values, after its inputs, where it computes them."""
-    inputs = [Value(value.shape, None, 0) for value in values]
-    known = dict(zip(values, inputs, strict=True))
-    for value, given in zip(values, inputs, strict=True):
-        maker = value.instruction
-        if maker is not None and type(maker.op) is CheckpointName:  # its operand is the same value
-            known.setdefault(maker.operands[0], given)
-    instructions = []
-    for step in graph.instructions:
-        instructions.append(step.again([known.get(value, value) for value in step.operands]))
-        for value, result in zip(step.results, instructions[-1].results, strict=True):
-            known.setdefault(value, result)
-    outputs = [known.get(value, value) for value in graph.outputs]
-    return Graph([*graph.inputs, *inputs], instructions, outputs, graph.name)
+    named = [each.instruction and type(each.instruction.op) is CheckpointName for each in values]
+    # A value that has a name is its operand.
+    pairs: Any = zip(values, named, strict=True)
+    given = [each.instruction.operands[0] if flag else each for each, flag in pairs]
+    return part_of([*graph.inputs, *given], graph.instructions, graph.outputs, graph.name)
 
 
 class checkpoint_policies:

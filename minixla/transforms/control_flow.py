@@ -15,16 +15,10 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Result,
-    Signature,
-    checked_function,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
 from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
+from minixla.transforms.typed_functions import Function, Result
 from minixla.typing import ArrayLike
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
@@ -215,10 +209,10 @@ def converted_to(value: Any, shape: Any) -> Any:
     return ops.convert_element_type(_state.trace.lift(value), shape.element_type)
 
 
-def lifted(subject: str, values: Any) -> Any:
-    """A pytree whose leaves are values of the current trace."""
-    leaves, tree = flatten(values)
-    return tree_unflatten(tree, [_state.trace.lift(leaf, subject) for leaf in leaves])
+def lifted(subject: str, name: str, value: Any) -> tuple[list[Any], Any]:
+    """The leaves of a pytree, the user's `name`, as values of the current trace; its structure."""
+    leaves, tree = flatten(value)
+    return lifted_leaves(subject, leaves, lambda: places(name, value)), tree
 
 
 def steps_at_a_time(subject: str, unroll: Any) -> int | None:
@@ -352,7 +346,8 @@ def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int 
         problem = "unroll takes bounds that are known while tracing"
         shown = [f"lower = {lower!r}, upper = {upper!r}"]
         raise misfit("fori_loop", problem, shown, "Give Python integers, or leave unroll out.")
-    count, value = max(upper - lower, 0), lifted("fori_loop", init_val)
+    leaves, tree = lifted("fori_loop", "init_val", init_val)
+    count, value = max(upper - lower, 0), tree_unflatten(tree, leaves)
     size = count if unroll is None else unroll
 
     def several(start: Any, value: Any, number: int) -> Any:

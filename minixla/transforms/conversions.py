@@ -12,16 +12,10 @@ from minixla.core.linear import spread, zeros_like
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer
 from minixla.transforms import gradients
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Parameters,
-    Result,
-    checked_function,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, checked_function, misfit
 from minixla.transforms.custom_derivatives import custom_vjp
 from minixla.transforms.staging import stage
+from minixla.transforms.typed_functions import Function, Parameters, Result
 from minixla_ops.programs.call import call
 
 

@@ -16,17 +16,10 @@ from minixla.core.tracing import Tracer, nested, shape_of
 from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms import arguments, custom_calls
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Numbers,
-    Parameters,
-    Result,
-    Wrapper,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, misfit
 from minixla.transforms.gradients import derivative_of
 from minixla.transforms.places import check_leaves, parameters_of
+from minixla.transforms.typed_functions import Function, Numbers, Parameters, Result, Wrapper
 
 
 def stop_gradient(x: Result) -> Result:

@@ -220,12 +220,6 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
 
     It costs a look at every result, and nothing outside. `@mx.debug_nans()` watches a function.
 
-    Args:
-        enabled: False stops watching, inside the block of another.
-
-    Returns:
-        A context manager, which is a decorator, too.
-
     Raises:
         NaNError: from the computation. It names the operation, the user's line, the operands'
             values, and whether it was in a reverse derivative.
@@ -245,13 +239,7 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
 def debug_infs(enabled: bool = True) -> Iterator[None]:
     """Raises an error where an infinity is made of finite operands (JAX: debug_infs).
 
-    What is watched, and `enabled`, are as in `debug_nans`.
-
-    Args:
-        enabled: False stops watching, inside the block of another.
-
-    Returns:
-        A context manager, which is a decorator, too.
+    What is watched is as in `debug_nans`.
 
     Raises:
         InfinityError: from the computation.

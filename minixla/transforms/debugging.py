@@ -26,11 +26,31 @@ from minixla_ops.programs.runs_programs import merged, parted
 #: each member, or None. Where that is another's, the member's values stand in for values that it
 #: does not have.
 Batch = tuple[tuple[int | None, ...], int | None]
-# In a text for elsewhere, a target that nobody else knows.
-_TARGET = '"minixla.debug_callback"'
 
 
-class DebugCallback(Operation):
+class HostCallback(Operation):
+    """Base class of operations that call a Python function where the program runs."""
+
+    hlo_name = "custom-call"
+    operands = ("args...",)
+
+    @property
+    def target(self) -> str:
+        """In a text for elsewhere, what nobody else knows."""
+        return f'"minixla.{self.builder_name}"'
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.calls_host:
+            return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
+        given = {"call_target_name": self.target, "has_side_effect": self.has_side_effect or None}
+        return emit.operation("stablehlo.custom_call", operands, shapes, results, **given)
+
+    def hlo_attributes(self, shapes):
+        more = {"custom_call_has_side_effect": True} if self.has_side_effect else {}
+        return {"custom_call_target": self.target, **more}
+
+
+class DebugCallback(HostCallback):
     """Calls a Python function with the operands' values, for what else it does. No results.
 
     Over a batch the function is called for each member; of nested `batches`, which are listed
@@ -42,8 +62,6 @@ class DebugCallback(Operation):
 
     has_side_effect = True
     zero_derivative = "it has no results"
-    hlo_name = "custom-call"
-    operands = ("args...",)
     callback: Callable[..., Any] = attribute(Function(), hlo=None)
     ordered: bool = attribute(Boolean(), hlo=None)
     arguments: int = attribute(Integer(0), hlo=None)
@@ -61,15 +79,6 @@ class DebugCallback(Operation):
         for member in _members(args, self.batches) if self.batches else [args]:
             self.callback(*member[: self.arguments])
         return ()
-
-    def stablehlo(self, emit, operands, shapes, results):
-        if emit.calls_host:
-            return emit.host_call(self.reference, operands, shapes, results, True)
-        given = {"call_target_name": _TARGET, "has_side_effect": True}
-        return emit.operation("stablehlo.custom_call", operands, shapes, results, **given)
-
-    def hlo_attributes(self, shapes):
-        return {"custom_call_target": _TARGET, "custom_call_has_side_effect": True}
 
     def batch(self, operands, dimensions):
         # One call for all members; where they do not differ, one call.

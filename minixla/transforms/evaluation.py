@@ -14,15 +14,9 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, _state, default_trace, shape_of, under
 from minixla.engine import eval_context, random_keys
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Numbers,
-    Parameters,
-    in_place_of,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, in_place_of, misfit
 from minixla.transforms.staging import Staged, traced
+from minixla.transforms.typed_functions import Function, Numbers, Parameters
 from minixla.transforms.watching import watched
 
 
@@ -182,9 +176,9 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
-def closed(given: Arguments, apply: Function | None = None) -> Staged:
-    """A function traced for arguments, which reads no values besides; `apply` is in its place."""
-    found = traced(apply or given.apply, given.signature(), given.name, open_inputs=True)
+def closed(given: Arguments) -> Staged:
+    """A function traced for arguments, which reads no values besides."""
+    found = traced(given.apply, given.signature(), given.name, open_inputs=True)
     if found.read:
         problem = "the function reads traced values of an enclosing function"
         advice = "A graph is closed: pass the values as arguments."

@@ -16,18 +16,17 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import float0_zeros, is_float0, places, structure_places
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Numbers,
-    Parameters,
-    Result,
-    in_place_of,
-    leaving,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, in_place_of, leaving, misfit
 from minixla.transforms.places import Places, difference, lifted_leaves
+from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
+from minixla.typing import PyTree
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
+
+#: Takes a cotangent like the result, gives one for each argument.
+Pullback = Callable[[PyTree], tuple[PyTree, ...]]
+#: Kinds of element types that may be differentiated, or stand for zeros.
+INEXACT = "float", "complex"
+ANY = *INEXACT, "pred", "signed", "unsigned"
 
 
 class Outcome:
@@ -37,8 +36,8 @@ class Outcome:
     the derivatives that the trace knows of them; `aux` is the auxiliary data.
     """
 
-    def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool = False) -> None:
-        self.trace, self.aux = trace, None
+    def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool) -> None:
+        self.trace, self._has_aux, self.aux = trace, has_aux, None
         try:
             with under(trace):
                 out = call()
@@ -67,6 +66,10 @@ class Outcome:
     def result(self, leaves: Sequence[Any] | None = None) -> Any:
         """The function's result, or others in its structure."""
         return tree_unflatten(self.tree, self.values if leaves is None else leaves)
+
+    def with_aux(self, *given: Any) -> tuple[Any, ...]:
+        """What a transformation gives, and the auxiliary data if there are any."""
+        return (*given, self.aux) if self._has_aux else given
 
 
 def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
@@ -97,20 +100,15 @@ def derivative_of(primal: Any, derivative: Any) -> Any:
 
 @overload
 def vjp(
-    fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False
-) -> tuple[Result, Callable[[Any], tuple[Any, ...]]]: ...
+    fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False
+) -> tuple[Result, Pullback]: ...
 @overload
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool
-) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
+    fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
+) -> tuple[Result, Pullback, Aux]: ...
 @api_boundary
-def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its pullback (JAX: vjp).
-
-    Args:
-        fun: a function of pytrees of arrays.
-        primals: its arguments.
-        has_aux: whether `fun` returns `(result, aux)`; `aux` is passed through.
 
     Returns:
         `(result, pullback)`, or `(result, pullback, aux)`. `pullback(cotangent)` takes a pytree
@@ -132,7 +130,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
         where = partial(structure_places, "the result", out.tree)
         return given.alike(pull(checked_tangents("vjp", cotangent, out.tree, out.values, where)))
 
-    return (out.result(), pullback, out.aux) if has_aux else (out.result(), pullback)
+    return out.with_aux(out.result(), pullback)
 
 
 def checked_tangents(
@@ -178,20 +176,9 @@ def value_and_grad(
 ) -> Callable[Parameters, tuple[Result, Any]]:
     """A function that returns `fun`'s value and its gradient (JAX: value_and_grad).
 
-    Args:
-        fun: returns a real scalar (or a pair with auxiliary data).
-        argnums: the positional argument or arguments to differentiate with respect to.
-        has_aux: whether `fun` returns `(value, aux)`.
-        holomorphic: whether `fun` is holomorphic: complex inputs and a complex result.
-        allow_int: whether integer arguments are allowed; they get float0 zeros.
-
     Returns:
         A function of the same arguments that returns `(value, gradient)`, or
         `((value, aux), gradient)`; the gradient is like the argument, or a tuple of such.
-
-    Raises:
-        TransformError: `fun` does not return a scalar, or argnums is out of range.
-        DerivativeError: integer arguments or complex values where they are not allowed.
 
     Example:
         >>> mx.value_and_grad(lambda x: x**3)(2.0)
@@ -201,7 +188,7 @@ def value_and_grad(
     @in_place_of(fun, "value_and_grad")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("grad", fun, args, kwargs, argnums)
-        _check_inputs(given, holomorphic, allow_int)
+        check_kinds("grad", given.shapes(), given.where, holomorphic, ANY if allow_int else INEXACT)
         out, pull = recorded("grad", given, has_aux)
         value = _scalar_output(out, holomorphic)
         gradient = given.alike(pull([_state.trace.lift(ones_like(value))]))
@@ -220,29 +207,34 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
         advice = "Reduce the result to a scalar (for example with .sum()), use has_aux=True for "
         advice += "more results, or mx.vjp or mx.jacrev for functions of other results."
         raise misfit("grad", problem, shown, advice)
-    kind = only.element_type
-    if kind.is_complex != holomorphic or not kind.is_inexact:
-        problem = f"the function returns {only} with holomorphic={holomorphic}"
-        advice = "The result must be a real float, or complex with holomorphic=True."
-        raise explain(DerivativeError, "grad", problem, advice=advice)
+    check_kinds("grad", shapes, lambda: ["the result"], holomorphic)
     return out.values[0]
 
 
-def _check_inputs(given: Arguments, holomorphic: bool, allow_int: bool) -> None:
-    for index, shape in enumerate(given.shapes()):
+def check_kinds(
+    subject: str,
+    values: Sequence[Any],
+    where: Places,
+    holomorphic: bool,
+    kinds: Sequence[str] = ("float",),
+) -> None:
+    """Raises DerivativeError for values of other kinds than these, or complex ones if so."""
+    for index, shape in enumerate(map(shape_of, values)):
         kind = shape.element_type if isinstance(shape, Shape) else None
-        if kind is not None and (kind.is_complex if holomorphic else kind.is_inexact or allow_int):
+        if kind is not None and kind.kind in (("complex",) if holomorphic else kinds):
             continue
-        place = given.where()[index]
-        problem = f"{place} of type {kind} has no gradient"
-        advice = "Give floats (1.0, not 1), choose other argnums, or set allow_int=True for zeros."
+        place, noun = where()[index], "gradient" if subject == "grad" else "Jacobian"
+        problem = f"{place} of type {kind} has no {noun}"
+        advice = "It must be a real float, or complex with holomorphic=True."
         if kind is None:
             problem = f"{place} is not an array"
             advice = "Give its members as a Python tuple, or differentiate with mx.vjp."
         elif holomorphic:
-            problem = f"holomorphic=True, and {place} is of type {kind}"
-            advice = "Give complex arguments."
-        raise explain(DerivativeError, "grad", problem, [f"it is {shape}"], advice)
+            problem += " with holomorphic=True"
+        elif place.startswith("argument"):
+            zeros = "" if subject == "jacfwd" else ", or set allow_int=True for zeros"
+            advice = f"Give floats (1.0, not 1), choose other argnums{zeros}."
+        raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
 
 def grad(
@@ -254,22 +246,9 @@ def grad(
 ) -> Callable[Parameters, Any]:
     """A function that returns the gradient of `fun` (JAX: grad).
 
-    Arguments and errors are those of `value_and_grad`; `has_aux` gives `(gradient, aux)`.
-
-    Args:
-        fun: returns a real scalar (or a pair with auxiliary data).
-        argnums: the positional argument or arguments to differentiate with respect to.
-        has_aux: whether `fun` returns `(value, aux)`; the function returns `(gradient, aux)` then.
-        holomorphic: whether `fun` is holomorphic: complex inputs and a complex result.
-        allow_int: whether integer arguments are allowed; they get float0 zeros.
-
     Returns:
         A function of the same arguments that returns the gradient, which is like the argument, or a
-        tuple of such.
-
-    Raises:
-        TransformError: `fun` does not return a scalar, or argnums is out of range.
-        DerivativeError: integer arguments or complex values where they are not allowed.
+        tuple of such; or `(gradient, aux)`.
 
     Example:
         >>> mx.grad(lambda x: (x * x).sum())(np.float32([1, 2]))
@@ -288,25 +267,22 @@ def grad(
 @overload
 def jvp(
     fun: Callable[..., Result],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
     has_aux: Literal[False] = False,
 ) -> tuple[Result, Result]: ...
 @overload
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
-) -> tuple[Any, Any, Any]: ...
+    fun: Callable[..., tuple[Result, Aux]],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
+    has_aux: Literal[True],
+) -> tuple[Result, Result, Aux]: ...
 @api_boundary
 def jvp(
-    fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    fun: Function, primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: bool = False
 ) -> Any:
     """`fun(*primals)` and its derivative along `tangents` (JAX: jvp).
-
-    Args:
-        fun: a function of pytrees of arrays.
-        primals: its arguments.
-        tangents: one for each, alike in structure, shape and type (float0 for integers).
-        has_aux: whether `fun` returns `(result, aux)`.
 
     Returns:
         `(result, tangent)`, or `(result, tangent, aux)`.
@@ -330,5 +306,4 @@ def jvp(
     out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)
     pairs = zip(out.outputs, out.values, strict=True)
     moving = [derivative_of(x, each.known if trace.is_own(each) else None) for each, x in pairs]
-    pair = out.result(), out.result(moving)
-    return (*pair, out.aux) if has_aux else pair
+    return out.with_aux(out.result(), out.result(moving))

@@ -7,44 +7,33 @@ from typing import Any, Literal, overload
 import numpy as np
 from jax.tree_util import tree_leaves, tree_map
 
-from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTracer, LinearizeTrace, has_tangent
 from minixla.core.linear import spread
-from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.shapes import DeclaredArray
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import places
 from minixla.transforms import gradients
-from minixla.transforms.arguments import (
-    Arguments,
-    Function,
-    Numbers,
-    Parameters,
-    Result,
-    in_place_of,
-)
+from minixla.transforms.arguments import Arguments, in_place_of
+from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.transforms.vmap import vmap
+from minixla.typing import PyTree
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @overload
 def linearize(
-    fun: Callable[..., Result], *primals: Any, has_aux: Literal[False] = False
+    fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False
 ) -> tuple[Result, Callable[..., Result]]: ...
 @overload
 def linearize(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool
-) -> tuple[Any, Callable[..., Any], Any]: ...
+    fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
+) -> tuple[Result, Callable[..., Result], Aux]: ...
 @api_boundary
-def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
 
     What depends on the primals alone is computed once, now; the linear function runs the rest.
-
-    Args:
-        fun: a function of pytrees of arrays.
-        primals: its arguments.
-        has_aux: whether `fun` returns `(result, aux)`.
 
     Returns:
         `(result, linear)`, or `(result, linear, aux)`. `linear(*tangents)` takes a tangent for
@@ -80,7 +69,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
         found = spread(flags, evaluate_graph(graph, operands))
         return out.result(list(map(gradients.derivative_of, out.values, found)))
 
-    return (out.result(), linear, out.aux) if has_aux else (out.result(), linear)
+    return out.with_aux(out.result(), linear)
 
 
 def jacfwd(
@@ -91,19 +80,10 @@ def jacfwd(
 ) -> Callable[Parameters, Any]:
     """A function that returns the Jacobian of `fun`, by forward mode (JAX: jacfwd).
 
-    Args:
-        fun: a function of pytrees of arrays.
-        argnums: the positional argument or arguments to differentiate with respect to.
-        has_aux: whether `fun` returns `(result, aux)`; the Jacobian comes with `aux`.
-        holomorphic: whether `fun` is holomorphic: complex inputs and results.
-
     Returns:
         A function of the same arguments. Its result has, for each array of `fun`'s result, a tree
         like the argument (a tuple of such for several) of arrays whose dimensions are those of
-        the result, then those of the argument.
-
-    Raises:
-        DerivativeError: arguments that are not real floats (complex where holomorphic).
+        the result, then those of the argument. It comes with `aux` if there is one.
 
     Example:
         >>> mx.jacfwd(lambda x: x * x)(np.float32([1, 2]))
@@ -114,17 +94,17 @@ def jacfwd(
     @in_place_of(fun, "jacfwd")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
-        leaves = given.lifted()
-        _check_kinds("jacfwd", leaves, holomorphic, where=given.where)
+        leaves, aux = given.lifted(), []
+        gradients.check_kinds("jacfwd", leaves, given.where, holomorphic)
 
         def push(*tangents: Any) -> Any:
-            outcome = gradients.jvp(given.call, tuple(leaves), tangents, has_aux)
-            _check_kinds("jacfwd", outcome[0], holomorphic)
-            return outcome[1:]
+            result, moving, *aux[:] = gradients.jvp(given.call, tuple(leaves), tangents, has_aux)
+            _check_result("jacfwd", result, holomorphic, gradients.INEXACT)
+            return moving
 
-        out = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(*_basis(leaves))
-        jacobian = tree_map(lambda each: given.alike(_split(each, leaves, -1)), out[0])
-        return (jacobian, out[1]) if has_aux else jacobian
+        columns = vmap(push, out_axes=-1)(*_basis(leaves))
+        jacobian = tree_map(lambda each: given.alike(_split(each, leaves, -1)), columns)
+        return (jacobian, *aux) if has_aux else jacobian
 
     return derived
 
@@ -138,20 +118,8 @@ def jacrev(
 ) -> Callable[Parameters, Any]:
     """A function that returns the Jacobian of `fun`, by reverse mode (JAX: jacrev).
 
-    Arguments, result and errors are those of `jacfwd`; `allow_int` gives integers float0 zeros.
-
-    Args:
-        fun: a function of pytrees of arrays.
-        argnums: the positional argument or arguments to differentiate with respect to.
-        has_aux: whether `fun` returns `(result, aux)`; the Jacobian comes with `aux`.
-        holomorphic: whether `fun` is holomorphic: complex inputs and results.
-        allow_int: whether integer arguments are allowed; they get float0 zeros.
-
     Returns:
         A function of the same arguments; its result is as that of `jacfwd`.
-
-    Raises:
-        DerivativeError: arguments that are not real floats (complex where holomorphic).
 
     Example:
         >>> mx.jacrev(lambda x: x * x)(np.float32([1, 2]))
@@ -162,9 +130,10 @@ def jacrev(
     @in_place_of(fun, "jacrev")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
-        _check_kinds("jacrev", given.shapes(), holomorphic, allow_int, given.where)
+        kinds = gradients.ANY if allow_int else gradients.INEXACT
+        gradients.check_kinds("jacrev", given.shapes(), given.where, holomorphic, kinds)
         out, pull = gradients.recorded("jacrev", given, has_aux)
-        _check_kinds("jacrev", out.result(), holomorphic)
+        _check_result("jacrev", out.result(), holomorphic)
         rows = vmap(lambda *cotangents: pull(cotangents))(*_basis(out.values))
         # Rows by argument; wanted by result, then argument.
         parts = [_split(row, out.values, 0) for row in rows]
@@ -182,17 +151,8 @@ def hessian(
 ) -> Callable[Parameters, Any]:
     """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian).
 
-    Args:
-        fun: a function of pytrees of arrays.
-        argnums: the positional argument or arguments to differentiate with respect to.
-        has_aux: whether `fun` returns `(result, aux)`; the Hessian comes with `aux`.
-        holomorphic: whether `fun` is holomorphic: complex inputs and results.
-
     Returns:
         A function of the same arguments: the `jacfwd` of the `jacrev`.
-
-    Raises:
-        DerivativeError: arguments that are not real floats (complex where holomorphic).
 
     Example:
         >>> mx.hessian(lambda x: x[0] ** 2 * x[1])(np.float32([1, 2]))
@@ -202,21 +162,9 @@ def hessian(
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-def _check_kinds(
-    subject: str, values: Any, holomorphic: bool, allow_int: bool = False, where: Any = None
-) -> None:
-    """Raises DerivativeError for what has no Jacobian; values stand in the result by default."""
-    for index, shape in enumerate(map(shape_of, tree_leaves(values))):
-        kind = shape.element_type if isinstance(shape, Shape) else None
-        if kind is not None and (
-            (kind.is_complex if holomorphic else kind.is_float)
-            or (allow_int and not kind.is_inexact)
-        ):
-            continue
-        place = (where() if where else places("the result", values))[index]
-        problem = f"{place} has no Jacobian with holomorphic={holomorphic}"
-        advice = "Arguments and results must be real floats, or complex with holomorphic=True."
-        raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
+def _check_result(subject: str, result: Any, *kinds: Any) -> None:
+    check = gradients.check_kinds
+    check(subject, tree_leaves(result), lambda: places("the result", result), *kinds)
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack, overload
 
 import jax
 
@@ -21,21 +21,11 @@ from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.engine import forget_traces, jitted, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
-from minixla.transforms.layouts import (
-    annotated,
-    check_arguments,
-    check_mesh,
-    for_jax,
-    laid_out,
-    with_mesh,
-)
+from minixla.transforms.layouts import JitLayouts
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import stage_once
+from minixla.transforms.typed_functions import Function, JitOptions, Jitted, Parameters, Result
 from minixla_ops.programs.call import call
-
-if TYPE_CHECKING:
-    from minixla.transforms.arguments import Parameters, Result
-    from minixla.transforms.typed_functions import JitOptions, Jitted
 
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 _OWN_METHODS = ("graph", "shardings")
@@ -49,7 +39,7 @@ def jit(
 def jit(
     **options: Unpack[JitOptions],
 ) -> Callable[[Callable[Parameters, Result]], Jitted[Parameters, Result]]: ...
-def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
+def jit(fun: Function | None = None, /, **options: Any) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
     Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
@@ -78,8 +68,9 @@ def jit(fun: arguments.Function | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    inner, evaluator = with_mesh(fun, options.get("mesh")), default_trace()
-    compiled, nested = Compiled(inner, options), _Nested(inner, options)
+    layouts, evaluator = JitLayouts(options), default_trace()
+    inner = layouts.within(fun)
+    compiled, nested = Compiled(inner, layouts), _Nested(inner, layouts)
 
     def missed(made: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         trace = _state.trace
@@ -118,15 +109,15 @@ def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
 class Compiled:
     """`jax.jit`'s object for a function, `call`, and its methods."""
 
-    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
-        self._made_of = fun, options
+    def __init__(self, fun: Function, layouts: JitLayouts) -> None:
+        self._layouts = layouts
         self._staged = arguments.named_after(stage_for_jax(fun), fun)
-        self.call: Any = jax.jit(self._staged, **for_jax(options))
+        self.call: Any = jax.jit(self._staged, **layouts.for_jax())
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """JAX's stage, made in a shorter way where that will do."""
-        check_mesh(self._made_of[1])
-        found = None if self._made_of[1] else lowered(self._staged, args, kwargs)
+        self._layouts.check_mesh()
+        found = None if self._layouts.options else lowered(self._staged, args, kwargs)
         return found or self.call.lower(*args, **kwargs)
 
     def clear_cache(self) -> None:
@@ -137,9 +128,9 @@ class Compiled:
     def function(
         self,
         missed: Callable[..., Any],
-        fun: arguments.Function,
+        fun: Function,
         again: Callable[..., Any],
-        methods: Mapping[str, arguments.Function] = MappingProxyType({}),
+        methods: Mapping[str, Function] = MappingProxyType({}),
     ) -> Any:
         """`call` as the Python function that `again(fun)` is, with more methods; see `jitted`."""
         wrapper = arguments.named_after(jitted(self.call, missed), fun)
@@ -152,7 +143,7 @@ class Compiled:
         setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
         return wrapper
 
-    def _method(self, name: str) -> arguments.Function:
+    def _method(self, name: str) -> Function:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -166,22 +157,22 @@ class Compiled:
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
-    def __init__(self, fun: arguments.Function, options: dict[str, Any]) -> None:
-        self._options = options
-        marked = options.get("static_argnums"), options.get("static_argnames")
+    def __init__(self, fun: Function, layouts: JitLayouts) -> None:
+        self._layouts = layouts
+        marked = map(layouts.options.get, ("static_argnums", "static_argnames"))
         self._static = arguments.StaticArguments(fun, *marked)
         self._cache = arguments.Cache()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given, static = self._static.split("jit", args, kwargs)
-        leaves, apply = given.leaves, laid_out(given.apply, self._options)
+        leaves, apply = given.leaves, self._layouts.laid_out(given.apply)
         signature = given.signature([shape_of(leaf, "jit") for leaf in leaves])
         found = stage_once(self._cache, given, static, signature, apply)
         return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given, _ = self._static.split("jit", args, kwargs)
-        check_arguments(given, self._options)
+        self._layouts.check_arguments(given)
         names = given.where()
         for leaf, place in zip(given.leaves, names, strict=True):
             if isinstance(leaf, TupleValue) and _state.trace is default_trace():
@@ -192,7 +183,7 @@ class _Nested:
         """The graph of the function for these arguments."""
         given, _ = self._static.split("make_graph", args, kwargs)
         found = closed(given)
-        return annotated(found.graph, given, found.result_tree, self._options)
+        return self._layouts.annotated(found.graph, given, found.result_tree)
 
     def shardings(self, *args: Any, **kwargs: Any) -> Any:
         """How every instruction's result lies over devices, for these arguments: `Layouts`.

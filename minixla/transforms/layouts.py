@@ -1,7 +1,7 @@
 """Layouts of arrays over devices: what users and a jit's options say of values in programs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
 import jax
@@ -13,6 +13,7 @@ from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla.core.state import held
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import check_value
 from minixla.core.tracing import (
@@ -29,7 +30,8 @@ from minixla.sharding.axes import size_of
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Identity, ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.transforms.arguments import Arguments, Function, flatten_prefix, misfit, named_after
+from minixla.transforms.arguments import Arguments, flatten_prefix, misfit, named_after
+from minixla.transforms.typed_functions import Function
 from minixla.typing import PyTree
 
 #: A mesh of ours or of JAX.
@@ -72,17 +74,9 @@ def _on_device(sharding: SingleDeviceSharding) -> TensorSharding:
     return TensorSharding(Mesh.maximal(device.id))
 
 
-@contextmanager
-def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
-    """Inside a `with` block specs without a mesh are about this one."""
-    previous, observed = _state.mesh, mesh is None or _state.observe(True)
-    _state.mesh = mesh or previous
-    try:
-        yield
-    finally:
-        _state.mesh = previous
-        if not observed:
-            _state.observe(False)
+def mesh_in_force(mesh: Mesh | None) -> AbstractContextManager[None]:
+    """Inside a `with` block specs without a mesh are about this one, if there is one."""
+    return nullcontext() if mesh is None else held("mesh", mesh, is_observed=True)
 
 
 def known_mesh(subject: str, mesh: MeshLike | None = None) -> Mesh:
@@ -205,30 +199,6 @@ def placed(value: Any, place: Any, name: str = "device") -> Any:
     return _constrained("placement", name, value, place, None)
 
 
-def laid_out(fun: Function, options: dict[str, Any]) -> Function:
-    """A function of (args, kwargs) in a program, these and results laid out by jit's options."""
-    given, wanted, mesh = _sides(options)
-
-    def between(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if kwargs and given is not None:
-            problem = "in_shardings and arguments by name do not go together"
-            shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {given}"]
-            raise misfit("jit", problem, shown, "Give the arguments by position.")
-        args = _constrained("jit", "in_shardings", args, given, mesh)
-        return _constrained("jit", "out_shardings", fun(args, kwargs), wanted, mesh)
-
-    return fun if given is None and wanted is None else between
-
-
-def _sides(options: dict[str, Any]) -> tuple[Any, Any, Any]:
-    device, backend = options.get("device"), options.get("backend")
-    if device is None and backend is not None:
-        device = jax.local_devices(backend=backend)[0]
-    place = None if device is None else SingleDeviceSharding(device)
-    sides = (options.get(f"{side}_shardings", place) for side in ("in", "out"))
-    return *sides, options.get("mesh")
-
-
 def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any) -> Any:
     """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing."""
     if shardings is None:
@@ -257,11 +227,7 @@ def _moved(value: Any, sharding: TensorSharding) -> Any:
 
 
 def _is_leaf(value: Any) -> bool:
-    return value is None or (isinstance(value, (*_KNOWN, tuple)) and not _is_tree(value))
-
-
-def _is_tree(value: Any) -> bool:
-    return isinstance(value, tuple) and not isinstance(value, _KNOWN)
+    return value is None or isinstance(value, _KNOWN)
 
 
 def _listed(subject: str, name: str, tree: Any, shardings: Any) -> list[Any]:
@@ -277,44 +243,117 @@ def _listed(subject: str, name: str, tree: Any, shardings: Any) -> list[Any]:
     return found
 
 
-def with_mesh(fun: Function, mesh: Any) -> Function:
-    """A function in which specs without a mesh are about this one."""
-    if mesh is None:
-        return fun
+class JitLayouts:
+    """What a jit's options say of the layouts of its arguments and results."""
 
-    def within(*args: Any, **kwargs: Any) -> Any:
-        with mesh_in_force(Mesh.of(mesh)):
-            return fun(*args, **kwargs)
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options, self._mesh = options, options.get("mesh")
 
-    return named_after(within, fun)
+    def _side(self, name: str) -> Any:
+        """`in_shardings` or `out_shardings`; by default the device that is given."""
+        device, backend = self.options.get("device"), self.options.get("backend")
+        if device is None and backend is not None:
+            device = jax.local_devices(backend=backend)[0]
+        return self.options.get(name, None if device is None else SingleDeviceSharding(device))
 
+    def within(self, fun: Function) -> Function:
+        """A function in which specs without a mesh are about the jit's, if it has one."""
+        if self._mesh is None:
+            return fun
 
-def for_jax(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of jit as `jax.jit` takes them: a mesh is in each of the shardings."""
-    if options.get("mesh") is None:
-        return options
-    mesh = Mesh.of(options["mesh"])
-    own = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with mesh_in_force(Mesh.of(self._mesh)):
+                return fun(*args, **kwargs)
 
-    def named(sharding: Any) -> Any:
-        if isinstance(sharding, TensorSharding):
-            sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
-        if not isinstance(sharding, PartitionSpec):
-            return sharding
-        TensorSharding.from_spec(mesh, sharding, len(sharding))  # in our words, what is none
-        return NamedSharding(own, sharding)
+        return named_after(within, fun)
 
-    found = {name: value for name, value in options.items() if name != "mesh"}
-    for name in ("in_shardings", "out_shardings"):
-        if name in found:
+    def for_jax(self) -> dict[str, Any]:
+        """The options as `jax.jit` takes them: a mesh is in each of the shardings."""
+        if self._mesh is None:
+            return self.options
+        mesh = Mesh.of(self._mesh)
+        own = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
+
+        def named(sharding: Any) -> Any:
+            if isinstance(sharding, TensorSharding):
+                sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
+            if not isinstance(sharding, PartitionSpec):
+                return sharding
+            TensorSharding.from_spec(mesh, sharding, len(sharding))  # in our words, what is none
+            return NamedSharding(own, sharding)
+
+        found = {name: value for name, value in self.options.items() if name != "mesh"}
+        for name in {"in_shardings", "out_shardings"} & found.keys():
             found[name] = jax.tree.map(named, found[name], is_leaf=_is_leaf)
-    return found
+        return found
 
+    def laid_out(self, fun: Function) -> Function:
+        """A function of (args, kwargs) in a program, these and its results laid out."""
+        given, wanted, mesh = self._side("in_shardings"), self._side("out_shardings"), self._mesh
 
-def check_mesh(options: dict[str, Any]) -> None:
-    """Raises ShardingError where jit's mesh has more devices than there are: nothing runs then."""
-    if options.get("mesh") is not None:
-        jax_mesh(Mesh.of(options["mesh"]))
+        def between(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if kwargs and given is not None:
+                problem = "in_shardings and arguments by name do not go together"
+                shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {given}"]
+                raise misfit("jit", problem, shown, "Give the arguments by position.")
+            args = _constrained("jit", "in_shardings", args, given, mesh)
+            return _constrained("jit", "out_shardings", fun(args, kwargs), wanted, mesh)
+
+        return fun if given is None and wanted is None else between
+
+    def annotated(self, graph: Graph, given: Arguments, tree: Any) -> Graph:
+        """The function's program with the layouts of arguments and results, a pytree of `tree`.
+
+        Where the options say nothing of an argument they are its own.
+        """
+        placed = self._of_arguments(given)
+        placed += [None] * (len(graph.inputs) - len(placed))
+        for number, leaf in enumerate(given.leaves):
+            found = getattr(leaf, "sharding", None)
+            if placed[number] is None and isinstance(found, NamedSharding) and found.mesh.size > 1:
+                placed[number] = found
+        wanted, outputs = self._side("out_shardings"), [None] * len(graph.outputs)
+        if wanted is not None:
+            outputs = _listed("jit", "out_shardings", tree, wanted)
+        inputs = self._noted("argument", [value.shape for value in graph.inputs], placed)
+        outputs = self._noted("result", graph.output_shapes, outputs)
+        pairs = zip(graph.inputs, inputs, strict=True)
+        values = {value: each for value, each in pairs if each is not None}
+        if not values and all(each is None for each in outputs):
+            return graph
+        notes = Annotations(values, tuple(outputs))
+        return Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
+
+    def check_mesh(self) -> None:
+        """Raises ShardingError where the mesh has more devices than there are: nothing runs."""
+        if self._mesh is not None:
+            jax_mesh(Mesh.of(self._mesh))
+
+    def check_arguments(self, given: Arguments) -> None:
+        """Raises ShardingError where they do not fit the arguments, or the devices there are."""
+        self.check_mesh()
+        shardings = self._of_arguments(given)
+        shapes = [shape_of(leaf, "jit") for leaf in given.leaves[: len(shardings)]]
+        self._noted("argument", shapes, shardings)
+
+    def _of_arguments(self, given: Arguments) -> list[Any]:
+        """What they say of each argument; nothing where they say nothing of any."""
+        arguments, (_, tree) = self._side("in_shardings"), flatten(given.given)
+        return [] if arguments is None else _listed("jit", "in_shardings", tree, arguments)
+
+    def _noted(
+        self, kind: str, shapes: Sequence[Any], shardings: Sequence[Any]
+    ) -> list[TensorSharding | None]:
+        """Shardings of ours for arrays of a `kind`, which they must fit."""
+        found: list[TensorSharding | None] = []
+        for number, (shape, each) in enumerate(zip(shapes, shardings, strict=True)):
+            if isinstance(each, SingleDeviceSharding):
+                each = _on_device(each)
+            elif each is not None:
+                each = tensor_sharding("jit", each, shape, self._mesh)
+                check_pieces("jit", f"{kind} {number}", shape, each)
+            found.append(each)
+        return found
 
 
 def _entry(sharding: TensorSharding, entry: Any) -> Any:
@@ -323,64 +362,6 @@ def _entry(sharding: TensorSharding, entry: Any) -> Any:
         advice = "Use whole axes there; inside, mx.sharding.constrain takes any sharding."
         raise explain(ShardingError, "jit", problem, [f"sharding: {sharding}"], advice)
     return PartitionSpec.UNCONSTRAINED if entry is ... else entry
-
-
-def annotated(graph: Graph, given: Arguments, tree: Any, options: dict[str, Any]) -> Graph:
-    """A jitted function's program with the layouts of its arguments and results.
-
-    They are those of jit's options, else of the arguments themselves; `tree` is the results'.
-    """
-    _, wanted, mesh = _sides(options)
-    listed: list[Any] = [None] * len(graph.inputs)
-    of_options = _of_arguments(given, options)
-    listed[: len(of_options)] = of_options
-    for number, leaf in enumerate(given.leaves):
-        found = getattr(leaf, "sharding", None)
-        if listed[number] is None and isinstance(found, NamedSharding):
-            listed[number] = found if found.mesh.size > 1 else None
-    pairs = zip(graph.inputs, listed, strict=True)
-    placed = {
-        value: _noted(sharding, value.shape, mesh, f"argument {number}")
-        for number, (value, sharding) in enumerate(pairs)
-    }
-    outputs = [None] * len(graph.outputs)
-    if wanted is not None:
-        outputs = _listed("jit", "out_shardings", tree, wanted)
-    pairs = zip(outputs, graph.outputs, strict=True)
-    outputs = [
-        _noted(sharding, value.shape, mesh, f"result {number}")
-        for number, (sharding, value) in enumerate(pairs)
-    ]
-    values = {value: each for value, each in placed.items() if each is not None}
-    if not values and all(each is None for each in outputs):
-        return graph
-    notes = Annotations(values, tuple(outputs))
-    return Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
-
-
-def check_arguments(given: Arguments, options: dict[str, Any]) -> None:
-    """Raises ShardingError where options do not fit the arguments, or the devices there are."""
-    check_mesh(options)
-    for number, sharding in enumerate(_of_arguments(given, options)):
-        shape = shape_of(given.leaves[number], "jit")
-        _noted(sharding, shape, options.get("mesh"), f"argument {number}")
-
-
-def _of_arguments(given: Arguments, options: dict[str, Any]) -> list[Any]:
-    """What options say of each argument; nothing where they say nothing of any."""
-    arguments, _, _ = _sides(options)
-    _, tree = flatten(given.given)
-    return [] if arguments is None else _listed("jit", "in_shardings", tree, arguments)
-
-
-def _noted(sharding: Any, shape: Any, mesh: Any, name: str) -> TensorSharding | None:
-    if sharding is None:
-        return None
-    if isinstance(sharding, SingleDeviceSharding):
-        return _on_device(sharding)
-    found = tensor_sharding("jit", sharding, shape, mesh)
-    check_pieces("jit", name, shape, found)
-    return found
 
 
 def check_pieces(subject: str, name: str, shape: Any, sharding: TensorSharding) -> None:

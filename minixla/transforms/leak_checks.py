@@ -50,9 +50,6 @@ def checking_leaks() -> Iterator[None]:
     global, an attribute, a closure, a list. Compiled functions are traced anew inside. As a
     decorator, `@mx.checking_leaks()`, it looks after every call of a function.
 
-    Returns:
-        A context manager, which is a decorator, too.
-
     Raises:
         LeakedTracerError: at the end of the block.
 

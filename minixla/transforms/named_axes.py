@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ import minixla.numpy as mxnp
 import minixla_ops as ops
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.state import held
 from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
 from minixla.sharding.manual_computation import member_of
@@ -94,18 +95,11 @@ class MeshAxis(Axis):
         return operation.between_partitions(operand, next(self._channels))
 
 
-@contextmanager
-def mapped_axis(name: Any, axis: Axis | None) -> Any:
+def mapped_axis(name: Any, axis: Axis | None) -> AbstractContextManager[None]:
     """The axis is known by its name to what is traced inside; without a name nothing changes."""
-    previous, observed = _state.axes, name is None or _state.observe(True)
-    if name is not None:
-        _state.axes = (*previous, (name, axis))
-    try:
-        yield
-    finally:
-        _state.axes = previous
-        if not observed:
-            _state.observe(False)
+    if name is None:
+        return nullcontext()
+    return held("axes", (*_state.axes, (name, axis)), is_observed=True)
 
 
 def _axes(
@@ -171,16 +165,7 @@ def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, 
 def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The sum of `x` over a mapped axis, for every member (JAX: lax.psum).
 
-    Args:
-        x: a pytree of arrays; booleans are counted. A Python number is multiplied by the size.
-        axis_name: the name of the axis, or a tuple of names.
-        axis_index_groups: the members of each group within which to sum; default: all.
-
-    Returns:
-        A pytree like `x`, the same for every member of a group.
-
-    Raises:
-        TransformError: no axis of that name is mapped here; groups that do not divide it.
+    Booleans are counted; a Python number is multiplied by the size of the axis.
 
     Example:
         >>> mx.vmap(lambda x: x / mx.psum(x, "i"), axis_name="i")(np.float32([1, 3]))
@@ -201,18 +186,7 @@ def _counted(leaf: Any) -> Any:
 
 
 def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
-    """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`.
-
-    Args:
-        x: a pytree of arrays.
-        axis_name: the name of the axis, or a tuple of names.
-        axis_index_groups: the members of each group within which to average; default: all.
-
-    Returns:
-        A pytree like `x`, the same for every member of a group.
-
-    Raises:
-        TransformError: no axis of that name is mapped here; groups that do not divide it.
+    """The mean of `x` over a mapped axis (JAX: lax.pmean).
 
     Example:
         >>> mx.vmap(lambda x: x - mx.pmean(x, "i"), axis_name="i")(np.float32([1, 5, 3]))
@@ -224,18 +198,7 @@ def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> T
 
 
 def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
-    """The maximum of `x` over a mapped axis (JAX: lax.pmax); see `psum`.
-
-    Args:
-        x: a pytree of arrays.
-        axis_name: the name of the axis, or a tuple of names.
-        axis_index_groups: the members of each group within which to compare; default: all.
-
-    Returns:
-        A pytree like `x`, the same for every member of a group.
-
-    Raises:
-        TransformError: no axis of that name is mapped here; groups that do not divide it.
+    """The maximum of `x` over a mapped axis (JAX: lax.pmax).
 
     Example:
         >>> mx.vmap(lambda x: x - mx.pmax(x, "i"), axis_name="i")(np.int32([1, 5, 3]))
@@ -245,18 +208,7 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
 
 
 def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
-    """The minimum of `x` over a mapped axis (JAX: lax.pmin); see `psum`.
-
-    Args:
-        x: a pytree of arrays.
-        axis_name: the name of the axis, or a tuple of names.
-        axis_index_groups: the members of each group within which to compare; default: all.
-
-    Returns:
-        A pytree like `x`, the same for every member of a group.
-
-    Raises:
-        TransformError: no axis of that name is mapped here; groups that do not divide it.
+    """The minimum of `x` over a mapped axis (JAX: lax.pmin).
 
     Example:
         >>> mx.vmap(lambda x: x - mx.pmin(x, "i"), axis_name="i")(np.int32([1, 5, 3]))
@@ -267,11 +219,6 @@ def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
 
 def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
     """Values sent between members of a mapped axis (JAX: lax.ppermute).
-
-    Args:
-        x: a pytree of arrays.
-        axis_name: the name of the axis.
-        perm: pairs of source and target; members that are no target get zeros.
 
     Returns:
         A pytree like `x`.
@@ -305,18 +252,8 @@ def all_gather(
 ) -> Tree:
     """The values of all members of a mapped axis (JAX: lax.all_gather).
 
-    Args:
-        x: a pytree of arrays.
-        axis_name: the name of the axis.
-        axis_index_groups: see `psum`.
-        axis: the dimension along which the values come.
-        tiled: whether they are joined along a dimension that is there, instead of a new one.
-
     Returns:
         A pytree like `x` of arrays that hold all members' values, the same for every member.
-
-    Raises:
-        TransformError: no axis of that name is mapped here; groups that do not divide it.
 
     Example:
         >>> mx.vmap(lambda x: mx.all_gather(x, "i"), axis_name="i")(np.int32([1, 2]))
@@ -344,19 +281,8 @@ def psum_scatter(
 ) -> Tree:
     """The sum over a mapped axis, of which each member gets its part (JAX: lax.psum_scatter).
 
-    Args:
-        x: a pytree of arrays.
-        axis_name: the name of the axis.
-        scatter_dimension: the dimension that is cut, one part for each member.
-        axis_index_groups: see `psum`.
-        tiled: whether a part keeps the dimension; else its size must be that of the axis.
-
     Returns:
         A pytree like `x`, of parts.
-
-    Raises:
-        TransformError: no axis of that name is mapped here; groups that do not divide it.
-        ShapeError: the size of the dimension does not fit the axis.
 
     Example:
         >>> parts = mx.vmap(lambda x: mx.psum_scatter(x, "i"), axis_name="i")
@@ -385,20 +311,8 @@ def all_to_all(
 ) -> Tree:
     """Part j of member i becomes part i of member j (JAX: lax.all_to_all).
 
-    Args:
-        x: a pytree of arrays.
-        axis_name: the name of the axis.
-        split_axis: the dimension that is cut.
-        concat_axis: the dimension along which the parts are joined.
-        axis_index_groups: see `psum`.
-        tiled: whether both dimensions stay; else the first goes and the second is new.
-
     Returns:
         A pytree like `x` of arrays.
-
-    Raises:
-        TransformError: no axis of that name is mapped here; groups that do not divide it.
-        ShapeError: the dimension that is cut has another size than the axis.
 
     Example:
         >>> swap = mx.vmap(lambda x: mx.all_to_all(x, "i", 0, 0), axis_name="i")
@@ -426,14 +340,8 @@ def all_to_all(
 def axis_index(axis_name: AxisName) -> Array:
     """The member's number along a mapped axis, an s32 scalar (JAX: lax.axis_index).
 
-    Args:
-        axis_name: a name, or a tuple of names, of which the last counts fastest.
-
     Returns:
         An s32 scalar.
-
-    Raises:
-        TransformError: no axis of that name is mapped here.
 
     Example:
         >>> mx.vmap(lambda x: x * mx.axis_index("i"), axis_name="i")(np.int32([5, 6, 7]))
@@ -448,14 +356,8 @@ def axis_index(axis_name: AxisName) -> Array:
 def axis_size(axis_name: AxisName) -> int:
     """The number of members of a mapped axis (JAX: lax.axis_size).
 
-    Args:
-        axis_name: a name, or a tuple of names, whose sizes are multiplied.
-
     Returns:
         A Python integer.
-
-    Raises:
-        TransformError: no axis of that name is mapped here.
 
     Example:
         >>> mx.vmap(lambda x: x * mx.axis_size("i"), axis_name="i")(np.int32([5, 6]))

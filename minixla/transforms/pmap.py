@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
+from typing import Any, NamedTuple, Unpack, overload
 
 import jax
 from jax.core import Tracer as JaxTracer
@@ -19,25 +19,21 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.tracing import _state, default_trace, evaluate_graph
 from minixla.engine import raise_ours, stage_for_jax
 from minixla.engine.devices import chosen_devices, own_count, own_share
-from minixla.engine.float0 import is_float0, of_values, places, with_axis
+from minixla.engine.float0 import is_float0, places, with_axis
 from minixla.engine.meshes import OnMesh, is_outermost, jax_mesh, spec_of
-from minixla.engine.random_keys import shapes_of_members
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.transforms.arguments import Arguments, Cache, flatten_prefix, in_place_of, misfit
+from minixla.transforms.arguments import Arguments, Cache, in_place_of, misfit
 from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.shard_map import of_first
-from minixla.transforms.staging import Staged, stage_once, static_key
+from minixla.transforms.staging import stage_once, static_key
+from minixla.transforms.typed_functions import Parameters, PmapOptions, Result
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
+from minixla.typing import PyTree
 from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape
-
-if TYPE_CHECKING:
-    from minixla.transforms.arguments import Parameters, Result
-    from minixla.transforms.typed_functions import PmapOptions
-    from minixla.typing import PyTree
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]
@@ -249,7 +245,12 @@ class _Mapping:
         static = [(n, args[n]) for n in numbers_among(self.static, len(args))]
         with mapped_axis(name, MeshAxis(mesh, (_AXIS,), itertools.count(1))):
             found = stage_once(self.staged, given, static, members, given.apply)
-        wanted = _out_axes(found, self.out_axes)
+        wanted = tuple(
+            [
+                out_axis("pmap", shape, axis, lambda: "a result", f"{shape} on each device")
+                for shape, axis in found.beside("pmap", "out_axes", self.out_axes)
+            ]
+        )
         operation = _operation(found.graph, mesh, (*[None] * len(found.read), *axes), wanted)
         return with_axis(found.results(operation(*found.read, *given.leaves)), size)
 
@@ -305,13 +306,3 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
 def _side(mesh: Mesh, shape: Any, axis: int | None) -> TensorSharding:
     sharding = TensorSharding.from_spec(mesh, _entries(axis), shape.rank)
     return sharding.replicated_along([_AXIS] if axis is None else [], MESH_NAME)
-
-
-def _out_axes(staged: Staged, out_axes: Any) -> Axes:
-    """The axis of each result, counted from the front."""
-    shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
-    tree = tree_unflatten(staged.result_tree, range(len(shapes)))
-    axes = flatten_prefix("pmap", "out_axes", of_values(tree), out_axes)
-    pairs = zip(shapes, axes, strict=True)
-    shown = "{} on each device".format
-    return tuple([out_axis("pmap", x, at, lambda: "a result", shown(x)) for x, at in pairs])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
+from jax.tree_util import tree_map, tree_structure, tree_unflatten
 
 import minixla.numpy as mxnp
 import minixla_ops as ops
@@ -13,12 +13,13 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import nested, shape_of
-from minixla.engine.float0 import flatten, places, structure_places, with_axis
+from minixla.engine.float0 import flatten, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import Function, Result, checked_function, misfit
+from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
 from minixla.transforms.places import difference, lifted_leaves
+from minixla.transforms.typed_functions import Function, Result
 from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.scan import scan_all
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -58,16 +59,15 @@ def scan(
         (Array(6, dtype=int32), Array([0, 2, 9], dtype=int32))
     """
     checked_function(f, "scan")
-    elements, xs_tree = flatten(xs)
-    elements = lifted_leaves("scan", elements, lambda: places("xs", xs))
-    count = _length("scan", xs, elements, xs_tree, length)
+    elements, xs_tree = lifted("scan", "xs", xs)
+    count = _length("scan", "xs", elements, xs_tree, length)
     size = steps_at_a_time("scan", unroll) or count
     if size > 1 and count:
         several, xs = partial(_several, f, reverse), tree_unflatten(xs_tree, elements)
         return _in_blocks(several, init, xs, count, size, reverse)
-    leaves, carry_tree = flatten(init)
     where = carry_places(f, 0, init)
-    leaves, (_, tree) = lifted_leaves("scan", leaves, where), flatten((init, xs))
+    (leaves, carry_tree), (_, tree) = flatten(init), flatten((init, xs))
+    leaves = lifted_leaves("scan", leaves, where)
     check = partial(_check_pair, carry_tree)
     staged, leaves = stable_body("scan", f, tree, leaves, where, check, elements)
     graph, read = staged.graph, staged.read
@@ -83,25 +83,27 @@ def scan(
     return carry, with_axis(ys, count)
 
 
-def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: int | None) -> int:
-    """The number of steps over `xs`, whose arrays are `elements` and whose structure is `tree`."""
-    shapes = shapes_of_members(tree, [shape_of(each) for each in elements])
-    for index, shape in enumerate(shapes):
-        if not isinstance(shape, Shape) or not shape.rank:
-            problem = f"{places('xs', xs)[index]} has no leading axis"
-            advice = "Arrays of xs are scanned along their first axes; let f read other values."
-            raise explain(ShapeError, subject, problem, [f"it is {shape}"], advice)
-    sizes = {shape.dimensions[0] for shape in shapes if isinstance(shape, Shape)}
-    sizes.update([] if length is None else [int(length)])
-    if len(sizes) == 1:
-        return sizes.pop()
+def _length(
+    subject: str, name: str, leaves: Sequence[Any], tree: Any, length: Any = None, axis: int = 0
+) -> int:
+    """The size along an axis of all leaves of a pytree, the user's `name`; or `length`."""
+    shapes: list[Any] = shapes_of_members(tree, [shape_of(leaf) for leaf in leaves])
+
+    def size_of(shape: Any) -> int | None:
+        is_there = isinstance(shape, Shape) and -shape.rank <= axis < shape.rank
+        return shape.dimensions[axis] if is_there else None
+
+    sizes = {*[size_of(each) for each in shapes], *([] if length is None else [int(length)])}
+    if len(sizes) == 1 and (size := next(iter(sizes))) is not None:
+        return size
+    pairs = zip(structure_places(name, tree), shapes, strict=True)
+    shown = [*[f"{place}: {shape}" for place, shape in pairs], f"length = {length}"]
     if not sizes:
-        problem, shown = "the number of steps is unknown", ["xs has no arrays", "length = None"]
-        raise misfit("scan", problem, shown, "Give length, or arrays to scan along.")
-    problem = "the arrays of xs differ in length"
-    shown = [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
-    advice = "All first axes must have one size, which is also length, where that is given."
-    raise explain(ShapeError, subject, problem, [*shown, f"length = {length}"], advice)
+        problem, advice = "the number of steps is unknown", "Give length, or arrays to scan along."
+        raise misfit(subject, problem, [f"{name} has no arrays", *shown], advice)
+    problem = "do not all have" if None in sizes else "differ in size along"
+    advice = "All must have one size there, as length has if it is given; let f read other values."
+    raise explain(ShapeError, subject, f"the arrays of {name} {problem} axis {axis}", shown, advice)
 
 
 def _check_pair(carry: Any, returned: Any) -> None:
@@ -182,9 +184,9 @@ def map(f: Callable[[Any], Result], xs: Any, *, batch_size: int | None = None) -
         problem = "batch_size is less than 1"
         advice = "Give the number of elements to take at a time, or leave it out."
         raise explain(AttributeValueError, "map", problem, [f"batch_size = {batch_size}"], advice)
-    arrays = lifted("map", xs)
-    count = _length("map", xs, *flatten(arrays), None)
-    return _in_blocks(lambda _, rows, number: ((), vmap(f)(rows)), (), arrays, count, size)[1]
+    leaves, tree = lifted("map", "xs", xs)
+    count, xs = _length("map", "xs", leaves, tree), tree_unflatten(tree, leaves)
+    return _in_blocks(lambda _, rows, number: ((), vmap(f)(rows)), (), xs, count, size)[1]
 
 
 @api_boundary
@@ -213,26 +215,16 @@ def associative_scan(
         Array([ 1,  2,  6, 24], dtype=int32)
     """
     checked_function(fn, "associative_scan")
-    leaves, tree = tree_flatten(elems)
-    leaves = lifted_leaves("associative_scan", leaves, lambda: places("elems", elems))
-    shapes: list[Any] = [shape_of(leaf) for leaf in leaves]
-    for shape in shapes:
-        if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
-            problem, advice = f"an array has no axis {axis}", "Give an axis that all arrays have."
-            raise explain(ShapeError, "associative_scan", problem, [f"array {shape}"], advice)
-    axes = [axis % shape.rank for shape in shapes]
-    sizes = {shape.dimensions[axis] for shape in shapes}
-    if len(sizes) > 1:
-        problem = "the arrays differ in size along the axis"
-        advice = "All arrays must have one size along the axis."
-        raise explain(ShapeError, "associative_scan", problem, [_described(tree, leaves)], advice)
-    if not sizes:
+    leaves, tree = lifted("associative_scan", "elems", elems)
+    if not leaves:
         return elems
+    size = _length("associative_scan", "elems", leaves, tree, axis=axis)
+    axes = [axis % array_shape(leaf).rank for leaf in leaves]
 
     def combine(first: list[Any], second: list[Any]) -> list[Any]:
         with nested():
             combined = fn(tree_unflatten(tree, first), tree_unflatten(tree, second))
-        found, given = tree_flatten(combined)
+        found, given = flatten(combined)
         if given != tree or [shape_of(x) for x in found] != [shape_of(x) for x in first]:
             problem = "fn returns something else than it takes"
             shown = f"it takes {_described(tree, first)}", f"it returns {_described(given, found)}"
@@ -244,7 +236,7 @@ def associative_scan(
         pairs = zip(values, axes, strict=True)
         return [ops.rev(leaf, [at]) for leaf, at in pairs] if reverse else values
 
-    found = _prefixes(combine, turned(leaves), axes, sizes.pop())
+    found = _prefixes(combine, turned(leaves), axes, size)
     return tree_unflatten(tree, turned(found))
 
 

@@ -8,7 +8,6 @@ from typing import Any, overload
 
 import numpy as np
 from jax.sharding import PartitionSpec
-from jax.tree_util import tree_unflatten
 
 import minixla_ops as ops
 from minixla.core.errors import MinixlaError, ShardingError, explain
@@ -17,9 +16,8 @@ from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, default_trace, evaluate_graph, shape_of
 from minixla.engine import raise_ours
-from minixla.engine.float0 import of_values, structure_places
+from minixla.engine.float0 import structure_places
 from minixla.engine.meshes import is_outermost
-from minixla.engine.random_keys import shapes_of_members
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -27,8 +25,6 @@ from minixla.sharding.varying import varying
 from minixla.transforms.arguments import (
     Arguments,
     Cache,
-    Parameters,
-    Result,
     checked_function,
     flatten_prefix,
     misfit,
@@ -37,9 +33,10 @@ from minixla.transforms.arguments import (
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
-from minixla.transforms.layouts import MeshLike, check_pieces, known_mesh
+from minixla.transforms.layouts import JitLayouts, MeshLike, check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
+from minixla.transforms.typed_functions import Parameters, Result
 from minixla.typing import PyTree
 from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
@@ -135,18 +132,19 @@ def shard_map(
                 stack.enter_context(mapped_axis(name, axis))
             staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
         everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
-        wanted = _out_sides(staged, out_specs, own, manual)
+        described = staged.beside("shard_map", "out_specs", out_specs, "a spec", _is_spec)
+        wanted = tuple([_side(own, *pair, manual) for pair in described])
         graph, given_sides = staged.graph, (*everywhere, *sides)
         cut = tuple([_names(each, manual)[0] for each in given_sides])
         alike = tuple([_names(each, manual)[1] for each in wanted])
         if not check_vma:
             graph = of_first(graph, own, cut, alike, _free(own, manual))
         elif any(alike):
-            _check_results(staged, alike, varying(graph, cut, own))
+            _check_results(staged, described, alike, varying(graph, cut, own))
         operation = ManualComputation(graph, given_sides, wanted, manual)
         return staged.results(operation(*staged.read, *given.leaves))
 
-    compiled, evaluator = Compiled(named_after(bound, f), {}), default_trace()
+    compiled, evaluator = Compiled(named_after(bound, f), JitLayouts({})), default_trace()
 
     @hiding_frames
     def missed(made: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
@@ -222,17 +220,16 @@ def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
     return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
 
 
-def _check_results(staged: Staged, alike: Names, differing: Names) -> None:
+def _check_results(staged: Staged, described: Any, alike: Names, differing: Names) -> None:
     """Refuses results that devices have different ones of where specs say that all are the same."""
     for number, (names, axes) in enumerate(zip(alike, differing, strict=True)):
         stray = [name for name in names if name in axes]
         if stray:
-            shape = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))[number]
             place = structure_places("the result", staged.result_tree)[number]
             problem = f"{place} may differ between devices along axis {stray[0]!r}, which its spec "
             problem += "leaves out"
             along = ", ".join(sorted(axes))
-            shown = [f"each device's: {shape}", f"it differs along: {along}"]
+            shown = [f"each device's: {described[number][0]}", f"it differs along: {along}"]
             advice = f"Name the axis in out_specs, combine the pieces (mx.psum(x, {stray[0]!r})), "
             advice += "or give check_vma=False to take the first device's."
             raise explain(ShardingError, "shard_map", problem, shown, advice)
@@ -273,12 +270,3 @@ def _first_along(axis: MeshAxis, value: Any) -> Any:
     is_first = ops.eq(axis.index(), np.zeros((), np.int32))
     alone = ops.select(is_first, number, zeros_like(number))
     return ops.convert_element_type(axis.apply(AxisSum, alone), kind)
-
-
-def _out_sides(
-    staged: Staged, out_specs: Any, mesh: Mesh, manual: Any
-) -> tuple[TensorSharding, ...]:
-    shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
-    tree = tree_unflatten(staged.result_tree, range(len(shapes)))
-    specs = flatten_prefix("shard_map", "out_specs", of_values(tree), out_specs, "a spec", _is_spec)
-    return tuple([_side(mesh, *pair, manual) for pair in zip(shapes, specs, strict=True)])

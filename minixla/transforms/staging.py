@@ -11,8 +11,10 @@ from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
-from minixla.engine.float0 import flatten, structure_places
-from minixla.transforms.arguments import Arguments, Cache, Function, Signature, misfit
+from minixla.engine.float0 import flatten, of_values, structure_places
+from minixla.engine.random_keys import shapes_of_members
+from minixla.transforms.arguments import Arguments, Cache, Signature, flatten_prefix, misfit
+from minixla.transforms.typed_functions import Function
 
 
 class Staged(NamedTuple):
@@ -30,13 +32,22 @@ class Staged(NamedTuple):
             leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
         return jax.tree.unflatten(self.result_tree, leaves)
 
+    def beside(self, subject: str, name: str, prefix: Any, *kind: Any) -> list[tuple[Any, Any]]:
+        """For each array of the result its shape, as users see it, and its leaf of a prefix tree.
+
+        `name` is the option that gives this, `kind` what `flatten_prefix` takes besides.
+        """
+        shapes = shapes_of_members(self.result_tree, list(self.graph.output_shapes))
+        tree = of_values(jax.tree.unflatten(self.result_tree, range(len(shapes))))
+        return list(zip(shapes, flatten_prefix(subject, name, tree, prefix, *kind), strict=True))
+
 
 def traced(
     fun: Function, signature: Signature, name: str | None = None, open_inputs: bool = False
 ) -> Staged:
     """`fun` traced, all of it; with `open_inputs` it may declare more inputs, by `parameter`."""
-    trace, label = GraphTrace(_state.trace), name or getattr(fun, "__name__", "main")
-    trace.open_inputs = open_inputs
+    label = name or getattr(fun, "__name__", "main")
+    trace = GraphTrace(_state.trace, open_inputs)
     tracers = [trace.add_input(shape) for shape in signature.shapes]
     for tracer in compress(tracers, signature.weak):
         tracer._mark_weak()

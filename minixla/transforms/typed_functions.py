@@ -1,38 +1,48 @@
-"""What type checkers know of functions that transformations give, and of their options.
+"""What type checkers know of functions: those transformed, and what comes of them and options."""
 
-Nothing here is there when programs run: signatures name it, and these are not evaluated.
-"""
+from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypedDict, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypedDict, TypeVar
 
-from minixla.core.graph import Graph
-from minixla.tools.layouts import Layouts
-from minixla.transforms.layouts import MeshLike
-from minixla.typing import PyTree
+if typing.TYPE_CHECKING:
+    from minixla.core.graph import Graph
+    from minixla.tools.layouts import Layouts
+    from minixla.transforms.layouts import MeshLike
+    from minixla.typing import PyTree
 
+Function = Callable[..., Any]
+Wrapper = TypeVar("Wrapper", bound=Function)
+#: The parameters and the result of a function that is transformed.
 Parameters = ParamSpec("Parameters")
-Others = ParamSpec("Others")
-Result = TypeVar("Result", covariant=True)
-Given = TypeVar("Given")
+Result = TypeVar("Result")
+#: Auxiliary data that a function gives beside its result.
+Aux = TypeVar("Aux")
+#: Positions of arguments, or one.
+Numbers = int | Sequence[int]
+
+_Others = ParamSpec("_Others")
+_Given = TypeVar("_Given", covariant=True)
+_Bound = TypeVar("_Bound")
 
 
-class Jitted(Protocol[Parameters, Result]):
+class Jitted(Protocol[Parameters, _Given]):
     """What `jit` gives: the function, and what `jax.jit`'s object offers."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
 
-    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> _Given:
         """The function's result."""
         ...
 
-    @overload
+    @typing.overload
     def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
+    @typing.overload
     def __get__(
-        self: "Jitted[Concatenate[Any, Others], Given]", instance: object, owner: type | None = None
-    ) -> "Jitted[Others, Given]": ...
+        self: Jitted[Concatenate[Any, _Others], _Bound], instance: object, owner: type | None = None
+    ) -> Jitted[_Others, _Bound]: ...
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """JAX's stage, to be compiled ahead of time."""

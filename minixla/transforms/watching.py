@@ -15,6 +15,7 @@ from minixla.core.operation import Operation
 from minixla.core.reverse import LinearTracer
 from minixla.core.shapes import TupleValue, shape_of_data
 from minixla.core.source import ReverseSource
+from minixla.core.state import held
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
 from minixla.reference_evaluator.trace import ReferenceTracer
@@ -136,12 +137,8 @@ class NumberWatch(NamedTuple):
     @contextmanager
     def _resting(self) -> Iterator[None]:
         """Steps of a rule do not count, only what it gives: it may choose among them."""
-        _state.watch = self._replace(kinds=())
-        try:
-            with without_jax_checks():
-                yield
-        finally:
-            _state.watch = self
+        with held("watch", self._replace(kinds=())), without_jax_checks():
+            yield
 
     def _check_rule(self, way: str, op: Operation, before: Any, after: Any, read: Any) -> None:
         """Raises an error where a rule makes what is looked for of values that do not hold it."""
@@ -159,12 +156,8 @@ class NumberWatch(NamedTuple):
 @contextmanager
 def looking_for(trace: Trace, watch: NumberWatch) -> Iterator[None]:
     """In a `with` block a trace is the current one, and this is looked for."""
-    previous, _state.watch = _state.watch, watch
-    try:
-        with under(trace, 0):
-            yield
-    finally:
-        _state.watch = previous
+    with held("watch", watch), under(trace, 0):
+        yield
 
 
 def _read(node: Any) -> list[Any]:

@@ -108,6 +108,8 @@ result, tangent = mx.jvp(scaled, (v,), (v,))
 result.sum() + tangent.sum()
 result, pull = mx.vjp(scaled, v)
 pull(result)[0]
+paired = mx.vjp(lambda given: (scaled(given), {"count": 3}), v, has_aux=True)
+paired[2]["count"].bit_length() + mx.jvp(lambda x: (x, 1), (v,), (v,), has_aux=True)[2].bit_length()
 mx.hessian(lambda each: (each**3).sum())(v)
 mx.checkpoint(scaled)(v, 2.0).sum()
 mx.make_graph(scaled)(v).stablehlo()

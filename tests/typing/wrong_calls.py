@@ -97,6 +97,7 @@ mx.vmap(scaled, axis_name=["rows"])  # wrong: a list is no name
 mx.checkpoint(scaled)(x, "2")  # wrong: text is no number
 mx.jvp(scaled, x, x)  # wrong: primals and tangents are sequences
 mx.jvp(scaled, (x,))  # wrong: the tangents are missing
+mx.vjp(scaled, x, has_aux=True)  # wrong: the function gives no auxiliary data
 mx.pmap(scaled)(x, 2.0, 3.0)  # wrong: one argument too many
 mx.pmap(scaled, in_axes=0.5)  # wrong: an axis is a whole number
 mx.pmap(scaled, in_axis=0)  # wrong: the keyword is in_axes

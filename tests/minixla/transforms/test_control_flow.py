@@ -492,17 +492,27 @@ ERRORS = {
     "scan, lengths": (
         lambda x: mx.scan(lambda c, y: (c, y), x, (x, x[:2])),
         mx.ShapeError,
-        ["differ in length", "xs[1]: f64[2]"],
+        ["xs differ in size along axis 0", "xs[1]: f64[2]"],
     ),
     "scan, scalar": (
         lambda x: mx.scan(lambda c, y: (c, y), x, x[0]),
         mx.ShapeError,
-        ["xs has no leading axis"],
+        ["the arrays of xs do not all have axis 0", "xs: f64[]", "let f read other values"],
     ),
     "scan, no length": (
         lambda x: mx.scan(lambda c, y: (c, y), x, None),
         mx.TransformError,
         ["the number of steps is unknown"],
+    ),
+    "associative_scan, no axis": (
+        lambda x: mx.associative_scan(lambda a, b: a, [x, x[0]], axis=-1),
+        mx.ShapeError,
+        ["the arrays of elems do not all have axis -1", "elems[1]: f64[]"],
+    ),
+    "associative_scan, sizes": (
+        lambda x: mx.associative_scan(lambda a, b: a, [x, x[:2]]),
+        mx.ShapeError,
+        ["the arrays of elems differ in size along axis 0", "elems[1]: f64[2]"],
     ),
     "associative_scan": (
         lambda x: mx.associative_scan(lambda a, b: a[:1], x),
