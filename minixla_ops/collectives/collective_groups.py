@@ -9,7 +9,6 @@ import numpy as np
 
 from minixla.core import attributes
 from minixla.core.attributes import Boolean, Integer, Integers, Literal, ShapeAttribute, attribute
-from minixla.core.builders import builder
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.processes import Meeting, ProcessId, current_process
@@ -336,7 +335,3 @@ class PartitionID(Operation):
 
     def reference(self):
         return np.asarray(current_process().partition, np.uint32)
-
-
-replica_id = builder(ReplicaId)
-partition_id = builder(PartitionID, output_shape="shape")

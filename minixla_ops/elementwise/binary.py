@@ -105,18 +105,22 @@ class Div(Binary):
     numpy = special.quotient
     linear_operands = (0,)
 
+    def over(self, change: Any, divisor: Any) -> Any:
+        """The operation on a tangent or cotangent."""
+        return change / divisor
+
     def jvp(self, primals, tangents, results):
         left, right = tangents
         if right is not None:
             change = results * right
             left = -change if left is None else left - change
-        return left / primals[1]
+        return self.over(left, primals[1])
 
     def transpose(self, cotangents, operands, linear):
-        return [cotangents / operands[1], None]
+        return [self.over(cotangents, operands[1]), None]
 
     def vjp(self, cotangents, operands, results, active):
-        share = cotangents / operands[1]
+        share = self.over(cotangents, operands[1])
         return [share if active[0] else None, -share * results if active[1] else None]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.tracing import shape_of
@@ -44,9 +43,6 @@ class AfterAll(Operation):
         return None
 
 
-after_all = builder(AfterAll)
-
-
 def create_token() -> Any:
     """A token that comes after nothing: AfterAll of none. XLA: CreateToken.
 
@@ -57,7 +53,7 @@ def create_token() -> Any:
         >>> mx.make_graph(ops.create_token)().output_shapes
         (token[],)
     """
-    return after_all(())
+    return AfterAll()()
 
 
 def optional(token: Any) -> Sequence[Any]:

@@ -4,7 +4,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Flag, Integers, attribute
-from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
@@ -147,6 +146,3 @@ class Gather(indexed_windows.IndexedWindows):
         arrays = sizes, start_indices.dimensions, result
         self.add_factors(arrays, add, add_part, PASS_THROUGH, REDUCTION)
         return rule.build()
-
-
-gather = builder(Gather)

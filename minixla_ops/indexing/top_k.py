@@ -4,7 +4,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Integer, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import element_type
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
@@ -81,6 +80,3 @@ class TopK(Composed):
 
     def sharding_rule(self, operand):
         return self.sharding_factors((operand,)).resized(NEED_REPLICATION, blocked=True).build()
-
-
-top_k = builder(TopK)

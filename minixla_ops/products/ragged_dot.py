@@ -7,7 +7,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Attribute, Integers, attribute, written_fields
-from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.operation import register
 from minixla_ops.elementwise.operators import convert
@@ -230,6 +229,3 @@ def _by_group(value: Any, members: Any, places: Sequence[int]) -> Any:
     mask = ops.broadcast_in_dim(ops.transpose(members, order), sizes, sorted(mapping))
     spread = ops.broadcast_in_dim(value, sizes, range(1, len(sizes)))
     return ops.select(mask, spread, zeros(array_shape(spread)))
-
-
-ragged_dot = builder(RaggedDot)
