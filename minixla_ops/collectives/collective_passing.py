@@ -6,10 +6,9 @@ from operator import itemgetter
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective, ProcessLists
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.shorthand import add_cotangents, splat

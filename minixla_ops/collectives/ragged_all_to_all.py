@@ -6,10 +6,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, register
 from minixla.core.errors import IndexingError, explain
-from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed

@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import TOKEN, Operation, Shape, TupleShape, register, shape_of
 from minixla.core.attributes import Flag, Literal, ShapeAttribute, attribute
 from minixla.core.errors import TransformError, explain
-from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
-from minixla.core.shapes import TOKEN, Shape, TupleShape
-from minixla.core.tracing import shape_of
 from minixla_ops.collectives.collective_groups import Channel
 from minixla_ops.host.transfers import Outgoing, Transfer, optional
 from minixla_ops.vocabulary.shorthand import as_results, zeros

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.core.tracing import shape_of
+from minixla.core import TOKEN, AnyShape, Operation, Shape, TupleShape, register, shape_of
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
 

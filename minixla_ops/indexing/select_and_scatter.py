@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, attribute
 from minixla.core.builders import builds
-from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PERMUTATION
-from minixla.core.tracing import shape_of
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
 from minixla_ops.folds.reduce_window import select_and_gather

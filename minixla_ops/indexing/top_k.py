@@ -3,10 +3,8 @@
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, element_type, register
 from minixla.core.attributes import Boolean, Integer, attribute
-from minixla.core.element_types import element_type
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.comparisons import total_order
 from minixla_ops.indexing.sorting import sort, taken_along

@@ -5,9 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from minixla.core import Operation, Shape
-from minixla.core.element_types import element_type
-from minixla.core.registry import REGISTRY
+from minixla.core import REGISTRY, Operation, Shape, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, matrix_call
 from minixla_ops.linear_algebra.matrices import nan_unless

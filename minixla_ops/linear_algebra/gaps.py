@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import Shape, register
-from minixla.core.builders import builder
+from minixla.core import Shape, builder, register
 from minixla_ops.elementwise.binary import Div
 from minixla_ops.elementwise.families import INEXACT, Expandable
 from minixla_ops.linear_algebra.matrices import on_diagonal

@@ -3,9 +3,8 @@
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core import Operation, Shape, register
+from minixla.core import Operation, Shape, builder, register
 from minixla.core.attributes import Enumeration, attribute
-from minixla.core.builders import builder
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.matrices import oriented, permuted, product, transposed
 from minixla_ops.programs.compositions import Composed

@@ -3,9 +3,8 @@
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core import Shape, register
+from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.builders import builder
 from minixla_ops.linear_algebra.factorization import LibraryCall, ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import (
     gaps_between,

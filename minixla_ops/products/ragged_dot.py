@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, register
 from minixla.core.attributes import Attribute, Integers, attribute, written_fields
-from minixla.core.element_types import ELEMENT_TYPES
-from minixla.core.operation import register
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensions, batched_numbers

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import builder
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
-from minixla.core.operation import register
+from minixla.core import ELEMENT_TYPES, ElementType, builder, element_type, register
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.product import summing_type

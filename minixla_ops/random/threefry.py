@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from minixla.core import Operation, register
+from minixla.core import Operation, builder, register
 from minixla.core.attributes import Flag, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import U32
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.programs.call import Call
