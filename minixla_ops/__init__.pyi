@@ -404,7 +404,7 @@ def recv(shape: Shape, handle: int, token: Any = ...) -> Any:
     """The value that the send of the channel in another program sends. XLA: Recv."""
 
 def recv_done(context: Any) -> Any:
-    """Refuses: `recv` waits by itself; the second half stands in dumps alone. XLA: RecvDone."""
+    """Refuses: `recv` waits by itself; this half stands in dumps alone."""
 
 def recv_to_host(token: Any, shape: Shape, handle: int) -> builtins.tuple[Array, Array]:
     """Receives *from* the host on a channel, after `token`; returns the value and a token."""
@@ -488,7 +488,7 @@ def send(operand: Any, handle: int, token: Any = ...) -> Any:
     """Sends to the recv of the channel in another program, and waits until it has been taken."""
 
 def send_done(context: Any) -> Any:
-    """Refuses: `send` waits by itself; the second half stands in dumps alone. XLA: SendDone."""
+    """Refuses: `send` waits by itself; this half stands in dumps alone."""
 
 def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, handle: int) -> Any:
     """Sends to the host on a channel, after `token`; returns a token. XLA: SendToHost."""

@@ -7,13 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core import attributes
+from minixla.core import Operation, Shape, attributes, register
 from minixla.core.attributes import Boolean, Integer, Integers, Literal, ShapeAttribute, attribute
-from minixla.core.builders import builder
 from minixla.core.errors import TransformError, explain
-from minixla.core.operation import Operation, register
 from minixla.core.processes import Meeting, ProcessId, current_process
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import as_results
@@ -336,7 +333,3 @@ class PartitionID(Operation):
 
     def reference(self):
         return np.asarray(current_process().partition, np.uint32)
-
-
-replica_id = builder(ReplicaId)
-partition_id = builder(PartitionID, output_shape="shape")

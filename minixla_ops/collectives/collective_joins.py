@@ -6,7 +6,6 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Dimension, Integer, attribute
-from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla_ops.collectives import collective_groups
@@ -134,7 +133,3 @@ class AllToAll(collective_groups.Collective):
     def transpose(self, cotangents, operands, linear):
         back = {"split_dimension": self.concat_dimension, "concat_dimension": self.split_dimension}
         return (self(cotangents, **back),)
-
-
-all_gather = builder(AllGather)
-all_to_all = builder(AllToAll)

@@ -6,11 +6,9 @@ from operator import itemgetter
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.builders import builder
-from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective, ProcessLists
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.shorthand import add_cotangents, splat
@@ -157,7 +155,3 @@ class CollectiveBroadcast(Collective, Composed):
         groups = self.replica_groups
         longest = range(max(map(len, groups), default=0) or self.group_size())
         return [[(each[0], each[at]) for each in groups if at < len(each)] for at in longest]
-
-
-collective_broadcast = builder(CollectiveBroadcast)
-collective_permute = builder(CollectivePermute)

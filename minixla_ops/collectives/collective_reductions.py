@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Graph, register, shape_of
 from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import builds
-from minixla.core.graph import Graph
 from minixla.core.linear import spread
-from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape, TupleValue
-from minixla.core.tracing import shape_of
 from minixla_ops.collectives import collective_groups
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order

@@ -6,11 +6,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.builders import builder
+from minixla.core import Shape, register
 from minixla.core.errors import IndexingError, explain
-from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
@@ -159,6 +157,3 @@ class RaggedAllToAll(Composed, Collective):
 def _refuse(problem: str) -> NoReturn:
     advice = "Offsets and sizes must be inside input and output, and the updates apart."
     raise explain(IndexingError, "ragged_all_to_all", problem, advice=advice)
-
-
-ragged_all_to_all = builder(RaggedAllToAll)

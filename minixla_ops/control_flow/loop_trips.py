@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 
-from minixla.core.graph import Graph, Value
-from minixla.core.shapes import Shape
+from minixla.core import Graph, Shape, Value
 from minixla.core.tracing import GraphTracer
 from minixla_ops.elementwise.comparisons import Comparison
 

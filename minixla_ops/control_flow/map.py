@@ -3,12 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, Integer, Integers, attribute
 from minixla.core.builders import builds, operand_list
-from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import apply_computation, check_computation, computation_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import minixla_ops as ops
+from minixla.core import REGISTRY, Graph, Operation, Shape, TupleShape, register
 from minixla.core.attributes import Instance, Text, attribute
-from minixla.core.graph import Graph
-from minixla.core.operation import REGISTRY, Operation, register
-from minixla.core.shapes import Shape, TupleShape
 from minixla.core.stablehlo_text import quoted
 from minixla_ops.collectives.collective_joins import AllGather
 from minixla_ops.collectives.collective_passing import CollectivePermute

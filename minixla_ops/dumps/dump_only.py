@@ -8,15 +8,12 @@ from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import minixla_ops as ops
-from minixla.core import attributes
+from minixla.core import TOKEN, Graph, Shape, attributes, current_trace, under
 from minixla.core.attributes import Instance, Integer, Integers, ShapeAttribute, Text, attribute
 from minixla.core.batching import BatchTracer
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
-from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, register
-from minixla.core.shapes import TOKEN, Shape
-from minixla.core.tracing import current_trace, under
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.reference_evaluation import reference_graph

@@ -105,18 +105,22 @@ class Div(Binary):
     numpy = special.quotient
     linear_operands = (0,)
 
+    def over(self, change: Any, divisor: Any) -> Any:
+        """The operation on a tangent or cotangent."""
+        return change / divisor
+
     def jvp(self, primals, tangents, results):
         left, right = tangents
         if right is not None:
             change = results * right
             left = -change if left is None else left - change
-        return left / primals[1]
+        return self.over(left, primals[1])
 
     def transpose(self, cotangents, operands, linear):
-        return [cotangents / operands[1], None]
+        return [self.over(cotangents, operands[1]), None]
 
     def vjp(self, cotangents, operands, results, active):
-        share = cotangents / operands[1]
+        share = self.over(cotangents, operands[1])
         return [share if active[0] else None, -share * results if active[1] else None]
 
 
@@ -319,46 +323,26 @@ class _Shift(_Bitwise):
         return cast(super().reference(cast(lhs, seen), cast(rhs, seen)), kind)
 
 
-_row = partial(named_row, _Bitwise)
-_shift = partial(named_row, _Shift)
-_row(
-    "and",
-    np.bitwise_and,
-    "The bits that lhs and rhs both have; of pred a logical and.",
-    example="ops.and_(np.int32(0b1100), np.int32(0b1010))\nArray(8, dtype=int32)",
+_row = partial(named_row, _Bitwise, types=("int32", "int32"))
+_shift = partial(named_row, _Shift, types=("int32", "int32"))
+_row("and", np.bitwise_and)(
+    "The bits that lhs and rhs both have; of pred a logical and.", "0b1100 and 0b1010 -> 8"
 )
-_row(
-    "or",
-    np.bitwise_or,
-    "The bits that lhs or rhs has; of pred a logical or.",
-    example="ops.or_(np.int32(0b1100), np.int32(0b1010))\nArray(14, dtype=int32)",
+_row("or", np.bitwise_or)(
+    "The bits that lhs or rhs has; of pred a logical or.", "0b1100 and 0b1010 -> 14"
 )
-_row(
-    "xor",
-    np.bitwise_xor,
-    "The bits that one of lhs and rhs has; of pred whether they differ.",
-    example="ops.xor(np.int32(0b1100), np.int32(0b1010))\nArray(6, dtype=int32)",
+_row("xor", np.bitwise_xor)(
+    "The bits that one of lhs and rhs has; of pred whether they differ.", "0b1100 and 0b1010 -> 6"
 )
-_shift(
-    "shift_left",
-    np.left_shift,
-    "The bits of lhs moved left by rhs; zeros come in.",
-    example="ops.shift_left(np.int32([1, 3]), np.int32([4, 1]))\nArray([16,  6], dtype=int32)",
+_shift("shift_left", np.left_shift)(
+    "The bits of lhs moved left by rhs; zeros come in.", "[1, 3] and [4, 1] -> [16,  6]"
 )
-_shift(
-    "shift_right_logical",
-    np.right_shift,
-    "The bits of lhs moved right by rhs; zeros come in.",
-    example="ops.shift_right_logical(np.int8([-8, 8]), np.int8([1, 1]))\n"
-    "Array([124,   4], dtype=int8)",
+_shift("shift_right_logical", np.right_shift)(
+    "The bits of lhs moved right by rhs; zeros come in.", "[-8, 8] and [28, 1] -> [15,  4]"
 )
-_shift(
-    "shift_right_arithmetic",
-    np.right_shift,
+_shift("shift_right_arithmetic", np.right_shift, seen_as="s")(
     "The bits of lhs moved right by rhs; its first bit is repeated.",
-    seen_as="s",
-    example="ops.shift_right_arithmetic(np.int32([-8, 8]), np.int32([1, 1]))\n"
-    "Array([-4,  4], dtype=int32)",
+    "[-8, 8] and [1, 1] -> [-4,  4]",
 )
 
 fill_role("add", Add())

@@ -100,84 +100,44 @@ def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
     return position
 
 
-def _row(direction: str, meaning: str, total_order: bool = False, *, example: str) -> None:
-    name = direction.title() + ("TotalOrder" if total_order else "")
+def _row(direction: str, total_order: bool = False) -> Callable[[str, str], None]:
+    name, types = direction.title() + ("TotalOrder" if total_order else ""), ("float32", "bool")
     found = {"direction": direction, "total_order": total_order, "spec_names": (name, "Compare")}
-    row(Comparison, name, f"{meaning} XLA: {name}.", example, **found)
+    return row(Comparison, name, types, **found)
 
 
-_row(
-    "EQ",
-    "Whether lhs = rhs.",
-    example="ops.eq(np.int32([1, 2]), np.int32([2, 2]))\nArray([False,  True], dtype=bool)",
-)
-_row(
-    "NE",
+_row("EQ")("Whether lhs = rhs.", "[1, 2] and [2, 2] -> [False,  True]")
+_row("NE")(
     "Whether lhs and rhs differ; true where either is NaN.",
-    example="ops.ne(np.float32([1, np.nan]), np.float32([1, np.nan]))\n"
-    "Array([False,  True], dtype=bool)",
+    "[1, np.nan] and [1, np.nan] -> [False,  True]",
 )
-_row(
-    "GE",
-    "Whether lhs >= rhs.",
-    example="ops.ge(np.int32([1, 2]), np.int32([2, 2]))\nArray([False,  True], dtype=bool)",
-)
-_row(
-    "GT",
-    "Whether lhs > rhs.",
-    example="ops.gt(np.int32([1, 3]), np.int32([2, 2]))\nArray([False,  True], dtype=bool)",
-)
-_row(
-    "LE",
-    "Whether lhs <= rhs.",
-    example="ops.le(np.int32([1, 3]), np.int32([2, 2]))\nArray([ True, False], dtype=bool)",
-)
-_row(
-    "LT",
-    "Whether lhs < rhs.",
-    example="ops.lt(np.int32([1, 3]), np.int32([2, 2]))\nArray([ True, False], dtype=bool)",
-)
-_row(
-    "EQ",
+_row("GE")("Whether lhs >= rhs.", "[1, 2] and [2, 2] -> [False,  True]")
+_row("GT")("Whether lhs > rhs.", "[1, 3] and [2, 2] -> [False,  True]")
+_row("LE")("Whether lhs <= rhs.", "[1, 3] and [2, 2] -> [ True, False]")
+_row("LT")("Whether lhs < rhs.", "[1, 3] and [2, 2] -> [ True, False]")
+_row("EQ", True)(
     "Whether lhs = rhs in the total order of floats: the same bits.",
-    True,
-    example="ops.eq_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))\n"
-    "Array([False,  True], dtype=bool)",
+    "[0.0, np.nan] and [-0.0, np.nan] -> [False,  True]",
 )
-_row(
-    "NE",
+_row("NE", True)(
     "Whether lhs and rhs differ in the total order of floats.",
-    True,
-    example="ops.ne_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))\n"
-    "Array([ True, False], dtype=bool)",
+    "[0.0, np.nan] and [-0.0, np.nan] -> [ True, False]",
 )
-_row(
-    "GE",
+_row("GE", True)(
     "Whether lhs >= rhs in the total order of floats.",
-    True,
-    example="ops.ge_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))\n"
-    "Array([ True, False], dtype=bool)",
+    "[0.0, -0.0] and [-0.0, 0.0] -> [ True, False]",
 )
-_row(
-    "GT",
+_row("GT", True)(
     "Whether lhs > rhs in the total order of floats.",
-    True,
-    example="ops.gt_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.inf]))\n"
-    "Array([ True,  True], dtype=bool)",
+    "[0.0, np.nan] and [-0.0, np.inf] -> [ True,  True]",
 )
-_row(
-    "LE",
+_row("LE", True)(
     "Whether lhs <= rhs in the total order of floats.",
-    True,
-    example="ops.le_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))\n"
-    "Array([False,  True], dtype=bool)",
+    "[0.0, -0.0] and [-0.0, 0.0] -> [False,  True]",
 )
-_row(
-    "LT",
+_row("LT", True)(
     "Whether lhs < rhs in the total order of floats.",
-    True,
-    example="ops.lt_total_order(np.float32([-0.0, np.inf]), np.float32([0.0, np.nan]))\n"
-    "Array([ True,  True], dtype=bool)",
+    "[-0.0, np.inf] and [0.0, np.nan] -> [ True,  True]",
 )
 
 #: By direction, and whether they are of the total order.

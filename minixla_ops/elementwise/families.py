@@ -217,24 +217,35 @@ class Binary(Elementwise):
 
 
 def row(
-    family: type[Elementwise], name: str, meaning: str, example: str, **declarations: Any
-) -> None:
+    family: type[Elementwise],
+    name: str,
+    types: tuple[str, str] = ("float32", "float32"),
+    source: str = "",
+    **declarations: Any,
+) -> Callable[[str, str], None]:
     """Registers a member of a family of the same module that is declarations alone.
 
-    `meaning` and `example`, a call and what it gives, are the documentation of its class; functions
-    among the declarations are static.
+    Functions among these are static. What is returned is given the member's documentation: what it
+    means, and an example such as `1 and 2 -> 3`, of operands and result of these NumPy `types`.
     """
-    lines = example.replace("\n", "\n    ")
-    text = f"{meaning}\n\nExample:\n    >>> {lines}"
-    space = {"__doc__": text, "__module__": family.__module__, **declarations}
+    space = {"__module__": family.__module__, **declarations}
     space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}
-    register(type(name, (family,), space))
+    member = type(name, (family,), space)
+
+    def documented(meaning: str, example: str) -> None:
+        operands, result = example.split(" -> ")
+        given = ", ".join([f"np.{types[0]}({each})" for each in operands.split(" and ")])
+        lines = f">>> ops.{member.builder_name}({given})", f"Array({result}, dtype={types[1]})"
+        head = f"{meaning} XLA: {name}{source}."
+        member.__doc__ = "\n    ".join([f"{head}\n\nExample:", *lines])
+        register(member)
+
+    return documented
 
 
 def named_row(
-    family: Any, name: str, numpy: Any, meaning: str, example: str, **declarations: Any
-) -> None:
+    family: Any, name: str, numpy: Any, **declarations: Any
+) -> Callable[[str, str], None]:
     """A `row` for the XLA operation with StableHLO's `name`."""
     xla_name = name.title().replace("_", "")
-    declarations |= {"stablehlo_name": name, "numpy": numpy}
-    row(family, xla_name, f"{meaning} XLA: {xla_name}.", example, **declarations)
+    return row(family, xla_name, stablehlo_name=name, numpy=numpy, **declarations)

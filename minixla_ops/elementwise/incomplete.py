@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import REGISTRY, Graph, Shape, register
 from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import F32, F64, element_type
-from minixla.core.graph import Graph
-from minixla.core.operation import REGISTRY, register
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.operators import power
 from minixla_ops.programs.reference_evaluation import reference_graph

@@ -49,89 +49,39 @@ class _SpecialUnary(_Special, Unary):
         return in_f32(self.slope, operand, result)
 
 
-def _chlo(
-    name: str, numpy: Any, slope: Callable[[Any, Any], Any], meaning: str, example: str
-) -> None:
-    row(_SpecialUnary, name, f"{meaning} XLA: {name} (chlo).", example, numpy=numpy, slope=slope)
+def _chlo(name: str, numpy: Any, slope: Callable[[Any, Any], Any]) -> Any:
+    return row(_SpecialUnary, name, source=" (chlo)", numpy=numpy, slope=slope)
 
 
-# Name, NumPy's function, derivative from operand x and result y, meaning, example.
-_chlo(
-    "Sinh",
-    np.sinh,
-    lambda x, y: ops.cosh(x),
-    "Hyperbolic sine.",
-    example="ops.sinh(np.float32([0, 1]))\nArray([0.       , 1.1752012], dtype=float32)",
+# Name, NumPy's function, derivative from operand x and result y; and in words.
+_chlo("Sinh", np.sinh, lambda x, y: ops.cosh(x))("Hyperbolic sine.", "1 -> 1.1752012")
+_chlo("Asin", np.arcsin, lambda x, y: ops.rsqrt((1 - x) * (1 + x)))(
+    "Inverse sine.", "1 -> 1.5707964"
 )
-_chlo(
-    "Asin",
-    np.arcsin,
-    lambda x, y: ops.rsqrt((1 - x) * (1 + x)),
-    "Inverse sine.",
-    example="ops.asin(np.float32([0, 1]))\nArray([0.       , 1.5707964], dtype=float32)",
+_chlo("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)))(
+    "Inverse cosine.", "0 -> 1.5707964"
 )
-_chlo(
-    "Acos",
-    np.arccos,
-    lambda x, y: -ops.rsqrt((1 - x) * (1 + x)),
-    "Inverse cosine.",
-    example="ops.acos(np.float32([0, 1]))\nArray([1.5707964, 0.       ], dtype=float32)",
+_chlo("Atan", np.arctan, lambda x, y: 1 / (1 + x * x))("Inverse tangent.", "1 -> 0.7853981")
+_chlo("Asinh", np.arcsinh, lambda x, y: ops.rsqrt(1 + x * x))(
+    "Inverse hyperbolic sine.", "1 -> 0.88137364"
 )
-_chlo(
-    "Atan",
-    np.arctan,
-    lambda x, y: 1 / (1 + x * x),
-    "Inverse tangent.",
-    example="ops.atan(np.float32([0, 1]))\nArray([0.       , 0.7853981], dtype=float32)",
+_chlo("Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)))(
+    "Inverse hyperbolic cosine.", "[1, 2] -> [0.      , 1.316958]"
 )
-_chlo(
-    "Asinh",
-    np.arcsinh,
-    lambda x, y: ops.rsqrt(1 + x * x),
-    "Inverse hyperbolic sine.",
-    example="ops.asinh(np.float32([0, 1]))\nArray([0.        , 0.88137364], dtype=float32)",
+_chlo("Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))(
+    "Inverse hyperbolic tangent.", "0.5 -> 0.54930615"
 )
-_chlo(
-    "Acosh",
-    np.arccosh,
-    lambda x, y: ops.rsqrt((x - 1) * (x + 1)),
-    "Inverse hyperbolic cosine.",
-    example="ops.acosh(np.float32([1, 2]))\nArray([0.      , 1.316958], dtype=float32)",
+_chlo("Erfc", special.erfc, lambda x, y: -_BELL * ops.exp(-x * x))(
+    "1 - erf(x), accurate where small.", "[0, 1] -> [1.        , 0.15729924]"
 )
-_chlo(
-    "Atanh",
-    np.arctanh,
-    lambda x, y: 1 / ((1 - x) * (1 + x)),
-    "Inverse hyperbolic tangent.",
-    example="ops.atanh(np.float32([0, 0.5]))\nArray([0.        , 0.54930615], dtype=float32)",
+_chlo("ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y))(
+    "The inverse of erf.", "0.5 -> 0.47693628"
 )
-_chlo(
-    "Erfc",
-    special.erfc,
-    lambda x, y: -_BELL * ops.exp(-x * x),
-    "1 - erf(x), accurate where small.",
-    example="ops.erfc(np.float32([0, 1]))\nArray([1.        , 0.15729924], dtype=float32)",
+_chlo("Lgamma", numpy_gamma.lgamma, lambda x, y: ops.digamma(x))(
+    "The logarithm of abs(gamma(x)).", "[3, 5] -> [0.6931474, 3.1780548]"
 )
-_chlo(
-    "ErfInv",
-    special.erf_inv,
-    lambda x, y: (1 / _BELL) * ops.exp(y * y),
-    "The inverse of erf.",
-    example="ops.erf_inv(np.float32([0, 0.5]))\nArray([0.        , 0.47693628], dtype=float32)",
-)
-_chlo(
-    "Lgamma",
-    numpy_gamma.lgamma,
-    lambda x, y: ops.digamma(x),
-    "The logarithm of abs(gamma(x)).",
-    example="ops.lgamma(np.float32([3, 5]))\nArray([0.6931474, 3.1780548], dtype=float32)",
-)
-_chlo(
-    "Digamma",
-    numpy_gamma.digamma,
-    lambda x, y: ops.polygamma(full_like(x, 1), x),
-    "The derivative of lgamma.",
-    example="ops.digamma(np.float32([1, 2]))\nArray([-0.5772154 ,  0.42278463], dtype=float32)",
+_chlo("Digamma", numpy_gamma.digamma, lambda x, y: ops.polygamma(full_like(x, 1), x))(
+    "The derivative of lgamma.", "[1, 2] -> [-0.5772154 ,  0.42278463]"
 )
 
 

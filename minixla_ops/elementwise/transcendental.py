@@ -31,83 +31,31 @@ class FloatUnary(Expandable, Unary):
     result_accuracy: ResultAccuracy | None = attribute(AccuracyAttribute(), default=None)
 
 
-def _row(
-    name: str,
-    stablehlo_name: str,
-    numpy: Any,
-    derivative: Callable[[Any, Any], Any],
-    meaning: str,
-    example: str,
-) -> None:
+def _row(name: str, stablehlo_name: str, numpy: Any, derivative: Callable[[Any, Any], Any]) -> Any:
     named = {"stablehlo_name": stablehlo_name, "numpy": numpy, "derivative": derivative}
-    row(FloatUnary, name, f"{meaning} XLA: {name}.", example, **named)
+    return row(FloatUnary, name, **named)
 
 
-# Name, StableHLO's name, NumPy's function, derivative from operand x and result y, meaning, and an
-# example.
-_row(
-    "Exp",
-    "exponential",
-    np.exp,
-    lambda x, y: y,
-    "Exponential, e**x.",
-    example="ops.exp(np.float32([0, 1]))\nArray([1.       , 2.7182817], dtype=float32)",
+# Name, StableHLO's name, NumPy's function, derivative from operand x and result y; and in words.
+_row("Exp", "exponential", np.exp, lambda x, y: y)("Exponential, e**x.", "1 -> 2.7182817")
+_row("Expm1", "exponential_minus_one", special.expm1, lambda x, y: y + 1)(
+    "e**x - 1, accurate near 0.", "1 -> 1.7182817"
 )
-_row(
-    "Expm1",
-    "exponential_minus_one",
-    special.expm1,
-    lambda x, y: y + 1,
-    "e**x - 1, accurate near 0.",
-    example="ops.expm1(np.float32([0, 1]))\nArray([0.       , 1.7182817], dtype=float32)",
+_row("Log", "log", np.log, lambda x, y: 1 / x)(
+    "Natural logarithm; -inf at 0, NaN of negative reals.", "10 -> 2.3025851"
 )
-_row(
-    "Log",
-    "log",
-    np.log,
-    lambda x, y: 1 / x,
-    "Natural logarithm; -inf at 0, NaN of negative reals.",
-    example="ops.log(np.float32([1, 10]))\nArray([0.       , 2.3025851], dtype=float32)",
+_row("Log1p", "log_plus_one", special.log1p, lambda x, y: 1 / (1 + x))(
+    "log(1 + x), accurate near 0.", "1 -> 0.6931472"
 )
-_row(
-    "Log1p",
-    "log_plus_one",
-    special.log1p,
-    lambda x, y: 1 / (1 + x),
-    "log(1 + x), accurate near 0.",
-    example="ops.log1p(np.float32([0, 1]))\nArray([0.       , 0.6931472], dtype=float32)",
+_row("Sqrt", "sqrt", np.sqrt, lambda x, y: 0.5 / y)(
+    "Square root; a complex one has real part >= 0.", "[4, 2] -> [2.       , 1.4142135]"
 )
-_row(
-    "Sqrt",
-    "sqrt",
-    np.sqrt,
-    lambda x, y: 0.5 / y,
-    "Square root; a complex one has real part >= 0.",
-    example="ops.sqrt(np.float32([4, 2]))\nArray([2.       , 1.4142135], dtype=float32)",
+_row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x))(
+    "1 / sqrt(x).", "[4, 16] -> [0.5 , 0.25]"
 )
-_row(
-    "Rsqrt",
-    "rsqrt",
-    special.rsqrt,
-    lambda x, y: -0.5 * (y / x),
-    "1 / sqrt(x).",
-    example="ops.rsqrt(np.float32([4, 16]))\nArray([0.5 , 0.25], dtype=float32)",
-)
-_row(
-    "Tan",
-    "tan",
-    np.tan,
-    lambda x, y: 1 + y * y,
-    "Tangent.",
-    example="ops.tan(np.float32([0, 1]))\nArray([0.       , 1.5574077], dtype=float32)",
-)
-_row(
-    "Tanh",
-    "tanh",
-    np.tanh,
-    lambda x, y: (1 - y) * (1 + y),
-    "Hyperbolic tangent.",
-    example="ops.tanh(np.float32([0, 1]))\nArray([0.       , 0.7615942], dtype=float32)",
+_row("Tan", "tan", np.tan, lambda x, y: 1 + y * y)("Tangent.", "1 -> 1.5574077")
+_row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y))(
+    "Hyperbolic tangent.", "[0, 1] -> [0.       , 0.7615942]"
 )
 
 

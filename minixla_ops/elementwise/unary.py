@@ -290,30 +290,14 @@ class _Rounding(Unary):
 
 
 _row = partial(families.named_row, _Rounding)
-_row(
-    "ceil",
-    np.ceil,
-    "The smallest integral value not below x.",
-    example="ops.ceil(np.float32([1.5, -1.5]))\nArray([ 2., -1.], dtype=float32)",
+_row("ceil", np.ceil)("The smallest integral value not below x.", "[1.5, -1.5] -> [ 2., -1.]")
+_row("floor", np.floor)("The largest integral value not above x.", "[1.5, -1.5] -> [ 1., -2.]")
+_row("round_nearest_even", np.rint)(
+    "The nearest integral value, ties to the even one: 1.5 -> 2.", "[2.5, 3.5] -> [2., 4.]"
 )
-_row(
-    "floor",
-    np.floor,
-    "The largest integral value not above x.",
-    example="ops.floor(np.float32([1.5, -1.5]))\nArray([ 1., -2.], dtype=float32)",
-)
-_row(
-    "round_nearest_even",
-    np.rint,
-    "The nearest integral value, ties to the even one: 1.5 -> 2.",
-    example="ops.round_nearest_even(np.float32([2.5, 3.5]))\nArray([2., 4.], dtype=float32)",
-)
-_row(
-    "round_nearest_afz",
-    _half_away_from_zero,
+_row("round_nearest_afz", _half_away_from_zero, spec_names=("RoundNearestAfz", "Round"))(
     "The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.",
-    spec_names=("RoundNearestAfz", "Round"),
-    example="ops.round_nearest_afz(np.float32([2.5, -0.4]))\nArray([ 3., -0.], dtype=float32)",
+    "[2.5, -0.4] -> [ 3., -0.]",
 )
 
 

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import register
+from minixla.core import builder, register
 from minixla.core.attributes import Integers, attribute
-from minixla.core.builders import builder
 from minixla.core.element_types import F32, element_type
 from minixla_ops.elementwise.families import INEXACT
 from minixla_ops.elementwise.operators import convert

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, register
 from minixla.core import attributes as kinds
 from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
 from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
-from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, ShapeList, TokenShape, TupleShape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.stablehlo_text import layouts_text, quoted

@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core import register, shape_of
 from minixla.core.attributes import ShapeAttribute, Text, attribute
 from minixla.core.builders import builds
-from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, TupleValue, shape_of_data
 from minixla.core.stablehlo_text import quoted
-from minixla.core.tracing import shape_of
 from minixla_ops.host.transfers import Outgoing, Transfer, optional
 from minixla_ops.vocabulary.shorthand import as_tuple
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves

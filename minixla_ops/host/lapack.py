@@ -7,10 +7,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core import ELEMENT_TYPES, AnyShape, ElementType, Shape, register
 from minixla.core.errors import TransformError, explain
-from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
 from minixla_ops.host.custom_call import REGISTERING, CustomCall, is_registered
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES

@@ -2,10 +2,9 @@
 
 from typing import Any
 
+from minixla.core import AnyShape, Operation, register
 from minixla.core.attributes import Integer, ShapeAttribute, attribute
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape
 from minixla.core.tracing import GraphTrace, GraphTracer, current_trace
 
 

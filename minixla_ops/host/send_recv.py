@@ -1,17 +1,15 @@
 """Send and Recv: values from one program to another, or to and from the host, by channel."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import TOKEN, Operation, Shape, TupleShape, register, shape_of
 from minixla.core.attributes import Flag, Literal, ShapeAttribute, attribute
 from minixla.core.errors import TransformError, explain
-from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
-from minixla.core.shapes import TOKEN, Shape, TupleShape
-from minixla.core.tracing import shape_of
 from minixla_ops.collectives.collective_groups import Channel
 from minixla_ops.host.transfers import Outgoing, Transfer, optional
 from minixla_ops.vocabulary.shorthand import as_results, zeros
@@ -355,49 +353,36 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
     return _recv(shape, handle, token, True)
 
 
-def _refusal(name: str, start: str) -> TransformError:
-    advice = f"Call ops.{start}, to which its context belongs and which waits"
-    advice = f"{advice}: XLA splits it in two."
-    return explain(TransformError, name, "it is not built by itself", advice=advice)
+def _second_half(operation: type[_Done], start: str) -> Callable[[Any], Any]:
+    """The builder of what the builder `start` ends with, which refuses."""
+    name = operation.builder_name
+
+    def builder(context: Any) -> Any:
+        advice = f"Call ops.{start}, to which its context belongs and which waits"
+        advice = f"{advice}: XLA splits it in two."
+        raise explain(TransformError, name, "it is not built by itself", advice=advice)
+
+    builder.__name__ = builder.__qualname__ = name
+    builder.__doc__ = f"""Refuses: `{start}` waits by itself; this half stands in dumps alone.
+
+XLA: {operation.name}.
+
+Args:
+    context: what the first half gave.
+
+Returns:
+    Nothing.
+
+Raises:
+    TransformError: always.
+
+Example:
+    >>> ops.{name}(None)
+    Traceback (most recent call last):
+        ...
+    minixla.core.errors.TransformError: {name}: it is not built by itself...
+"""
+    return builder
 
 
-def send_done(context: Any) -> Any:
-    """Refuses: `send` waits by itself; the second half stands in dumps alone. XLA: SendDone.
-
-    Args:
-        context: what the first half gave.
-
-    Returns:
-        Nothing.
-
-    Raises:
-        TransformError: always.
-
-    Example:
-        >>> ops.send_done(None)
-        Traceback (most recent call last):
-            ...
-        minixla.core.errors.TransformError: send_done: it is not built by itself...
-    """
-    raise _refusal("send_done", "send")
-
-
-def recv_done(context: Any) -> Any:
-    """Refuses: `recv` waits by itself; the second half stands in dumps alone. XLA: RecvDone.
-
-    Args:
-        context: what the first half gave.
-
-    Returns:
-        Nothing.
-
-    Raises:
-        TransformError: always.
-
-    Example:
-        >>> ops.recv_done(None)
-        Traceback (most recent call last):
-            ...
-        minixla.core.errors.TransformError: recv_done: it is not built by itself...
-    """
-    raise _refusal("recv_done", "recv")
+send_done, recv_done = _second_half(SendDone, "send"), _second_half(RecvDone, "recv")

@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.errors import MinixlaError
-from minixla.core.graph import Graph
-from minixla.core.registry import REGISTRY
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core import REGISTRY, AnyShape, Graph, MinixlaError, Shape
 from minixla_ops.dynamic_sizes.dimension_sizes import SetDimensionSize
 from minixla_ops.host.lapack import lapack_routine, letters
 from minixla_ops.linear_algebra.eigen import Eig, Eigh

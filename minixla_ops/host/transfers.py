@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from minixla.core.builders import builder
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.core.tracing import shape_of
+from minixla.core import TOKEN, AnyShape, Operation, Shape, TupleShape, register, shape_of
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
 
@@ -44,9 +41,6 @@ class AfterAll(Operation):
         return None
 
 
-after_all = builder(AfterAll)
-
-
 def create_token() -> Any:
     """A token that comes after nothing: AfterAll of none. XLA: CreateToken.
 
@@ -57,7 +51,7 @@ def create_token() -> Any:
         >>> mx.make_graph(ops.create_token)().output_shapes
         (token[],)
     """
-    return after_all(())
+    return AfterAll()()
 
 
 def optional(token: Any) -> Sequence[Any]:

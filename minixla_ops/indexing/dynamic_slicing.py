@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Integers, attribute
 from minixla.core.builders import builds
-from minixla.core.operation import Operation, register
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
-from minixla.core.tracing import shape_of
 from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter import Scatter

@@ -3,10 +3,8 @@
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import Shape, register
 from minixla.core.attributes import Flag, Integers, attribute
-from minixla.core.builders import builder
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
 from minixla_ops.folds.sliding_windows import Window, window_view
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
@@ -147,6 +145,3 @@ class Gather(indexed_windows.IndexedWindows):
         arrays = sizes, start_indices.dimensions, result
         self.add_factors(arrays, add, add_part, PASS_THROUGH, REDUCTION)
         return rule.build()
-
-
-gather = builder(Gather)

@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, element_type
-from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
+from minixla.core import ELEMENT_TYPES, Operation, Shape, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH
 from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes

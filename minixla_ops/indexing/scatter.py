@@ -5,14 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
+from minixla.core import Graph, Shape, register, shape_of
 from minixla.core.attributes import Flag, Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
-from minixla.core.graph import Graph
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
-from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers

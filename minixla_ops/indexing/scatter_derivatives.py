@@ -8,9 +8,8 @@ and tangent, backwards as `scatter_pulls` says.
 from typing import Any, NamedTuple
 
 import minixla_ops as ops
-from minixla.core.graph import Graph
+from minixla.core import Graph, Operation
 from minixla.core.linear import instantiate, zeros_like
-from minixla.core.operation import Operation
 from minixla_ops.folds.fold_programs import tangents_of_fold
 from minixla_ops.indexing.scatter_computations import combination_of, separate, split
 from minixla_ops.indexing.scatter_pulls import Places, Values, chosen, general_pull

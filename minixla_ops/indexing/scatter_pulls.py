@@ -13,11 +13,10 @@ from itertools import compress
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core.element_types import element_type
+from minixla.core import Shape, element_type
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread, zeros_like
-from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.indexing import index_numbers, window_bounds
 from minixla_ops.indexing.scatter_computations import overwrite, split

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, AnyShape, ElementType, Shape
 from minixla.core.attributes import Dimension, Flag, Instance, attribute
 from minixla.core.builders import builds
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import AnyShape, Shape
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.folds.fold import as_sequence

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import Shape, register
+from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.builders import builder
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
+from minixla_ops.linear_algebra.factorization import LibraryCall, ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import (
     column_sums,
     gaps_between,
@@ -22,22 +21,14 @@ from minixla_ops.linear_algebra.matrices import (
     adjoint,
     diagonal,
     identity,
-    nan_unless,
     product,
     triangle,
 )
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
-class SquareFactorization(Factorization):
-    """Base class: of square matrices, as values and, if wanted, vectors."""
-
-    operands = ("a",)
-
-    @property
-    def mode(self) -> str:
-        """Whether vectors are wanted, as LAPACK is told."""
-        return "V" if self.values["vectors"] else "N"
+class _OfSquare(ValuesAndVectors):
+    """Base class: of square matrices."""
 
     def checked(self, a: Any) -> Shape:
         """The operand's shape, which must be that of square matrices."""
@@ -47,7 +38,7 @@ class SquareFactorization(Factorization):
 
 
 @register
-class Eigh(SquareFactorization):
+class Eigh(_OfSquare):
     """Eigenvalues and eigenvectors of Hermitian matrices: a v = v diag(w). JAX: lax.linalg.eigh.
 
     One triangle of `a` is read, and only the real parts of its diagonal. Vectors have length 1 and
@@ -85,12 +76,11 @@ class Eigh(SquareFactorization):
 
     def shape(self, a):
         a = self.checked(a)
-        values = Shape(a.element_type.real, a.dimensions[:-1])
-        return (values, a) if self.vectors else values
+        return self.wanted(Shape(a.element_type.real, a.dimensions[:-1]), a)
 
     def numpy(self, a):
         vectors, values, _ = ROUTINES["syevd"](a, **self.lapack_options())
-        return (values, vectors) if self.vectors else values
+        return self.wanted(values, vectors)
 
     def call(self, platform, operands, results):
         (a,) = operands
@@ -108,18 +98,8 @@ class Eigh(SquareFactorization):
         return {"mode": self.mode, "uplo": "L" if self.lower else "U"}
 
     def finish(self, vectors: Any, values: Any, info: Any) -> Any:
-        """The results, NaN where LAPACK found none."""
-        values = nan_unless(info == 0, values)
-        return (values, nan_unless(info == 0, vectors)) if self.vectors else values
-
-    @property
-    def forward(self):
-        # The derivative of values alone needs the vectors.
-        return None if self.vectors else self._values_and_tangents
-
-    def _values_and_tangents(self, primals: Any, tangents: Any) -> Any:
-        results = self(*primals, vectors=True)
-        return results[0], self.jvp(primals, tangents, results)[0]
+        """The results, of LAPACK's or cuSOLVER's."""
+        return self.where_found(info, values, vectors)
 
     def jvp(self, primals, tangents, results):
         # w' = diag(v^H a' v), v' = v (v^H a' v / (w_j - w_i)) outside of the diagonal: M. B. Giles,
@@ -134,7 +114,7 @@ class Eigh(SquareFactorization):
 
 
 @register
-class Eig(SquareFactorization):
+class Eig(_OfSquare):
     """Eigenvalues and right eigenvectors of square matrices: a v = v diag(w). JAX: lax.linalg.eig.
 
     Vectors have length 1, and their component of the greatest size is real.
@@ -167,13 +147,12 @@ class Eig(SquareFactorization):
 
     def shape(self, a):
         vectors = self.checked(a).with_element_type(a.element_type.complex)
-        values = Shape(vectors.element_type, a.dimensions[:-1])
-        return (values, vectors) if self.vectors else values
+        return self.wanted(Shape(vectors.element_type, a.dimensions[:-1]), vectors)
 
     def numpy(self, a):
         *parts, _, vectors, _ = ROUTINES["geev"](a, **self.lapack_options())
         values = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
-        return (values, vectors) if self.vectors else values
+        return self.wanted(values, vectors)
 
     def call(self, platform, operands, results):
         (a,) = operands
@@ -191,16 +170,10 @@ class Eig(SquareFactorization):
         return {"compute_left": "N", "compute_right": self.mode}
 
     def finish(self, *found: Any) -> Any:
-        """The results, NaN where LAPACK found none."""
+        """The results, of LAPACK's."""
         *parts, _, vectors, info = found
-        values = nan_unless(info == 0, parts[0] if len(parts) == 1 else ops.complex(*parts))
-        return (values, nan_unless(info == 0, vectors)) if self.vectors else values
-
-    @property
-    def forward(self):
-        return None if self.vectors else self._values_and_tangents
-
-    _values_and_tangents = Eigh._values_and_tangents
+        values = parts[0] if len(parts) == 1 else ops.complex(*parts)
+        return self.where_found(info, values, vectors)
 
     def jvp(self, primals, tangents, results):
         # As of Hermitian matrices, with the inverse of v. What is free, a multiple c of each vector
@@ -233,7 +206,7 @@ def _greatest(vectors: Any) -> Any:
 
 
 @register
-class Schur(SquareFactorization):
+class Schur(_OfSquare):
     """The Schur form of square matrices: a = z t z^H. JAX: lax.linalg.schur.
 
     z is unitary. t is upper triangular for complex matrices; for real ones it has blocks of 2 x 2
@@ -263,11 +236,11 @@ class Schur(SquareFactorization):
 
     def shape(self, a):
         a = self.checked(a)
-        return (a, a) if self.vectors else a
+        return self.wanted(a, a)
 
     def numpy(self, a):
         form, vectors, *_ = ROUTINES["gees"](a, self.mode, "N")
-        return (form, vectors) if self.vectors else form
+        return self.wanted(form, vectors)
 
     def call(self, platform, operands, results):
         (a,) = operands
@@ -279,10 +252,8 @@ class Schur(SquareFactorization):
         return LibraryCall(*lapack_target("gees", a.element_type, options), given, self.finish)
 
     def finish(self, form: Any, vectors: Any, *found: Any) -> Any:
-        """The results, NaN where LAPACK found none."""
-        is_found = found[-1] == 0
-        form = nan_unless(is_found, form)
-        return (form, nan_unless(is_found, vectors)) if self.vectors else form
+        """The results, of LAPACK's."""
+        return self.where_found(found[-1], form, vectors)
 
 
 eigh, eig, schur = builder(Eigh), builder(Eig), builder(Schur)

@@ -5,11 +5,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from minixla.core import Operation, Shape
-from minixla.core.element_types import element_type
-from minixla.core.registry import REGISTRY
+from minixla.core import REGISTRY, Operation, Shape, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, matrix_call
+from minixla_ops.linear_algebra.matrices import nan_unless
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import to_front
@@ -115,3 +114,36 @@ class Factorization(Operation):
                 places[index] = dimension
                 rule.add(places[:count], places[count:], sizes[dimension], NEED_REPLICATION)
         return rule.build()
+
+
+class ValuesAndVectors(Factorization):
+    """Base class: of values of a matrix and, with the attribute `vectors`, vectors to them."""
+
+    operands = ("a",)
+    #: Which one of all results are the values, which are alone without vectors.
+    values_at: ClassVar[int] = 0
+    #: The attributes with which the jvp rule has the results that it needs.
+    for_jvp: ClassVar[dict[str, bool]] = {"vectors": True}
+
+    @property
+    def mode(self) -> str:
+        """Whether vectors are wanted, as LAPACK is told."""
+        return "V" if self.values["vectors"] else "N"
+
+    def wanted(self, *every: Any) -> Any:
+        """What there is for the results, of what there is for values and vectors."""
+        return every if self.values["vectors"] else every[self.values_at]
+
+    def where_found(self, info: Any, *every: Any) -> Any:
+        """The results, NaN where the library found none."""
+        return self.wanted(*[nan_unless(info == 0, each) for each in every])
+
+    @property
+    def forward(self):
+        # The derivative of values alone needs the vectors.
+        is_own = self.values["vectors"] or self.no_derivative
+        return None if is_own else self._values_and_tangents
+
+    def _values_and_tangents(self, primals: Any, tangents: Any) -> Any:
+        at, results = self.values_at, self(*primals, **self.for_jvp)
+        return results[at], self.jvp(primals, tangents, results)[at]

@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import Shape, register
-from minixla.core.builders import builder
+from minixla.core import Shape, builder, register
+from minixla_ops.elementwise.binary import Div
 from minixla_ops.elementwise.families import INEXACT, Expandable
+from minixla_ops.linear_algebra.matrices import on_diagonal
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 @register
-class GapQuotient(Expandable):
+class GapQuotient(Expandable, Div):
     """operand / gap; where the gap is 0, 0 for an operand that is 0 and NaN for others.
 
     minixla: what derivatives of eigenvectors divide by.
@@ -37,7 +38,7 @@ class GapQuotient(Expandable):
     spec_names = ()
     operands = "operand", "gap"
     element_types = INEXACT
-    linear_operands = (0,)
+    stablehlo_name = None
 
     def reference(self, operand, gap):
         with np.errstate(all="ignore"):
@@ -47,19 +48,8 @@ class GapQuotient(Expandable):
     def expansion(self, shape):
         return _gap_quotient
 
-    def jvp(self, primals, tangents, results):
-        left, right = tangents
-        if right is not None:
-            change = results * right
-            left = -change if left is None else left - change
-        return self(left, primals[1])
-
-    def transpose(self, cotangents, operands, linear):
-        return self(cotangents, operands[1]), None
-
-    def vjp(self, cotangents, operands, results, active):
-        share = self(cotangents, operands[1])
-        return share if active[0] else None, -share * results if active[1] else None
+    def over(self, change, divisor):
+        return self(change, divisor)
 
 
 def _gap_quotient(operand: Any, gap: Any) -> Any:
@@ -81,12 +71,6 @@ def over_columns(value: Any, like: Shape) -> Any:
 def over_rows(value: Any, like: Shape) -> Any:
     """A number for each row, repeated along the rows of matrices of shape `like`."""
     return ops.broadcast_in_dim(value, like.dimensions, range(like.rank - 1))
-
-
-def on_diagonal(shape: Shape) -> Any:
-    """Where the diagonals of matrices are, as pred."""
-    row, column = (ops.iota(Shape("s32", shape.dimensions), shape.rank - each) for each in (2, 1))
-    return row == column
 
 
 def off_diagonal(value: Any) -> Any:

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import Shape, register
-from minixla.core.builders import builder
+from minixla.core import REGISTRY, Shape, builder, register
 from minixla.core.derived import batched_graph
-from minixla.core.registry import REGISTRY
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
 from minixla_ops.linear_algebra.lapack_calls import lapack_target

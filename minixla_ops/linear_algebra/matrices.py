@@ -49,8 +49,12 @@ def triangle(value: Any, lower: bool, strict: bool = False, other: Any = None) -
 
 def identity(shape: Shape) -> Any:
     """Ones on the diagonal, zeros elsewhere."""
-    ones = ops.convert_element_type(ops.eq(*_positions(shape)), shape.element_type)
-    return _in_each(ones, shape)
+    return ops.convert_element_type(on_diagonal(shape), shape.element_type)
+
+
+def on_diagonal(shape: Shape) -> Any:
+    """Where the diagonals of matrices are, as pred."""
+    return _in_each(ops.eq(*_positions(shape)), shape)
 
 
 def diagonal(value: Any) -> Any:
@@ -58,8 +62,7 @@ def diagonal(value: Any) -> Any:
     k = min(array_shape(value).dimensions[-2:])
     value = columns(rows(value, 0, k), 0, k)
     shape = array_shape(value)
-    is_kept = _in_each(ops.eq(*_positions(shape)), shape)
-    return sum_over(ops.select(is_kept, value, zeros(shape)), (shape.rank - 1,))
+    return sum_over(ops.select(on_diagonal(shape), value, zeros(shape)), (shape.rank - 1,))
 
 
 def columns(value: Any, start: int, stop: int) -> Any:

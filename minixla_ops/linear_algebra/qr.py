@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import Shape, register
+from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.builders import builder
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
 from minixla_ops.linear_algebra.lapack_calls import lapack_target

@@ -1,20 +1,76 @@
-"""LuSolve: linear systems by the triangular factors of their matrices."""
+"""Linear systems: what their operations share; LuSolve, by triangular factors of the matrices."""
 
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core import Shape, register
+from minixla.core import Operation, Shape, builder, register
 from minixla.core.attributes import Enumeration, attribute
-from minixla.core.builders import builder
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.matrices import oriented, permuted, product, transposed
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary import batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
 
+TRANSPOSE_A: Any = attribute(
+    Enumeration("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", mnemonic="transpose"),
+    default="NO_TRANSPOSE",
+)
+
+
+class LinearSystem(Operation):
+    """Base class: solves op(a) x = b, or x op(a) = b, for a first operand a and a last one b.
+
+    Members have an attribute `transpose_a`, which says what op is, and may have `left_side`, which
+    says whether op(a) stands left of x.
+    """
+
+    @property
+    def is_left(self) -> bool:
+        """Whether op(a) stands left of x."""
+        return self.values.get("left_side", True)
+
+    def read(self, a: Any) -> Any:
+        """The part of `a` that is read."""
+        return a
+
+    def _product(self, of_a: Any, of_x: Any) -> Any:
+        return product(of_a, of_x) if self.is_left else product(of_x, of_a)
+
+    def jvp(self, primals, tangents, results):
+        # op(a) x' = b' - op(a') x
+        (of_a, *_, tangent), transpose_a = tangents, self.values["transpose_a"]
+        if of_a is not None:
+            moved = self._product(oriented(self.read(of_a), transpose_a), results)
+            tangent = add_cotangents(tangent, -moved)
+        return None if tangent is None else self(*primals[:-1], tangent)
+
+    def transpose(self, cotangents, operands, linear):
+        transpose_a, given = self.values["transpose_a"], operands[:-1]
+        turned = "TRANSPOSE" if transpose_a == "NO_TRANSPOSE" else "NO_TRANSPOSE"
+        is_adjoint = transpose_a == "ADJOINT"
+        b = conjugate(cotangents) if is_adjoint else cotangents
+        found = self(*given, b, transpose_a=turned)
+        return *[None] * len(given), conjugate(found) if is_adjoint else found
+
+    def vjp(self, cotangents, operands, results, active):
+        *others, of_b = self.transpose(cotangents, operands, active)
+        if active[0]:
+            moved = -self._product(of_b, transposed(results))
+            others[0] = self.read(oriented(moved, self.values["transpose_a"]))
+        return *others, of_b if active[-1] else None
+
+    def batch(self, operands, dimensions):
+        (*given, b), (*places, b_at) = operands, dimensions
+        if any(each is not None for each in places):
+            return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
+        # More columns, or rows, for the same matrix.
+        at, size = array_shape(given[0]).rank - 2 + self.is_left, array_shape(b).dimensions[b_at]
+        merged = batch_dimensions.merge_dimension(b, b_at, at)
+        return batch_dimensions.split_dimension(self(*given, merged), at, size), at
+
 
 @register
-class LuSolve(Composed):
+class LuSolve(LinearSystem, Composed):
     """Solves op(a) x = b by the factors of a that `lu` gives, which are computed once.
 
     JAX: scipy.linalg.lu_solve, with derivatives of its own.
@@ -50,10 +106,7 @@ class LuSolve(Composed):
     spec_names = ()
     operands = "a", "lu", "permutation", "b"
     linear_operands = (3,)
-    transpose_a: str = attribute(
-        Enumeration("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", mnemonic="transpose"),
-        default="NO_TRANSPOSE",
-    )
+    transpose_a: str = TRANSPOSE_A
 
     def shape(self, a, lu, permutation, b):
         a, lu, permutation, b = self.array_shapes([a, lu, permutation, b])
@@ -68,38 +121,6 @@ class LuSolve(Composed):
 
     def composition(self, a, lu, permutation, b):
         return solve_by_lu(lu, permutation, b, self.transpose_a)
-
-    def jvp(self, primals, tangents, results):
-        # op(a) x' = b' - op(a') x
-        tangent, (of_a, *_) = tangents[3], tangents
-        if of_a is not None:
-            moved = product(oriented(of_a, self.transpose_a), results)
-            tangent = add_cotangents(tangent, -moved)
-        return None if tangent is None else self(*primals[:3], tangent)
-
-    def transpose(self, cotangents, operands, linear):
-        is_adjoint = self.transpose_a == "ADJOINT"
-        turned = "TRANSPOSE" if self.transpose_a == "NO_TRANSPOSE" else "NO_TRANSPOSE"
-        given = conjugate(cotangents) if is_adjoint else cotangents
-        found = self(*operands[:3], given, transpose_a=turned)
-        return None, None, None, conjugate(found) if is_adjoint else found
-
-    def vjp(self, cotangents, operands, results, active):
-        *_, of_b = self.transpose(cotangents, operands, (False, False, False, True))
-        of_a = None
-        if active[0]:
-            of_a = oriented(-product(of_b, transposed(results)), self.transpose_a)
-        return of_a, None, None, of_b if active[3] else None
-
-    def batch(self, operands, dimensions):
-        *given, b = operands
-        if any(at is not None for at in dimensions[:3]):
-            return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
-        # More columns for the same matrix.
-        at, last = dimensions[3], array_shape(b).rank - 2
-        merged = batch_dimensions.merge_dimension(b, at, last)
-        size = array_shape(b).dimensions[at]
-        return batch_dimensions.split_dimension(self(*given, merged), last, size), last
 
 
 lu_solve = builder(LuSolve)

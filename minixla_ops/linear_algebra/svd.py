@@ -3,10 +3,9 @@
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core import Shape, register
+from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.builders import builder
-from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
+from minixla_ops.linear_algebra.factorization import LibraryCall, ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import (
     gaps_between,
     off_diagonal,
@@ -20,7 +19,6 @@ from minixla_ops.linear_algebra.matrices import (
     columns,
     diagonal,
     joined,
-    nan_unless,
     product,
     rows,
 )
@@ -34,7 +32,7 @@ _MOST_IN_BATCHES = 32
 
 
 @register
-class Svd(Factorization):
+class Svd(ValuesAndVectors):
     """Singular values and vectors of matrices: a = u diag(s) vh. JAX: lax.linalg.svd.
 
     Columns of u, and rows of vh, have length 1 and are orthogonal to each other; signs (of complex
@@ -66,7 +64,8 @@ class Svd(Factorization):
         Array([4., 3.], dtype=float32)
     """
 
-    operands = ("a",)
+    values_at = 1
+    for_jvp = {"vectors": True, "full_matrices": False}
     full_matrices: bool = attribute(Boolean(), default=True)
     vectors: bool = attribute(Boolean(), default=True)
     lacking = {"tpu": "any"}
@@ -79,11 +78,11 @@ class Svd(Factorization):
         s = Shape(a.element_type.real, (*batch, k))
         left, right = (m, n) if self.full_matrices else (k, k)
         u, vh = (Shape(a.element_type, (*batch, *each)) for each in ((m, left), (right, n)))
-        return (u, s, vh) if self.vectors else s
+        return self.wanted(u, s, vh)
 
     def numpy(self, a):
         _, s, u, vh, _ = ROUTINES["gesdd"](a, **self.lapack_options())
-        return (u, s, vh) if self.vectors else s
+        return self.wanted(u, s, vh)
 
     def stablehlo(self, emit, operands, shapes, results):
         (a,) = shapes
@@ -122,9 +121,8 @@ class Svd(Factorization):
         return LibraryCall("cusolver_gesvd_ffi", config, (a, s, u, vh, info), self.finish)
 
     def finish(self, a: Any, s: Any, u: Any, vh: Any, info: Any) -> Any:
-        """The results, NaN where the library found none."""
-        s, *vectors = (nan_unless(info == 0, each) for each in (s, u, vh))
-        return (vectors[0], s, vectors[1]) if self.vectors else s
+        """The results, of the library's."""
+        return self.where_found(info, u, s, vh)
 
     def finish_by_jacobi(self, a: Any, s: Any, u: Any, v: Any, info: Any) -> Any:
         """The same for a method that gives v, and more of its columns than may be wanted."""
@@ -136,15 +134,6 @@ class Svd(Factorization):
     def lapack_options(self) -> dict[str, str]:
         """The attributes of LAPACK's gesdd."""
         return {"mode": ("A" if self.full_matrices else "S") if self.vectors else "N"}
-
-    @property
-    def forward(self):
-        # The derivative of values alone needs the vectors.
-        return None if self.vectors else self._values_and_tangents
-
-    def _values_and_tangents(self, primals: Any, tangents: Any) -> Any:
-        results = self(*primals, vectors=True, full_matrices=False)
-        return results[1], self.jvp(primals, tangents, results)[1]
 
     def jvp(self, primals, tangents, results):
         # With c = u^H a' v, s' = diag(c), and u and v turn by the parts of c that are Hermitian and

@@ -6,10 +6,9 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core import Operation, Shape, register
-from minixla.core.attributes import Boolean, Enumeration, attribute
+from minixla.core.attributes import Boolean, attribute
 from minixla.core.element_types import F32, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
-from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.lapack_calls import lapack_target, matrix_call
 from minixla_ops.linear_algebra.matrices import (
     adjoint,
@@ -19,10 +18,11 @@ from minixla_ops.linear_algebra.matrices import (
     transposed,
     triangle,
 )
+from minixla_ops.linear_algebra.solving import TRANSPOSE_A, LinearSystem
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.casting import cast, emit_converted, widened
-from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 class MatrixOperation(Operation):
@@ -166,7 +166,7 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
 
 
 @register
-class TriangularSolve(MatrixOperation):
+class TriangularSolve(MatrixOperation, LinearSystem):
     """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve.
 
     Args:
@@ -198,10 +198,7 @@ class TriangularSolve(MatrixOperation):
     left_side: bool = attribute(Boolean())
     lower: bool = attribute(Boolean())
     unit_diagonal: bool = attribute(Boolean(), default=False)
-    transpose_a: str = attribute(
-        Enumeration("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", mnemonic="transpose"),
-        default="NO_TRANSPOSE",
-    )
+    transpose_a: str = TRANSPOSE_A
     linear_operands = (1,)
 
     def shape(self, a, b):
@@ -247,42 +244,8 @@ class TriangularSolve(MatrixOperation):
             "uplo": "L" if self.lower else "U",
         }
 
-    def jvp(self, primals, tangents, results):
-        # op(a) x' = b' - op(a') x
-        tangent = tangents[1]
-        if tangents[0] is not None:
-            moved = oriented(self._read(tangents[0]), self.transpose_a)
-            pair = (moved, results) if self.left_side else (results, moved)
-            tangent = add_cotangents(tangent, -product(*pair))
-        return self(primals[0], tangent)
-
-    def _read(self, a: Any) -> Any:
-        """The part of `a` that is read."""
+    def read(self, a):
         return triangle(a, self.lower, strict=self.unit_diagonal)
-
-    def transpose(self, cotangents, operands, linear):
-        a = conjugate(operands[0]) if self.transpose_a == "ADJOINT" else operands[0]
-        turned = "TRANSPOSE" if self.transpose_a == "NO_TRANSPOSE" else "NO_TRANSPOSE"
-        return None, self(a, cotangents, transpose_a=turned)
-
-    def vjp(self, cotangents, operands, results, active):
-        of_b = self.transpose(cotangents, operands, (False, True))[1]
-        if not active[0]:
-            return None, of_b
-        moved = transposed(results)
-        pair = (of_b, moved) if self.left_side else (moved, of_b)
-        of_a = self._read(oriented(-product(*pair), self.transpose_a))
-        return of_a, of_b if active[1] else None
-
-    def batch(self, operands, dimensions):
-        (a, b), (a_at, b_at) = operands, dimensions
-        if a_at is not None:
-            return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
-        # More columns, or rows, for the same matrix.
-        at = array_shape(a).rank - (1 if self.left_side else 2)
-        merged = batch_dimensions.merge_dimension(b, b_at, at)
-        size = array_shape(b).dimensions[b_at]
-        return batch_dimensions.split_dimension(self(a, merged), at, size), at
 
     def sharding_rule(self, a, b):
         rule, last = self.sharding_factors((a, b)), b.rank - 1

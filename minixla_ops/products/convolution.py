@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import AnyShape, Shape, element_type, register, shape_of
 from minixla.core.attributes import Boolean, Integer, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.builders import builds
-from minixla.core.element_types import element_type
-from minixla.core.operation import register
 from minixla.core.operation_docstrings import joined, sections
-from minixla.core.shapes import AnyShape, Shape
 from minixla.core.sharding_rule import ABSENT, PERMUTATION, REDUCTION
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import shape_of
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
 from minixla_ops.products import convolution_dimensions

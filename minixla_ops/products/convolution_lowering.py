@@ -15,8 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import minixla_ops as ops
-from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
+from minixla.core import Graph, Shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.sliding_windows import sizes_at
 from minixla_ops.products.product import summing_type

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import attribute
+from minixla.core import Shape, Tracer, attribute, register, shape_of
 from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
-from minixla.core.operation import register
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ABSENT, REDUCTION
-from minixla.core.tracing import Tracer, shape_of
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.products import dot_dimensions
 from minixla_ops.products import product as products

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core import Operation, Shape
 from minixla.core.attributes import Attribute, Enumeration, TypeAttribute, attribute
 from minixla.core.element_types import F32, ElementType, element_type
-from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import emit_widened

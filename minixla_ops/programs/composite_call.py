@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core import element_type, shape_of
 from minixla.core.attributes import Int32, Text, attribute
 from minixla.core.data_flow import Place, edge
-from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.stablehlo_text import bytes_text, nested_text, quoted
-from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import Computation, computation_of
 from minixla_ops.programs.runs_programs import RunsPrograms, as_given, in_form_of, leaves_of

@@ -5,12 +5,9 @@ from functools import lru_cache
 from itertools import compress
 from typing import Any, TypeGuard
 
+from minixla.core import TOKEN, AnyShape, Graph, Operation, Shape, TupleShape, element_type
 from minixla.core.derived import batched_graph, jvp_graph
-from minixla.core.element_types import element_type
-from minixla.core.graph import Graph
 from minixla.core.linear import spread
-from minixla.core.operation import Operation
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.programs.call import Call

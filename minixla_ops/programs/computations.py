@@ -11,11 +11,10 @@ import ml_dtypes
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import REGISTRY, ElementType, Operation
 from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
-from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, remembered
-from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
 from minixla_ops.vocabulary.shorthand import array_shape, splat

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core import Graph, Instruction, Shape, Value
 from minixla.core.registry import role
-from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import (
     ABSENT,
     BLOCKED,

@@ -304,6 +304,16 @@ def test_a_base_of_size_zero_under_padded_windows():
     )
 
 
+@pytest.mark.parametrize("padding", [(-1, -1), (-3, 0), (-4, -4)])
+def test_padding_that_takes_away_more_than_there_is(padding):
+    # XLA's own operation ends the process there, where windows overlap.
+    def function(x, s):
+        return ops.select_and_scatter(x, ops.ge, (2,), (1,), [padding], s, 5.0, ops.add)
+
+    (result,) = check_operation(function, [np.ones(1, np.float32), np.ones(0, np.float32)])
+    assert result.tolist() == [5]
+
+
 @pytest.mark.parametrize("size", [32, 100])
 def test_large_windows_keep_the_operation(size):
     operands = [generator.normal(size=(2 * size,)).astype(np.float32), np.ones(2, np.float32)]

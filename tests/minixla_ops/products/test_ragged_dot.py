@@ -134,6 +134,16 @@ def test_infinities_stay_in_their_group(case):
     np.testing.assert_array_equal(result[rest], expected[rest])
 
 
+@pytest.mark.parametrize("case", ["rows", "sums"])
+@pytest.mark.parametrize("sizes", [np.array([2**31 - 1] * 2, np.int32), np.array([2**32 + 1, 1])])
+def test_groups_larger_than_all_there_is(case, sizes):
+    lhs, rhs, _ = operands_of(case)
+    rhs = rhs[:2] if case == "rows" else rhs
+    (result,) = check_operation(product(case), [lhs, rhs, sizes], signed_zeros=False)
+    whole = np.array([max(lhs.shape), 0])
+    np.testing.assert_array_equal(result, reference(product(case), lhs, rhs, whole))
+
+
 def test_sizes_of_zero():
     numbers = ROWS
     for rows, inner, columns in ((0, 3, 2), (4, 0, 2), (4, 3, 0)):
