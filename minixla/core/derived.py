@@ -10,6 +10,7 @@ from minixla.core.forward import ForwardTrace, has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.registry import role
+from minixla.core.residuals import with_fewer_residuals
 from minixla.core.reverse import ReverseTrace
 from minixla.core.state import state
 from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_graph, tracing, under
@@ -110,9 +111,8 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
             second = backward.graph(kept, f"vjp_{graph.name}")
         first = forward.graph([*results, *backward.captured], f"forward_{graph.name}")
     _refuse_captured(graph, forward.captured)
-    return ReverseGraphs(
-        first.pruned(), second.pruned(), tuple(mine), tuple(each is not None for each in given)
-    )
+    first, second = with_fewer_residuals(first.pruned(), second.pruned(), len(results))
+    return ReverseGraphs(first, second, tuple(mine), tuple(each is not None for each in given))
 
 
 def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:

@@ -78,6 +78,8 @@ class Operation(Record):
             right for a size below its bound.
         is_elementwise: each element of the results depends on the operands' elements at the same
             place alone.
+        is_cheap: takes so little that a reverse derivative computes it again, from values that it
+            keeps, rather than keep its result.
         spans_devices: runs on several devices, by `run`, so that no program can hold it.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
@@ -91,6 +93,7 @@ class Operation(Record):
     operands: ClassVar[Sequence[str]] = ()
     is_plain: ClassVar[bool] = True
     is_elementwise: ClassVar[bool] = False
+    is_cheap: ClassVar[bool] = False
     # Of a record: the result shapes by operand shapes.
     _inferred: ClassVar[dict[Any, Any]] = {}
     has_side_effect: ClassVar[bool] = False

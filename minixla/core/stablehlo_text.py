@@ -1,7 +1,7 @@
 """The StableHLO text of a graph."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,8 @@ class Emitter:
     inlines_meshes = False
     #: Over how many devices the program that it is for may be split.
     device_count = 1
+    #: The ids of programs whose calls stay calls where compilers would write the program instead.
+    apart: Collection[int] = ()
 
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None

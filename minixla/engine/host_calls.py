@@ -18,6 +18,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
 from minixla.engine.foreign_code import prepare_target
+from minixla.engine.repeats import repeated
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback"}
 _TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
@@ -122,6 +123,13 @@ class HostEmitter(Emitter):
         platforms = module_context.platforms
         platform = platforms[0] if len(platforms) == 1 else None
         super().__init__(locations=True, prefix=prefix, platform=platform)
+
+    def module(self, graph: Graph, *given: Any, **options: Any) -> str:
+        """As `Emitter.module`; on one CPU calls of large programs that are many stay calls."""
+        # What is split over devices must not hide in a call from XLA's partitioner.
+        if self.platform == "cpu" and self.device_count == 1:
+            self.apart = repeated(graph)
+        return super().module(graph, *given, **options)
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         platform = self.platform or "cpu"

@@ -150,9 +150,10 @@ def _index(
 ) -> Any:
     """The first index of the extreme element, NaN being more extreme than all numbers.
 
-    Two passes of vectorised reductions; XLA:CPU runs a Reduce of pairs element by element.
+    Two passes of vectorised reductions: XLA:CPU runs a Reduce of pairs element by element, but of
+    a few pairs, which it writes out.
     """
-    name, _, filling = row
+    name, monoid, filling = row
     refuse_out(name, out)
     shape = operand_shape(a, name)
     x = operands.without_nan(a, name, filling)
@@ -161,15 +162,36 @@ def _index(
     if sizes[place] == 0:
         given = f"the array has shape {shape.dimensions}"
         raise operands.value_error(name, "there is no element", "Check for size 0 first.", given)
-    best = _folded(row, x, place, True)
-    is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
-    if shape.element_type.is_inexact:
-        is_best = ops.or_(is_best, ops.ne(x, x))
     positions = ops.iota(Shape(operands.default_int(), sizes), place)
-    found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
-    found = ops.reduce(found, neutral_element("min", operands.default_int()), ops.min, [place])
+    kind = shape.element_type
+    if sizes[place] <= _FEW and kind.bits >= 16 and not kind.is_complex:
+        starts = neutral_element(monoid, kind), positions.dtype.type(0)
+        computation = _first_greatest if monoid == "max" else _first_least
+        found = ops.reduce([x, positions], starts, computation, [place])[1]
+    else:
+        best = _folded(row, x, place, True)
+        is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
+        if kind.is_inexact:
+            is_best = ops.or_(is_best, ops.ne(x, x))
+        found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
+        found = ops.reduce(found, neutral_element("min", operands.default_int()), ops.min, [place])
     found = mnp.expand_dims(found, dropped) if keepdims else found
     return _or_missing(row, found, -1, a, axis, keepdims)
+
+
+# As many elements are reduced in pairs at most.
+_FEW = 16
+
+
+def _first(is_before: Any, x: Any, at: Any, y: Any, place: Any) -> tuple[Any, Any]:
+    """The pair whose number comes first: NaN, else one `is_before` the other, else by position."""
+    is_earlier, is_nan = ops.lt(at, place), ops.ne(x, x)
+    is_first = ops.or_(is_before(x, y), ops.or_(is_nan, ops.and_(ops.eq(x, y), is_earlier)))
+    is_first = ops.select(ops.ne(y, y), ops.and_(is_nan, is_earlier), is_first)
+    return ops.select(is_first, x, y), ops.select(is_first, at, place)
+
+
+_first_least, _first_greatest = partial(_first, ops.lt), partial(_first, ops.gt)
 
 
 argmax = _index("argmax", "The first index of the greatest element, or of NaN.", "max")

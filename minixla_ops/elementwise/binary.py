@@ -31,6 +31,7 @@ class Add(Binary):
     """
 
     stablehlo_name = "add"
+    is_cheap = True
     element_types = families.ALL
     numpy = np.add
     linear_operands = (0, 1)
@@ -52,6 +53,7 @@ class Sub(Binary):
     """
 
     stablehlo_name = "subtract"
+    is_cheap = True
     element_types = families.NUMERIC
     numpy = np.subtract
     linear_operands = (0, 1)
@@ -76,6 +78,7 @@ class Mul(Binary):
     """
 
     stablehlo_name = "multiply"
+    is_cheap = True
     element_types = families.ALL
     numpy = np.multiply
     linear_operands = (0, 1)
@@ -307,6 +310,7 @@ class _Bitwise(Binary):
     """Base class of the operations on bits."""
 
     element_types = families.INTEGERS_AND_PRED
+    is_cheap = True
     zero_derivative = "integers have no derivative"
 
 

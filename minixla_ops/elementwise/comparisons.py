@@ -33,6 +33,7 @@ class Comparison(Expandable, Binary):
 
     element_types = ALL
     stablehlo_name = "compare"
+    is_cheap = True
     zero_derivative = "the result is pred"
     direction: ClassVar[str]
     total_order: ClassVar[bool]

@@ -40,6 +40,7 @@ class ConvertElementType(Expandable, Unary):
     """
 
     stablehlo_name = "convert"
+    is_cheap = True
     new_element_type: ElementType = attribute(TypeAttribute(), stablehlo=None, hlo=None)
     linear_operands = (0,)
 

@@ -47,6 +47,7 @@ class Select(Elementwise):
     """
 
     stablehlo_name = "select"
+    is_cheap = True
     operands = ("pred", "on_true", "on_false")
     linear_operands = (1, 2)
 

@@ -37,6 +37,7 @@ class Neg(Unary):
     """
 
     stablehlo_name = "negate"
+    is_cheap = True
     element_types = families.NUMERIC
     linear_operands = (0,)
     numpy = np.negative
@@ -63,6 +64,7 @@ class Abs(Unary):
     """
 
     stablehlo_name = "abs"
+    is_cheap = True
     element_types = families.SIGNED | families.INEXACT
     numpy = np.abs
 
@@ -208,6 +210,7 @@ class Not(Unary):
     """
 
     stablehlo_name = "not"
+    is_cheap = True
     element_types = families.INTEGERS_AND_PRED
     zero_derivative = "integers have no derivative"
     numpy = np.invert

@@ -126,6 +126,7 @@ class BroadcastInDim(Operation):
 
     hlo_name = "broadcast"
     stablehlo_name = "broadcast_in_dim"
+    is_cheap = True
     operands = ("operand",)
     out_dim_size: Sequence[int] = attribute(Integers(minimum=0), stablehlo=None)
     broadcast_dimensions: Sequence[int] = attribute(Integers())

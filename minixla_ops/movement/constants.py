@@ -29,6 +29,7 @@ class Constant(Operation):
     """
 
     stablehlo_name = "constant"
+    is_cheap = True
     literal: Literal = attribute(kinds.LiteralAttribute())
     zero_derivative = "it has no operands"
     is_elementwise = True
@@ -80,6 +81,7 @@ class Iota(Operation):
     """
 
     stablehlo_name = "iota"
+    is_cheap = True
     output_shape: Shape = attribute(kinds.ShapeAttribute(), stablehlo=None, hlo=None)
     iota_dimension: int = attribute(kinds.Integer(minimum=0))
     zero_derivative = "it has no operands"

@@ -43,6 +43,7 @@ class Reshape(Operation):
 
     spec_names = ("Reshape", "Reshape (explicit)", "Collapse")
     stablehlo_name = "reshape"
+    is_cheap = True
     operands = ("operand",)
     dimensions: Sequence[int] = attribute(Integers(minimum=0), stablehlo=None, hlo=None)
     linear_operands = (0,)

@@ -61,6 +61,7 @@ class Call(RunsPrograms):
         types = ", ".join(shape.stablehlo for shape in shapes)
         outcome = ", ".join(shape.stablehlo for shape in results)
         symbol = emit.function(self.computation)
+        is_apart = is_apart or id(self.computation) in emit.apart
         given = f"{symbol}({', '.join(operands)}){_APART if is_apart else ''}"
         emit.line(f"{target}func.call {given} : ({types}) -> ({outcome})")
         return names

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import product
 
 import ml_dtypes
 import numpy as np
@@ -182,6 +184,10 @@ def extremes(name: str) -> Iterator[Row]:
         yield call(name, x, jit=dtype is F32)
     yield call(name, values(F32, 2, 3, 2), axis=-2, keepdims=True)
     yield call(name, values(F32, 2, 3), keepdims=True)
+    # More than a few are reduced in another way.
+    for dtype in (F32, BF16, S32):
+        yield call(name, values(dtype, 5, 40), axis=1)
+        yield call(name, values(dtype, 5, 40))
 
 
 EXTREMES = Table({name: list(extremes(name)) for name in ["argmax", "argmin"]})
@@ -192,6 +198,18 @@ def test_index_of_extreme(name: str) -> None:
     EXTREMES.check(name)
     with pytest.raises(ValueError, match=f"{name}: there is no element"):
         getattr(mnp, name)(np.ones((2, 0)), axis=1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 20])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_index_of_extreme_among_equals_and_nan(name: str, count: int) -> None:
+    numbers = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0]
+    rows = np.array(list(product(numbers, repeat=min(count, 3))), F32)
+    rows = np.concatenate([rows, np.zeros((len(rows), count - rows.shape[1]), F32)], 1)
+    rows = rows[-200:]  # XLA:CPU's library takes NaN for no number in more than 4,096 elements
+    wanted, function = getattr(np, name)(rows, 1), getattr(mnp, name)
+    np.testing.assert_array_equal(function(rows, 1), wanted)
+    np.testing.assert_array_equal(mx.reference(function)(rows, 1), wanted)
 
 
 def test_index_of_extreme_has_no_derivative() -> None:

@@ -1,0 +1,69 @@
+"""Residuals: what the second half of a reverse derivative takes from the first."""
+
+from collections.abc import Sequence
+
+from minixla.core.graph import Graph, Instruction, Rewriting, Value
+from minixla.core.shapes import Shape
+
+
+def with_fewer_residuals(forward: Graph, backward: Graph, count: int) -> tuple[Graph, Graph]:
+    """The halves of a reverse derivative, of which the second computes again what costs little.
+
+    `forward` gives `count` results and the residuals, the first inputs of `backward`. Residuals
+    that cheap operations make of others are made there anew: loops and calls keep less memory.
+    """
+    residuals = forward.outputs[count:]
+    sources = {*residuals, *[each for value in residuals for each in _smaller(value)]}
+    again: set[Value] = set()
+    for step in forward.instructions:
+        if _is_cheap(step) and all(each in sources or each in again for each in step.operands):
+            again.add(step.results[0])
+    if again.isdisjoint(residuals):
+        return forward, backward
+    needed, steps = dict.fromkeys(residuals), []
+    for step in reversed(forward.instructions):
+        if step.results and step.results[0] in again and step.results[0] in needed:
+            steps.append(step)
+            needed.update(dict.fromkeys(step.operands))
+    kept = [value for value in needed if value not in again]
+    outputs = [*forward.outputs[:count], *kept]
+    first = Graph(forward.inputs, forward.instructions, outputs, forward.name)
+    return first.pruned(), _from(kept, steps[::-1], residuals, backward).pruned()
+
+
+def _from(
+    kept: Sequence[Value], steps: Sequence[Instruction], residuals: Sequence[Value], backward: Graph
+) -> Graph:
+    """`backward` as a program of `kept`, of which `steps` make its residuals."""
+    inputs = {value: Value(value.shape, None, index) for index, value in enumerate(kept)}
+    made, second = dict(inputs), Rewriting(backward, lambda graph: graph)
+    for step in steps:
+        second.instructions.append(step.again([made[each] for each in step.operands]))
+        made[step.results[0]] = second.instructions[-1].results[0]
+    second.values.update(zip(backward.inputs, [made[each] for each in residuals], strict=False))
+    found, cotangents = second.run(), backward.inputs[len(residuals) :]
+    taken = [*inputs.values(), *cotangents]
+    return Graph(taken, found.instructions, found.outputs, backward.name)
+
+
+def _smaller(value: Value) -> list[Value]:
+    """What a value is made of, one after the other, as long as that is smaller: no broadcasts."""
+    found: list[Value] = []
+    while (step := value.instruction) is not None and _is_cheap(step) and len(step.operands) == 1:
+        (operand,) = step.operands
+        if not _bytes(operand) < _bytes(value):
+            break
+        found.append(value := operand)
+    return found
+
+
+def _bytes(value: Value) -> int:
+    return value.shape.nbytes if isinstance(value.shape, Shape) else 0
+
+
+def _is_cheap(step: Instruction) -> bool:
+    shape = step.shapes[0] if step.single else None
+    if not step.op.is_cheap or not isinstance(shape, Shape) or shape.is_dynamic:
+        return False
+    literal = step.results[0].literal
+    return literal is None or literal.is_printed
