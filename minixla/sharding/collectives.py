@@ -116,10 +116,7 @@ def _made(
 def _collective(
     kind: str, axes: tuple[str, ...], groups: Groups, shape: Shape, step: Step | None, why: str
 ) -> Collective:
-    block, in_loop = step and step.block, False
-    while block is not None and block.step is not None:
-        in_loop = in_loop or _is_loop(block.step)
-        block = block.step.block
+    in_loop = step is not None and any(map(_is_loop, step.around()))
     label = "return" if step is None else step.op.builder_name
     source = None if step is None else step.source
     return Collective(kind, axes, groups, shape, shape.nbytes, label, why, in_loop, source)
@@ -257,21 +254,15 @@ class _Step:
 
     def _own(self) -> Iterator[Collective]:
         """A collective of the program itself, over axes of the manual computation around it."""
-        step, mesh = self.step, self._manual_mesh()
+        step = self.step
+        manual = [each.op for each in step.around() if isinstance(each.op, ManualComputation)]
+        mesh = manual[0].mesh if manual else None
         groups = step.op.replica_groups or ((0,),)
         axes = () if mesh is None else _axes_of(mesh, groups)
         for value in step.results:
             if isinstance(value.shape, Shape):
                 shape = _local(value.shape, _layout(value))
                 yield _collective(step.op.hlo_name, axes, groups, shape, step, "written so")
-
-    def _manual_mesh(self) -> Mesh | None:
-        block = self.step.block
-        while block.step is not None:
-            op, block = block.step.op, block.step.block
-            if isinstance(op, ManualComputation):
-                return next(iter(op.meshes), None)
-        return None
 
     def _moved(self, value: Value, wanted: TensorSharding, why: str) -> Iterator[Collective]:
         for each in _moved(value, wanted.mesh, wanted.parts, self.done):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minixla.core.errors import ShardingError, explain
-from minixla.sharding.axes import AxisRef, Part
+from minixla.sharding.axes import AxisRef, Part, merged
 
 #: How programs call a mesh that users made.
 MESH_NAME = "mesh"
@@ -125,6 +125,10 @@ class Mesh:
     def sorted_parts(self, parts: Iterable[Part]) -> list[Part]:
         """Parts in the order of the mesh's axes, those of one axis from major to minor."""
         return sorted(parts, key=lambda part: (self.order[part.name], part.start))
+
+    def listed(self, parts: Iterable[Part]) -> tuple[AxisRef, ...]:
+        """Parts as a list of axes has them: in the mesh's order, and neighbours as one."""
+        return tuple(map(self.axis, merged(self.sorted_parts(parts))))
 
     def piece(self, parts: Iterable[Part], at: Mapping[str, Any]) -> Any:
         """Which piece of what parts of axes cut a device has, from its places along the axes."""

@@ -51,6 +51,16 @@ class Value:
         return self.owner if isinstance(self.owner, Step) else None
 
     @property
+    def flow(self) -> "Step | None":
+        """The step that makes it, or that runs the block of which it is an input."""
+        return self.owner if isinstance(self.owner, Step) else self.owner.step
+
+    @property
+    def block(self) -> "Block":
+        """The block in which it stands."""
+        return self.owner.block if isinstance(self.owner, Step) else self.owner
+
+    @property
     def can_be_sharded(self) -> bool:
         """Whether it is an array of static sizes."""
         return isinstance(self.shape, Shape) and not self.shape.is_dynamic
@@ -107,6 +117,13 @@ class Step:
             return getattr(self, f"{place.kind}s")[place.number]
         return getattr(self.blocks[place.block], f"{place.kind}s")[place.number]
 
+    def around(self) -> "Iterator[Step]":
+        """The steps in whose blocks it stands, the innermost first."""
+        step = self.block.step
+        while step is not None:
+            yield step
+            step = step.block.step
+
     def again(self, block: "Block", values: dict[Value, Value]) -> "Step":
         """A copy in a block; `values` are those to read in place of others, and get the results."""
         operands = [values.get(each, each) for each in self.operands]
@@ -135,20 +152,6 @@ class Block:
         self.steps: list[Step] = []
         self.outputs: list[Value] = []
         self.name = ""
-
-    @property
-    def parent(self) -> "Block | None":
-        """The block around it."""
-        return self.step and self.step.block
-
-    @property
-    def function(self) -> "Function":
-        """The function that it is of."""
-        block = self
-        while block.step is not None:
-            block = block.step.block
-        assert isinstance(block, Function)
-        return block
 
     def add_input(self, shape: AnyShape) -> Value:
         """One more input."""
@@ -189,6 +192,25 @@ class Block:
                     break
             else:
                 stack.pop()
+
+    def blocks(self) -> "Iterator[Block]":
+        """It, and the blocks of its steps, outer before inner."""
+        yield self
+        for step in self.walk():
+            yield from step.blocks
+
+    def read_instead(self, values: Mapping[Value, Value]) -> None:
+        """Has values read in place of others, in it and in blocks within."""
+
+        def current(value: Value) -> Value:
+            while value in values:
+                value = values[value]
+            return value
+
+        for block in self.blocks():
+            for step in block.steps:
+                step.operands = list(map(current, step.operands))
+            block.outputs = list(map(current, block.outputs))
 
     def uses(self) -> "dict[Value, list[Use]]":
         """Where values are read in it and in blocks within, in order; see `Program.uses`."""
@@ -307,9 +329,7 @@ class Program:
     def blocks(self) -> Iterator[Block]:
         """Every block, outer before inner."""
         for function in list(self.functions.values()):
-            yield function
-            for step in function.walk():
-                yield from step.blocks
+            yield from function.blocks()
 
     def uses(self) -> dict[Value, list[Use]]:
         """Where each value is read, in order; values that nobody reads are not there."""
@@ -318,10 +338,10 @@ class Program:
             found |= function.uses()
         return found
 
-    def replace(self, old: Value, new: Value, uses: Iterable[Use] | None = None) -> None:
-        """Has a value read in place of another, everywhere or at some uses."""
-        for use in self.uses().get(old, ()) if uses is None else uses:
-            use.put(new)
+    def read_instead(self, values: Mapping[Value, Value]) -> None:
+        """Has values read in place of others, everywhere."""
+        for function in self.functions.values():
+            function.read_instead(values)
 
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""

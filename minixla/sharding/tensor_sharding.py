@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from minixla.core.errors import ShardingError, explain
+from minixla.core.shapes import Shape
 from minixla.sharding.axes import AxisRef, Part, as_axis, size_of
 from minixla.sharding.mesh import Mesh
 
@@ -132,21 +133,28 @@ class TensorSharding:
         return replace(self, **changed)
 
     def with_parts(self, parts: Iterable[Sequence[Part]]) -> "TensorSharding":
-        """The same over other axes, for each dimension."""
-        axes = [tuple(map(self.mesh.axis, each)) for each in parts]
-        pairs = zip(self.dimensions, axes, strict=True)
-        return replace(self, dimensions=tuple([replace(each, axes=new) for each, new in pairs]))
+        """The same over other axes, for each dimension; one that changes has no priority."""
+        dimensions = [
+            old if now == was else DimensionSharding(tuple(map(self.mesh.axis, now)), old.is_closed)
+            for old, was, now in zip(self.dimensions, self.parts, map(tuple, parts), strict=True)
+        ]
+        return replace(self, dimensions=dimensions)
 
     def replicated_along(self, names: Iterable[str], mesh_name: str | None) -> "TensorSharding":
         """The same with whole axes more along which all devices hold the same."""
         parts = [*map(self.mesh.part, self.replicated), *[self.mesh.whole_axes[n] for n in names]]
-        axes = tuple(map(self.mesh.axis, self.mesh.sorted_parts(parts)))
-        return replace(self, replicated=axes, mesh_name=mesh_name)
+        return replace(self, replicated=self.mesh.listed(parts), mesh_name=mesh_name)
 
     def local_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sizes that one device holds of an array of `sizes`, padding counted."""
         pairs = zip(sizes, self.parts, strict=True)
         return tuple([-(-size // size_of(parts)) for size, parts in pairs])
+
+    def local_shape(self, shape: Any) -> Any:
+        """The shape of what one device holds; the same of what is no array of static size."""
+        if not isinstance(shape, Shape) or shape.is_dynamic or self.mesh.is_maximal:
+            return shape
+        return shape.with_dimensions(self.local_sizes(shape.dimensions))
 
     def spec(self) -> tuple[Any, ...]:
         """What a PartitionSpec would hold, which knows neither parts of axes nor priorities.

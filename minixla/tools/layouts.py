@@ -259,10 +259,7 @@ def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]
 
 
 def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | None) -> Row:
-    local = value.shape
-    if sharding is not None and value.can_be_sharded and not sharding.mesh.is_maximal:
-        shape: Any = value.shape
-        local = shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+    local = value.shape if sharding is None else sharding.local_shape(value.shape)
     is_users = source is not None and source.file != PROGRAM_TEXT
     return Row(depth, label, value.shape, sharding, local, source if is_users else None)
 

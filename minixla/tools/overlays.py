@@ -110,10 +110,7 @@ def _layout(sharding: TensorSharding) -> str:
 
 
 def _local_bytes(value: Value, sharding: TensorSharding | None) -> int:
-    shape: Any = value.shape
-    if sharding is None or not is_array(value) or sharding.mesh.is_maximal:
-        return byte_count([shape])
-    return byte_count([shape.with_dimensions(sharding.local_sizes(shape.dimensions))])
+    return byte_count([value.shape if sharding is None else sharding.local_shape(value.shape)])
 
 
 def nan_overlay(parts: Sequence[Part], operands: Sequence[np.ndarray]) -> Overlay:

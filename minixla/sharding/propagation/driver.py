@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minixla.sharding.propagation.factors import Tensor
-from minixla.sharding.propagation.manual import View
-from minixla.sharding.propagation.network import NOWHERE, Kind, Network, Node
+from minixla.sharding.propagation.network import NOWHERE, Kind, Network, Node, View
 from minixla.sharding.propagation.strategies import Projection
 from minixla.sharding.tensor_sharding import TensorSharding
 
