@@ -16,13 +16,13 @@ import numpy as np
 from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
-from minixla.sharding.axes import Part, merged, size_of
+from minixla.sharding.axes import Part, size_of
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import Placed
 from minixla.sharding.per_shard import pieces_of
 from minixla.sharding.program import Program, Step, Value
-from minixla.sharding.propagation.factors import Tensor
+from minixla.sharding.propagation.factors import Tensor, joined
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import owner_of, sharding_of
 from minixla_ops.collectives import collective_groups
@@ -274,14 +274,14 @@ class _Step:
         step, factors = self.step, self._factors(rule) if cuts is None else cuts
         for value, dimensions in zip(step.operands, rule.operands, strict=False):
             if len(dimensions) == value.rank:
-                wanted = _joined(dimensions, factors, rule.sizes)
+                wanted = joined(dimensions, factors, rule.sizes)
                 for each in _moved(value, mesh, wanted, self.done):
                     yield _made(*each, mesh, step, "to lie as the result does")
         halo = [part for factor in sorted(rule.permutation) for part in factors[factor]]
         for value, dimensions in zip(step.results, rule.results, strict=False):
             if not value.can_be_sharded:
                 continue
-            own = _joined(dimensions, factors, rule.sizes)
+            own = joined(dimensions, factors, rule.sizes)
             shape = _local(value.shape, own)
             for factor in sorted(rule.reduction):
                 if factors[factor]:
@@ -335,19 +335,6 @@ class _Step:
                 tensor = Tensor(dimensions, sharding_of(value), sizes)
                 found.append({factor: each.parts for factor, each in tensor.factors.items()})
         return found
-
-
-def _joined(dimensions: Any, factors: Sequence[Parts], sizes: Sequence[int]) -> Layout:
-    """The layout of a tensor whose factors are cut along axes."""
-    layout = []
-    for each in dimensions:
-        parts: list[Part] = []
-        for factor in each:
-            parts += factors[factor]
-            if size_of(factors[factor]) != sizes[factor]:
-                break  # a piece of it is not followed by the next factor's
-        layout.append(tuple(merged(parts)))
-    return tuple(layout)
 
 
 def _axes_of(mesh: Mesh, groups: Groups) -> tuple[str, ...]:

@@ -113,9 +113,8 @@ class Step:
 
     def at(self, place: Place) -> Value:
         """The value at a place of an edge."""
-        if place.kind in ("operand", "result"):
-            return getattr(self, f"{place.kind}s")[place.number]
-        return getattr(self.blocks[place.block], f"{place.kind}s")[place.number]
+        owner = self if place.kind in ("operand", "result") else self.blocks[place.block]
+        return getattr(owner, f"{place.kind}s")[place.number]
 
     def around(self) -> "Iterator[Step]":
         """The steps in whose blocks it stands, the innermost first."""
@@ -500,18 +499,8 @@ def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
 
 def captures(step: Step) -> list[Value]:
     """The values outside that a step's blocks read, in the order in which they do."""
-    found: dict[Value, None] = {}
-    own: set[Value] = set()
-    for block in step.blocks:
-        own.update(block.inputs)
-        for inner in block.walk():
-            own.update(inner.results)
-            for each in inner.blocks:
-                own.update(each.inputs)
-    for block in step.blocks:
-        for inner in block.walk():
-            found.update(dict.fromkeys(inner.operands))
-            for each in inner.blocks:
-                found.update(dict.fromkeys(each.outputs))
-        found.update(dict.fromkeys(block.outputs))
-    return [each for each in found if each not in own]
+    inner = [each for block in step.blocks for each in block.blocks()]
+    own = {value for block in inner for value in block.inputs}
+    own.update(value for block in inner for each in block.steps for value in each.results)
+    read = dict.fromkeys(value for block in step.blocks for value in block.uses())
+    return [each for each in read if each not in own]

@@ -18,7 +18,7 @@ from minixla.sharding.passes.common_axes import are_compatible, axes_of, common_
 from minixla.sharding.passes.insertions import Insertions, differ, replicated
 from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.propagation.driver import common_mesh
-from minixla.sharding.propagation.factors import Parts, Tensor
+from minixla.sharding.propagation.factors import Parts, Tensor, tensors_of
 from minixla.sharding.propagation.strategies import without
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import own_shardings, put, sharding_of, without_axes
@@ -122,10 +122,7 @@ class _Split:
         rule = _rule_of(self.step)
         if rule is None or known is None:
             return
-        tensors = [
-            Tensor(mapping, sharding, rule.sizes)
-            for mapping, sharding in zip((*rule.operands, *rule.results), self.given, strict=True)
-        ]
+        tensors = tensors_of(rule, self.given)
         axes = find(tensors, [_size(value) for value in self.values], rule)
         if axes is not None:
             self._split(tensors, axes, known)
