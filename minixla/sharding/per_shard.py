@@ -223,9 +223,9 @@ def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> Te
     parts = [
         merged([part for factor in factors for part in cuts[factor]]) for factors in dimensions
     ]
-    used = {part.name for each in parts for part in each}
     found = TensorSharding.closed(mesh, len(parts)).with_parts(parts)
-    return found.replicated_along([name for name in mesh.axis_names if name not in used], None)
+    rest = [name for name in mesh.axis_names if name not in found.cut_along]
+    return found.replicated_along(rest, None)
 
 
 def _local(op: Operation, pieces: Sequence[Shape], groups: Any) -> Graph:

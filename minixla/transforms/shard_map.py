@@ -194,7 +194,7 @@ def _free(mesh: Mesh, manual: tuple[str, ...]) -> tuple[str, ...]:
 
 def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The manual axes that cut an array, and those that do not."""
-    used = {axis.name for each in sharding.dimensions for axis in each.axes}
+    used = sharding.cut_along
     return [tuple([name for name in manual if (name in used) is flag]) for flag in (True, False)]
 
 
@@ -205,7 +205,7 @@ def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorS
         raise misfit("shard_map", problem, [f"for {shape}"], advice)
     rank = shape.rank if isinstance(shape, Shape) else 0
     sharding = TensorSharding.from_spec(mesh, spec or (), rank)
-    used = {axis.name for each in sharding.dimensions for axis in each.axes}
+    used = sharding.cut_along
     stray = [name for name in used if name not in manual]
     if stray:
         problem = f"a spec names axis {stray[0]!r}, which is not among axis_names"
@@ -219,7 +219,7 @@ def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
     if not isinstance(shape, Shape):
         return shape
     check_pieces("shard_map", f"argument {index}", shape, sharding)
-    return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+    return sharding.local_shape(shape)
 
 
 def _check_results(staged: Staged, alike: Names, differing: Names) -> None:
