@@ -131,7 +131,7 @@ class Step:
         for old, new in zip(self.results, made.results, strict=True):
             new.sharding, values[old] = old.sharding, new
         made.callee, made.stated_rule = self.callee, self.stated_rule
-        made.blocks = [each.copied(made, values) for each in self.blocks]
+        made.blocks = [each.copied_to(Block(made), values) for each in self.blocks]
         return made
 
     def __repr__(self) -> str:
@@ -167,11 +167,8 @@ class Block:
         )
         return Step(op, operands, shapes if isinstance(shapes, tuple) else (shapes,), self, source)
 
-    def copied(self, step: Step | None, values: dict[Value, Value]) -> "Block":
-        """A copy that a step runs; see `Step.again`."""
-        return self._copy_to(Block(step), values)
-
-    def _copy_to(self, made: "Target", values: dict[Value, Value]) -> "Target":
+    def copied_to(self, made: "Target", values: dict[Value, Value]) -> "Target":
+        """Makes an empty block a copy; see `Step.again`."""
         made.name = self.name
         for old in self.inputs:
             values[old] = made.add_input(old.shape)
@@ -248,7 +245,7 @@ class Function(Block):
 
     def again(self, name: str) -> "Function":
         """A private copy under another name."""
-        made = self._copy_to(Function(name, is_public=False), {})
+        made = self.copied_to(Function(name, is_public=False), {})
         made.name, made.original_name = name, self.original_name or self.name
         made.output_shardings = list(self.output_shardings)
         return made
@@ -273,13 +270,15 @@ class Use(NamedTuple):
     @property
     def value(self) -> Value:
         """What is read there."""
-        user = self.user
-        return (user.operands if isinstance(user, Step) else user.outputs)[self.number]
+        return self._read[self.number]
 
     def put(self, value: Value) -> None:
         """Has another value read there."""
-        user = self.user
-        (user.operands if isinstance(user, Step) else user.outputs)[self.number] = value
+        self._read[self.number] = value
+
+    @property
+    def _read(self) -> list[Value]:
+        return self.user.operands if isinstance(self.user, Step) else self.user.outputs
 
 
 class Program:
@@ -434,8 +433,7 @@ class _Writer:
 
     def function(self, function: Function) -> Graph:
         if function not in self.done:
-            values: dict[Value, GraphValue] = {}
-            graph, _ = self.block(function, values)
+            graph = self.block(function)
             notes = graph.annotations or Annotations()
             outputs = function.output_shardings
             outputs = tuple(outputs) if any(each is not None for each in outputs) else ()
@@ -446,15 +444,11 @@ class _Writer:
             self.done[function] = graph
         return self.done[function]
 
-    def block(
-        self, block: Block, outer: dict[Value, GraphValue], captured: Sequence[Value] = ()
-    ) -> tuple[Graph, dict[Value, GraphValue]]:
+    def block(self, block: Block, captured: Sequence[Value] = ()) -> Graph:
         """A block as a graph whose last inputs stand for the values outside that it reads."""
-        values: dict[Value, GraphValue] = {}
-        inputs = [
-            GraphValue(each.shape, None, n) for n, each in enumerate((*block.inputs, *captured))
-        ]
-        values.update(zip((*block.inputs, *captured), inputs, strict=True))
+        read = (*block.inputs, *captured)
+        inputs = [GraphValue(each.shape, None, number) for number, each in enumerate(read)]
+        values = dict(zip(read, inputs, strict=True))
         notes: dict[GraphValue, Any] = {}
         rules: dict[GraphValue, Any] = {}
         for each in block.inputs:
@@ -470,7 +464,7 @@ class _Writer:
                 rules[values[step.results[0]]] = step.stated_rule
         outputs = [values[each] for each in block.outputs]
         annotations = Annotations(notes, rules=rules) if notes or rules else None
-        return Graph(inputs, made, outputs, block.name, annotations), values
+        return Graph(inputs, made, outputs, block.name, annotations)
 
     def step(self, step: Step, values: dict[Value, GraphValue]) -> Instruction:
         op, operands = step.op, [values[each] for each in step.operands]
@@ -479,7 +473,7 @@ class _Writer:
         elif step.blocks:
             captured = captures(step) if isinstance(op, Conditional) else ()
             operands += [values[each] for each in captured]
-            graphs = iter([self.block(each, values, captured)[0] for each in step.blocks])
+            graphs = iter([self.block(each, captured) for each in step.blocks])
             op = op.changed(lambda value: _replaced(value, graphs))
         if isinstance(op, ShardingGroup):
             made = Instruction(op, tuple(operands), operands[0].shape, step.source)

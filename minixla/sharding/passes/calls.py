@@ -6,7 +6,7 @@ from typing import Any
 from minixla.sharding.operations import NamedComputation
 from minixla.sharding.passes.data_flow_edges import add_edges
 from minixla.sharding.passes.symbols import Symbols
-from minixla.sharding.program import Function, Program, Step
+from minixla.sharding.program import Block, Function, Program, Step
 from minixla.sharding.value_shardings import in_one_attribute, own_shardings
 
 
@@ -103,7 +103,7 @@ def _write_out(step: Step) -> None:
     given: Any = [tuple(side) if any(side) else None for side in sides]
     name = callee.original_name or callee.name
     step.op = NamedComputation(step.op.computation, name, *given)
-    step.callee, step.blocks = None, [callee.copied(step, {})]
+    step.callee, step.blocks = None, [callee.copied_to(Block(step), {})]
     for value in (*step.results, *step.blocks[0].inputs):
         value.sharding = None
 
