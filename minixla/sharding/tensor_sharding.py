@@ -195,6 +195,11 @@ class TensorSharding:
         return f"<{mesh}, {self.layout_text}>"
 
     @property
+    def shown(self) -> str:
+        """The same for people, without quotes."""
+        return self.layout_text.replace('"', "")
+
+    @property
     def layout_text(self) -> str:
         """The text of all but the mesh: `[{"x"}, {?}], replicated={"y"}`."""
         texts = [f"[{', '.join(map(str, self.dimensions))}]"]

@@ -124,7 +124,7 @@ class Layouts:
             [
                 f"{'  ' * row.depth}{row.label}",
                 str(row.shape),
-                _dimensions(row.sharding),
+                row.sharding.shown if row.sharding else "",
                 str(row.local),
                 f"{row.bytes:,}",
                 str(row.source or ""),
@@ -262,12 +262,6 @@ def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | N
     local = value.shape if sharding is None else sharding.local_shape(value.shape)
     is_users = source is not None and source.file != PROGRAM_TEXT
     return Row(depth, label, value.shape, sharding, local, source if is_users else None)
-
-
-def _dimensions(sharding: TensorSharding | None) -> str:
-    if sharding is None:
-        return ""
-    return sharding.layout_text.replace('"', "")
 
 
 def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:

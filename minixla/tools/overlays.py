@@ -97,16 +97,12 @@ def layout_overlays(parts: Sequence[Part]) -> list[Overlay]:
         for name, made in values.items():
             known = [value for value in made if value in notes]
             if known:
-                layouts[name] = ", ".join(_layout(notes[value]) for value in known)
+                layouts[name] = ", ".join(notes[value].shown for value in known)
                 held[name] = float(sum(_local_bytes(value, notes.get(value)) for value in made))
     words = dict.fromkeys(map(str, layouts.values()))
     colors = {word: _LAYOUTS[n % len(_LAYOUTS)] for n, word in enumerate(words)}
     found = [Overlay("layout over devices", layouts, colors), Overlay("bytes on a device", held)]
     return found if layouts else []
-
-
-def _layout(sharding: TensorSharding) -> str:
-    return sharding.layout_text.replace('"', "")
 
 
 def _local_bytes(value: Value, sharding: TensorSharding | None) -> int:
