@@ -7,7 +7,7 @@ from typing import Any
 
 from minixla.core.errors import ShardingError, explain
 from minixla.core.shapes import Shape
-from minixla.sharding.axes import AxisRef, Part, as_axis, size_of
+from minixla.sharding.axes import AxisRef, Part, size_of
 from minixla.sharding.mesh import Mesh
 
 #: How many priorities there can be: more than anybody needs, as in SDY 64 bits.
@@ -94,7 +94,11 @@ class TensorSharding:
         Raises:
             ShardingError: more entries than dimensions, or what the class says.
         """
-        mesh, entries = Mesh.of(mesh), list(getattr(spec, "partitions", spec))
+        mesh, entries = Mesh.of(mesh), getattr(spec, "partitions", spec)
+        if isinstance(entries, str) or not isinstance(entries, Sequence):
+            advice = "Give a jax.sharding.PartitionSpec, or a sequence of what it holds."
+            raise explain(ShardingError, "PartitionSpec", f"{spec!r} is no spec", (), advice)
+        entries = list(entries)
         if len(entries) > rank:
             problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
             advice = "Give at most one entry for each dimension."
@@ -152,12 +156,14 @@ class TensorSharding:
 
     def local_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sizes that one device holds of an array of `sizes`, padding counted."""
+        if self.mesh.is_maximal:
+            return tuple(sizes)
         pairs = zip(sizes, self.parts, strict=True)
         return tuple([-(-size // size_of(parts)) for size, parts in pairs])
 
     def local_shape(self, shape: Any) -> Any:
         """The shape of what one device holds; the same of what is no array of static size."""
-        if not isinstance(shape, Shape) or shape.is_dynamic or self.mesh.is_maximal:
+        if not isinstance(shape, Shape) or shape.is_dynamic:
             return shape
         return shape.with_dimensions(self.local_sizes(shape.dimensions))
 
@@ -212,10 +218,23 @@ class TensorSharding:
 def _dimension(entry: Any) -> DimensionSharding:
     if isinstance(entry, DimensionSharding):
         return entry
-    if entry is None or isinstance(entry, (str, tuple, list)):
-        given = () if entry is None else (entry,) if isinstance(entry, (str, AxisRef)) else entry
-        return DimensionSharding(tuple(map(as_axis, given)))
-    return DimensionSharding((), False)  # PartitionSpec.UNCONSTRAINED
+    if entry is ... or repr(entry) == "UNCONSTRAINED":  # PartitionSpec's
+        return DimensionSharding((), False)
+    given = () if entry is None else [entry] if isinstance(entry, (str, AxisRef)) else entry
+    axes = list(map(_axis, given)) if isinstance(given, (tuple, list)) else [None]
+    if None in axes:
+        advice = "Give for each dimension an axis, a tuple of axes, or None."
+        raise explain(
+            ShardingError, "PartitionSpec", f"{entry!r} is no entry of a spec", (), advice
+        )
+    return DimensionSharding(tuple(filter(None, axes)))
+
+
+def _axis(given: Any) -> AxisRef | None:
+    """An axis from its name, from (name, pre_size, size) or itself; None from others."""
+    if isinstance(given, str):
+        return AxisRef(given)
+    return AxisRef(*given) if isinstance(given, tuple) and len(given) == 3 else None
 
 
 def _entry(dimension: DimensionSharding) -> Any:

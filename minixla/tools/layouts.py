@@ -274,6 +274,9 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
     Returns:
         A line for each piece: the indices, as slices, and the numbers of its devices.
 
+    Raises:
+        ShardingError: the sharding has another number of dimensions.
+
     Example:
         >>> sharding = mx.sharding.parse_sharding('<mesh<["x"=2]>, [{"x"}]>')
         >>> print(mx.sharding.visualize_sharding((4,), sharding))
@@ -281,12 +284,13 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
         [0:2]        0
         [2:4]        1
     """
-    mesh = sharding.mesh
+    sharding.check_rank(Shape("f32", tuple(shape)), "visualize_sharding")
+    mesh, parts = sharding.mesh, sharding.parts or ((),) * len(shape)
     local = sharding.local_sizes(shape)
     pieces: dict[tuple[int, ...], list[int]] = {}
     for place in np.ndindex(mesh.axis_sizes):
         at = dict(zip(mesh.axis_names, place, strict=True))
-        starts = tuple([mesh.piece(parts, at) for parts in sharding.parts])
+        starts = tuple([mesh.piece(each, at) for each in parts])
         pieces.setdefault(starts, []).append(int(mesh.numbers[place]))
     rows = []
     for starts, devices in sorted(pieces.items()):
