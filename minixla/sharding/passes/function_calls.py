@@ -37,19 +37,14 @@ def _is_edge_of_computation(step: Step) -> bool:
 def _called(step: Step, name: str) -> Function:
     """The function of a named computation, which becomes its call."""
     op, (body,) = step.op, step.blocks
-    function = Function(name, is_public=False)
-    function.original_name = op.label
-    function.inputs, function.steps, function.outputs = body.inputs, body.steps, body.outputs
+    function = body.copied_to(Function(name, is_public=False), {})
+    function.name, function.original_name = name, op.label
     function.output_shardings = [None] * len(body.outputs)
-    for value in function.inputs:
-        value.owner = function
-    for value, sharding in zip(function.inputs, op.in_shardings or (), strict=False):
-        value.sharding = sharding
-    for each in function.steps:
-        each.block = function
     step.op, step.callee, step.blocks = Call(op.computation), function, []
-    for value, sharding in zip(step.results, op.out_shardings or (), strict=False):
-        value.sharding = sharding
+    sides = (function.inputs, op.in_shardings), (step.results, op.out_shardings)
+    for values, shardings in sides:
+        for value, sharding in zip(values, shardings or (), strict=False):
+            value.sharding = sharding
     return function
 
 

@@ -44,28 +44,24 @@ class _Application:
         """Applies the constraints that a step is."""
         if isinstance(step.op, ShardingConstraint):
             self.use_end_of_chain(step)
-            value, sharding = step.operands[0], step.op.sharding
-            if sharding is None or not self.is_dictated(value, sharding):
-                return
-            if self.is_on_edge(value):
-                step.block.steps.remove(step)
-                self.put_behind(step, value)
-            else:
-                _place(value, sharding)
+            self.apply_to(step.operands[0], step.op.sharding, step)
         elif isinstance(step.op, ManualComputation):
             for number, sharding in enumerate(step.op.in_shardings):
-                self.apply_operand(step, step.operands[number], sharding)
+                self.apply_to(step.operands[number], sharding, step)
 
-    def apply_operand(self, step: Step, value: Value, sharding: TensorSharding) -> None:
-        """Applies the sharding of an operand of a manual computation."""
-        if not self.is_dictated(value, sharding):
+    def apply_to(self, value: Value, sharding: TensorSharding | None, step: Step) -> None:
+        """Applies what a step says of an operand."""
+        if sharding is None or not self.is_dictated(value, sharding):
             return
-        if self.is_on_edge(value):
-            made = step.block.new_step(ShardingConstraint(sharding), [value], step.source)
-            self.uses[value].append(Use(made, 0))
-            self.put_behind(made, value)
-        else:
+        if not self.is_on_edge(value):
             _place(value, sharding)
+            return
+        if isinstance(step.op, ShardingConstraint):
+            step.block.steps.remove(step)
+        else:
+            step = step.block.new_step(ShardingConstraint(sharding), [value], step.source)
+            self.uses[value].append(Use(step, 0))
+        self.put_behind(step, value)
 
     def is_dictated(self, value: Value, sharding: TensorSharding) -> bool:
         """Whether a constraint of a value says how it lies."""
