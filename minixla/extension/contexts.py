@@ -79,17 +79,11 @@ class Context:
     def refusal(self, message: str) -> InvalidArgumentError:
         """The error that says why the operation cannot be applied."""
         operation = self.operation
-        given = [
-            f"{name} {_shown(x)}"
-            for name, x in zip(operation.input_names, self.inputs, strict=False)
-        ]
+        pairs = zip(operation.input_names, self.input_shapes, strict=False)
+        given = [f"{name} {shapes}" for name, shapes in pairs]
         given += [f"{name} = {value!r}" for name, value in operation.values.items()]
         return explain(InvalidArgumentError, operation.builder_name, message.rstrip("."), given)
 
 
 def _shapes(value: Any) -> Any:
     return [shape_of(each) for each in value] if isinstance(value, list) else shape_of(value)
-
-
-def _shown(value: Any) -> str:
-    return str(_shapes(value))

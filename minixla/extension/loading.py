@@ -147,29 +147,15 @@ def _shape_function(code: Any, name: str) -> Callable[..., Any]:
     def shape(context: Any, *inputs: Any) -> Any:
         operation = context.operation
         flat = operation.flat_inputs(inputs)
-        records = [f"o {len(operation.result_types)}", *[f"i {_sizes(each)}" for each in flat]]
+        records = [f"o {len(operation.result_types)}", *[f"i {each!r}" for each in flat]]
         records += [f"a {each} {_text(context.attr(each))}" for each in operation.field_names]
         answer = ask(name.encode(), "".join(f"{x}{_RECORD}" for x in records).encode()).decode()
         if answer.startswith("!"):
             raise ValueError(answer[1:])
-        found = [_read(each) for each in answer.splitlines()]
-        nested = operation.nested_outputs(found)
+        nested = operation.nested_outputs(map(PartialShape, answer.splitlines()))
         return nested[0] if len(nested) == 1 else nested
 
     return shape
-
-
-def _sizes(shape: PartialShape) -> str:
-    if shape.dimensions is None:
-        return "?"
-    return f"[{','.join('?' if each is None else str(each) for each in shape.dimensions)}]"
-
-
-def _read(text: str) -> PartialShape:
-    if text == "?":
-        return PartialShape(None)
-    sizes = text.strip("[]").split(",") if text != "[]" else []
-    return PartialShape([None if each == "?" else int(each) for each in sizes])
 
 
 def _text(value: Any) -> str:

@@ -18,7 +18,7 @@ from minixla.core.state import at_own_lines
 from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.extension.contexts import Context
 from minixla.extension.declared import DeclaredOperation
-from minixla.extension.kernel_table import ANY
+from minixla.extension.kernel_table import ANY, REFERENCE
 from minixla.extension.partial_shapes import PartialShape
 from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
@@ -115,9 +115,7 @@ class CustomOperation(DeclaredOperation, Composed):
             program = composed_program(self, shapes)
             program = widened(program) if is_wide else program
             return self.as_results(reference_graph(program, operands))
-        context = Context(self, "reference", self.nested_inputs(operands), is_wide=is_wide)
-        found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
-        arrays = [np.asarray(each) for each in found]
+        arrays = list(map(np.asarray, self._results_of(kernel, operands, REFERENCE, is_wide)))
         wanted: Any = as_tuple(self.infer(shapes))
         for name, array, shape in zip(self.output_labels(), arrays, wanted, strict=True):
             types = {shape.dtype, wide_type(shape.element_type).dtype if is_wide else shape.dtype}
@@ -140,9 +138,14 @@ class CustomOperation(DeclaredOperation, Composed):
             np.asarray(each, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # an element type
             for each, kind in zip(operands, self.operand_types, strict=True)
         ]
-        context = Context(self, "reference", self.nested_inputs(arrays))
-        found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
-        return self.as_results([np.asarray(each) for each in found])
+        return self.as_results(list(map(np.asarray, self._results_of(kernel, arrays, REFERENCE))))
+
+    def _results_of(
+        self, kernel: PythonKernel, operands: Sequence[Any], platform: str, is_wide: bool = False
+    ) -> list[Any]:
+        """What the function of a kernel gives."""
+        context = Context(self, platform, self.nested_inputs(operands), is_wide=is_wide)
+        return self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
 
     @property
     def is_composed(self):
@@ -156,9 +159,7 @@ class CustomOperation(DeclaredOperation, Composed):
 
     def run_python(self, kernel: PythonKernel, operands: Sequence[Any], platform: str) -> list[Any]:
         """The results of a kernel that is a function of traced values."""
-        context = Context(self, platform, self.nested_inputs(operands))
-        found = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
-        trace = current_trace()
+        found, trace = self._results_of(kernel, operands, platform), current_trace()
         return [trace.lift(each, self.builder_name) for each in found]
 
     def stablehlo(self, emit, operands, shapes, results):

@@ -1,7 +1,7 @@
 """Axes of a mesh and their parts: what dimensions of arrays are laid out over."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class AxisRef(NamedTuple):
@@ -103,8 +103,3 @@ def size_of(parts: Sequence[Part]) -> int:
     for part in parts:
         size *= part.end // part.start
     return size
-
-
-def as_axis(given: Any) -> AxisRef:
-    """An axis from its name, (name, pre_size, size) or an AxisRef."""
-    return AxisRef(given) if isinstance(given, str) else AxisRef(*given)

@@ -16,13 +16,13 @@ import numpy as np
 from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
-from minixla.sharding.axes import Part, merged, size_of
+from minixla.sharding.axes import Part, size_of
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import Placed
 from minixla.sharding.per_shard import pieces_of
 from minixla.sharding.program import Program, Step, Value
-from minixla.sharding.propagation.factors import Tensor
+from minixla.sharding.propagation.factors import Tensor, joined
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import owner_of, sharding_of
 from minixla_ops.collectives import collective_groups
@@ -116,10 +116,7 @@ def _made(
 def _collective(
     kind: str, axes: tuple[str, ...], groups: Groups, shape: Shape, step: Step | None, why: str
 ) -> Collective:
-    block, in_loop = step and step.block, False
-    while block is not None and block.step is not None:
-        in_loop = in_loop or _is_loop(block.step)
-        block = block.step.block
+    in_loop = step is not None and any(map(_is_loop, step.around()))
     label = "return" if step is None else step.op.builder_name
     source = None if step is None else step.source
     return Collective(kind, axes, groups, shape, shape.nbytes, label, why, in_loop, source)
@@ -257,21 +254,15 @@ class _Step:
 
     def _own(self) -> Iterator[Collective]:
         """A collective of the program itself, over axes of the manual computation around it."""
-        step, mesh = self.step, self._manual_mesh()
+        step = self.step
+        manual = [each.op for each in step.around() if isinstance(each.op, ManualComputation)]
+        mesh = manual[0].mesh if manual else None
         groups = step.op.replica_groups or ((0,),)
         axes = () if mesh is None else _axes_of(mesh, groups)
         for value in step.results:
             if isinstance(value.shape, Shape):
                 shape = _local(value.shape, _layout(value))
                 yield _collective(step.op.hlo_name, axes, groups, shape, step, "written so")
-
-    def _manual_mesh(self) -> Mesh | None:
-        block = self.step.block
-        while block.step is not None:
-            op, block = block.step.op, block.step.block
-            if isinstance(op, ManualComputation):
-                return next(iter(op.meshes), None)
-        return None
 
     def _moved(self, value: Value, wanted: TensorSharding, why: str) -> Iterator[Collective]:
         for each in _moved(value, wanted.mesh, wanted.parts, self.done):
@@ -283,14 +274,14 @@ class _Step:
         step, factors = self.step, self._factors(rule) if cuts is None else cuts
         for value, dimensions in zip(step.operands, rule.operands, strict=False):
             if len(dimensions) == value.rank:
-                wanted = _joined(dimensions, factors, rule.sizes)
+                wanted = joined(dimensions, factors, rule.sizes)
                 for each in _moved(value, mesh, wanted, self.done):
                     yield _made(*each, mesh, step, "to lie as the result does")
         halo = [part for factor in sorted(rule.permutation) for part in factors[factor]]
         for value, dimensions in zip(step.results, rule.results, strict=False):
             if not value.can_be_sharded:
                 continue
-            own = _joined(dimensions, factors, rule.sizes)
+            own = joined(dimensions, factors, rule.sizes)
             shape = _local(value.shape, own)
             for factor in sorted(rule.reduction):
                 if factors[factor]:
@@ -344,19 +335,6 @@ class _Step:
                 tensor = Tensor(dimensions, sharding_of(value), sizes)
                 found.append({factor: each.parts for factor, each in tensor.factors.items()})
         return found
-
-
-def _joined(dimensions: Any, factors: Sequence[Parts], sizes: Sequence[int]) -> Layout:
-    """The layout of a tensor whose factors are cut along axes."""
-    layout = []
-    for each in dimensions:
-        parts: list[Part] = []
-        for factor in each:
-            parts += factors[factor]
-            if size_of(factors[factor]) != sizes[factor]:
-                break  # a piece of it is not followed by the next factor's
-        layout.append(tuple(merged(parts)))
-    return tuple(layout)
 
 
 def _axes_of(mesh: Mesh, groups: Groups) -> tuple[str, ...]:

@@ -37,13 +37,4 @@ def inline(block: Block, body: Body) -> None:
         values.update(zip(step.results, outputs, strict=True))
     block.steps = steps
     if values:
-        _read_others(block, values)
-
-
-def _read_others(block: Block, values: dict[Value, Value]) -> None:
-    """Has a block, and those within, read other values."""
-    block.outputs = [values.get(each, each) for each in block.outputs]
-    for step in block.steps:
-        step.operands = [values.get(each, each) for each in step.operands]
-        for each in step.blocks:
-            _read_others(each, values)
+        block.read_instead(values)

@@ -205,8 +205,7 @@ class ManualComputation(RunsPrograms):
 
     def unmentioned(self, sharding: TensorSharding) -> tuple[str, ...]:
         """The manual axes along which all devices have the same."""
-        used = {axis.name for each in sharding.dimensions for axis in each.axes}
-        return tuple([name for name in self.manual_axes if name not in used])
+        return tuple([name for name in self.manual_axes if name not in sharding.cut_along])
 
     def of_derived(self, computation: Graph, given: Any, wanted: Any) -> "ManualComputation":
         """The same of a program that is made of the computation, by its shardings."""

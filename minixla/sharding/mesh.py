@@ -1,14 +1,17 @@
 """Meshes: devices in a grid whose axes have names."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from operator import index
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minixla.core.errors import ShardingError, explain
-from minixla.sharding.axes import AxisRef, Part
+from minixla.sharding.axes import AxisRef, Part, merged
+
+Item = TypeVar("Item")
 
 #: How programs call a mesh that users made.
 MESH_NAME = "mesh"
@@ -40,14 +43,16 @@ class Mesh:
         *,
         device_ids: Iterable[int] | None = None,
     ) -> None:
-        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        grid = None if devices is None else _grid(devices, names, shape)
-        sizes = tuple(grid.shape if grid is not None else () if shape is None else shape)
-        numbers = None if device_ids is None else tuple([int(each) for each in device_ids])
+        given = (axis_names,) if isinstance(axis_names, str) else axis_names
+        names = _listed_as("axis_names", given, lambda name: name)
+        sizes = None if shape is None else _listed_as("shape", shape, index)
+        grid = None if devices is None else _grid(devices, names, sizes)
+        sizes = grid.shape if grid is not None else sizes or ()
+        numbers = None if device_ids is None else _listed_as("device_ids", device_ids, index)
         _check(names, sizes, numbers)
         #: The axes' names and sizes, in order.
         self.axis_names: tuple[str, ...] = names
-        self.axis_sizes: tuple[int, ...] = tuple(map(int, sizes))
+        self.axis_sizes: tuple[int, ...] = sizes
         is_plain = names and numbers == tuple(range(len(numbers or ())))
         #: A permutation of the devices' numbers; None where they are in order.
         self.device_ids: tuple[int, ...] | None = None if is_plain else numbers
@@ -126,6 +131,10 @@ class Mesh:
         """Parts in the order of the mesh's axes, those of one axis from major to minor."""
         return sorted(parts, key=lambda part: (self.order[part.name], part.start))
 
+    def listed(self, parts: Iterable[Part]) -> tuple[AxisRef, ...]:
+        """Parts as a list of axes has them: in the mesh's order, and neighbours as one."""
+        return tuple(map(self.axis, merged(self.sorted_parts(parts))))
+
     def piece(self, parts: Iterable[Part], at: Mapping[str, Any]) -> Any:
         """Which piece of what parts of axes cut a device has, from its places along the axes."""
         number = 0
@@ -196,6 +205,15 @@ def _refuse(problem: str, given: Iterable[str], advice: str) -> ShardingError:
     return explain(ShardingError, "Mesh", problem, given, advice)
 
 
+def _listed_as(what: str, given: Any, read: Callable[[Any], Item]) -> tuple[Item, ...]:
+    """What was given, each read; an error where it is no sequence of such."""
+    try:
+        return tuple([read(each) for each in given])
+    except TypeError:
+        advice = "Give a sequence of names and one of whole numbers."
+        raise _refuse(f"{what} cannot be {given!r}", (), advice) from None
+
+
 def _grid(devices: Any, names: Sequence[str], shape: Sequence[int] | None) -> np.ndarray:
     if isinstance(devices, (str, Mapping)):
         advice = "Give a sequence of devices, and axis_names; or None, axis_names and shape."
@@ -224,8 +242,8 @@ def _check(names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | 
             raise _refuse(f"axis name {name!r} is no text", given, "Name axes by strings.")
         if list(names).count(name) > 1:
             raise _refuse(f"axis {name} is there twice", given, "Each axis has its own name.")
-        if size < 1:
-            raise _refuse(f"axis {name} has size {size}", given, "Sizes are 1 or more.")
+        if not 0 < size < 2**63:
+            raise _refuse(f"axis {name} has size {size}", given, "Sizes are 1 or more, in 64 bits.")
     if numbers is None:
         return
     given.append(f"device_ids: {', '.join(map(str, numbers[:32]))}")

@@ -21,12 +21,12 @@ from minixla.sharding.inlining import inline
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import NamedComputation
-from minixla.sharding.passes.pipeline import import_program
+from minixla.sharding.passes.pipelines import import_program
 from minixla.sharding.program import Block, Program, Step, Value
 from minixla.sharding.propagation import user_priority_propagate
 from minixla.sharding.propagation.driver import common_mesh
 from minixla.sharding.propagation.factors import Tensor
-from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import Composed, composed_program
@@ -113,7 +113,8 @@ def pieces_of(step: Step) -> Pieces | None:
     None where nothing is cut, or the operation takes no pieces.
     """
     op, values = step.op, (*step.operands, *step.results)
-    if not all(value.can_be_sharded for value in values) or _is_manual(step.block):
+    is_manual = any(isinstance(each.op, ManualComputation) for each in step.around())
+    if is_manual or not all(value.can_be_sharded for value in values):
         return None
     shapes: Any = [value.shape for value in step.operands]
     rule, known = op.sharding_rule(*shapes), common_mesh(map(sharding_of, values))
@@ -128,8 +129,8 @@ def pieces_of(step: Step) -> Pieces | None:
         tuple([_sharding(mesh, dimensions, cuts) for dimensions in side])
         for side in (rule.operands, rule.results)
     )
-    pieces = [_piece(*pair) for pair in zip(shapes, given, strict=True)]
-    expected = [_piece(each.shape, at) for each, at in zip(step.results, wanted, strict=True)]
+    pieces = [at.local_shape(shape) for at, shape in zip(given, shapes, strict=True)]
+    expected = [at.local_shape(x.shape) for at, x in zip(wanted, step.results, strict=True)]
     try:
         if list(as_tuple(op.infer(tuple(pieces)))) != expected:
             return None  # an attribute says what size a result has
@@ -149,15 +150,6 @@ def manual_computation(step: Step) -> ManualComputation | None:
     for instruction in graph.instructions:
         instruction.source = step.source
     return ManualComputation(graph, found.given, found.wanted, mesh.axis_names)
-
-
-def _is_manual(block: Block) -> bool:
-    """Whether a block is of a manual computation, or within one."""
-    while block.step is not None:
-        if isinstance(block.step.op, ManualComputation):
-            return True
-        block = block.step.block
-    return False
 
 
 def _cuts(step: Step, rule: ShardingRule, mesh: Mesh) -> Cuts:
@@ -231,13 +223,9 @@ def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> Te
     parts = [
         merged([part for factor in factors for part in cuts[factor]]) for factors in dimensions
     ]
-    used = {part.name for each in parts for part in each}
-    found = TensorSharding(mesh, (DimensionSharding(),) * len(parts)).with_parts(parts)
-    return found.replicated_along([name for name in mesh.axis_names if name not in used], None)
-
-
-def _piece(shape: Any, sharding: TensorSharding) -> Shape:
-    return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+    found = TensorSharding.closed(mesh, len(parts)).with_parts(parts)
+    rest = [name for name in mesh.axis_names if name not in found.cut_along]
+    return found.replicated_along(rest, None)
 
 
 def _local(op: Operation, pieces: Sequence[Shape], groups: Any) -> Graph:

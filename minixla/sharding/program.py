@@ -51,6 +51,16 @@ class Value:
         return self.owner if isinstance(self.owner, Step) else None
 
     @property
+    def flow(self) -> "Step | None":
+        """The step that makes it, or that runs the block of which it is an input."""
+        return self.owner if isinstance(self.owner, Step) else self.owner.step
+
+    @property
+    def block(self) -> "Block":
+        """The block in which it stands."""
+        return self.owner.block if isinstance(self.owner, Step) else self.owner
+
+    @property
     def can_be_sharded(self) -> bool:
         """Whether it is an array of static sizes."""
         return isinstance(self.shape, Shape) and not self.shape.is_dynamic
@@ -103,9 +113,15 @@ class Step:
 
     def at(self, place: Place) -> Value:
         """The value at a place of an edge."""
-        if place.kind in ("operand", "result"):
-            return getattr(self, f"{place.kind}s")[place.number]
-        return getattr(self.blocks[place.block], f"{place.kind}s")[place.number]
+        owner = self if place.kind in ("operand", "result") else self.blocks[place.block]
+        return getattr(owner, f"{place.kind}s")[place.number]
+
+    def around(self) -> "Iterator[Step]":
+        """The steps in whose blocks it stands, the innermost first."""
+        step = self.block.step
+        while step is not None:
+            yield step
+            step = step.block.step
 
     def again(self, block: "Block", values: dict[Value, Value]) -> "Step":
         """A copy in a block; `values` are those to read in place of others, and get the results."""
@@ -115,7 +131,7 @@ class Step:
         for old, new in zip(self.results, made.results, strict=True):
             new.sharding, values[old] = old.sharding, new
         made.callee, made.stated_rule = self.callee, self.stated_rule
-        made.blocks = [each.copied(made, values) for each in self.blocks]
+        made.blocks = [each.copied_to(Block(made), values) for each in self.blocks]
         return made
 
     def __repr__(self) -> str:
@@ -136,20 +152,6 @@ class Block:
         self.outputs: list[Value] = []
         self.name = ""
 
-    @property
-    def parent(self) -> "Block | None":
-        """The block around it."""
-        return self.step and self.step.block
-
-    @property
-    def function(self) -> "Function":
-        """The function that it is of."""
-        block = self
-        while block.step is not None:
-            block = block.step.block
-        assert isinstance(block, Function)
-        return block
-
     def add_input(self, shape: AnyShape) -> Value:
         """One more input."""
         self.inputs.append(Value(shape, self, len(self.inputs)))
@@ -165,11 +167,8 @@ class Block:
         )
         return Step(op, operands, shapes if isinstance(shapes, tuple) else (shapes,), self, source)
 
-    def copied(self, step: Step | None, values: dict[Value, Value]) -> "Block":
-        """A copy that a step runs; see `Step.again`."""
-        return self._copy_to(Block(step), values)
-
-    def _copy_to(self, made: "Target", values: dict[Value, Value]) -> "Target":
+    def copied_to(self, made: "Target", values: dict[Value, Value]) -> "Target":
+        """Makes an empty block a copy; see `Step.again`."""
         made.name = self.name
         for old in self.inputs:
             values[old] = made.add_input(old.shape)
@@ -189,6 +188,25 @@ class Block:
                     break
             else:
                 stack.pop()
+
+    def blocks(self) -> "Iterator[Block]":
+        """It, and the blocks of its steps, outer before inner."""
+        yield self
+        for step in self.walk():
+            yield from step.blocks
+
+    def read_instead(self, values: Mapping[Value, Value]) -> None:
+        """Has values read in place of others, in it and in blocks within."""
+
+        def current(value: Value) -> Value:
+            while value in values:
+                value = values[value]
+            return value
+
+        for block in self.blocks():
+            for step in block.steps:
+                step.operands = list(map(current, step.operands))
+            block.outputs = list(map(current, block.outputs))
 
     def uses(self) -> "dict[Value, list[Use]]":
         """Where values are read in it and in blocks within, in order; see `Program.uses`."""
@@ -227,7 +245,7 @@ class Function(Block):
 
     def again(self, name: str) -> "Function":
         """A private copy under another name."""
-        made = self._copy_to(Function(name, is_public=False), {})
+        made = self.copied_to(Function(name, is_public=False), {})
         made.name, made.original_name = name, self.original_name or self.name
         made.output_shardings = list(self.output_shardings)
         return made
@@ -252,13 +270,15 @@ class Use(NamedTuple):
     @property
     def value(self) -> Value:
         """What is read there."""
-        user = self.user
-        return (user.operands if isinstance(user, Step) else user.outputs)[self.number]
+        return self._read[self.number]
 
     def put(self, value: Value) -> None:
         """Has another value read there."""
-        user = self.user
-        (user.operands if isinstance(user, Step) else user.outputs)[self.number] = value
+        self._read[self.number] = value
+
+    @property
+    def _read(self) -> list[Value]:
+        return self.user.operands if isinstance(self.user, Step) else self.user.outputs
 
 
 class Program:
@@ -307,9 +327,7 @@ class Program:
     def blocks(self) -> Iterator[Block]:
         """Every block, outer before inner."""
         for function in list(self.functions.values()):
-            yield function
-            for step in function.walk():
-                yield from step.blocks
+            yield from function.blocks()
 
     def uses(self) -> dict[Value, list[Use]]:
         """Where each value is read, in order; values that nobody reads are not there."""
@@ -318,10 +336,10 @@ class Program:
             found |= function.uses()
         return found
 
-    def replace(self, old: Value, new: Value, uses: Iterable[Use] | None = None) -> None:
-        """Has a value read in place of another, everywhere or at some uses."""
-        for use in self.uses().get(old, ()) if uses is None else uses:
-            use.put(new)
+    def read_instead(self, values: Mapping[Value, Value]) -> None:
+        """Has values read in place of others, everywhere."""
+        for function in self.functions.values():
+            function.read_instead(values)
 
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""
@@ -415,8 +433,7 @@ class _Writer:
 
     def function(self, function: Function) -> Graph:
         if function not in self.done:
-            values: dict[Value, GraphValue] = {}
-            graph, _ = self.block(function, values)
+            graph = self.block(function)
             notes = graph.annotations or Annotations()
             outputs = function.output_shardings
             outputs = tuple(outputs) if any(each is not None for each in outputs) else ()
@@ -427,15 +444,11 @@ class _Writer:
             self.done[function] = graph
         return self.done[function]
 
-    def block(
-        self, block: Block, outer: dict[Value, GraphValue], captured: Sequence[Value] = ()
-    ) -> tuple[Graph, dict[Value, GraphValue]]:
+    def block(self, block: Block, captured: Sequence[Value] = ()) -> Graph:
         """A block as a graph whose last inputs stand for the values outside that it reads."""
-        values: dict[Value, GraphValue] = {}
-        inputs = [
-            GraphValue(each.shape, None, n) for n, each in enumerate((*block.inputs, *captured))
-        ]
-        values.update(zip((*block.inputs, *captured), inputs, strict=True))
+        read = (*block.inputs, *captured)
+        inputs = [GraphValue(each.shape, None, number) for number, each in enumerate(read)]
+        values = dict(zip(read, inputs, strict=True))
         notes: dict[GraphValue, Any] = {}
         rules: dict[GraphValue, Any] = {}
         for each in block.inputs:
@@ -451,7 +464,7 @@ class _Writer:
                 rules[values[step.results[0]]] = step.stated_rule
         outputs = [values[each] for each in block.outputs]
         annotations = Annotations(notes, rules=rules) if notes or rules else None
-        return Graph(inputs, made, outputs, block.name, annotations), values
+        return Graph(inputs, made, outputs, block.name, annotations)
 
     def step(self, step: Step, values: dict[Value, GraphValue]) -> Instruction:
         op, operands = step.op, [values[each] for each in step.operands]
@@ -460,7 +473,7 @@ class _Writer:
         elif step.blocks:
             captured = captures(step) if isinstance(op, Conditional) else ()
             operands += [values[each] for each in captured]
-            graphs = iter([self.block(each, values, captured)[0] for each in step.blocks])
+            graphs = iter([self.block(each, captured) for each in step.blocks])
             op = op.changed(lambda value: _replaced(value, graphs))
         if isinstance(op, ShardingGroup):
             made = Instruction(op, tuple(operands), operands[0].shape, step.source)
@@ -480,18 +493,8 @@ def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
 
 def captures(step: Step) -> list[Value]:
     """The values outside that a step's blocks read, in the order in which they do."""
-    found: dict[Value, None] = {}
-    own: set[Value] = set()
-    for block in step.blocks:
-        own.update(block.inputs)
-        for inner in block.walk():
-            own.update(inner.results)
-            for each in inner.blocks:
-                own.update(each.inputs)
-    for block in step.blocks:
-        for inner in block.walk():
-            found.update(dict.fromkeys(inner.operands))
-            for each in inner.blocks:
-                found.update(dict.fromkeys(each.outputs))
-        found.update(dict.fromkeys(block.outputs))
-    return [each for each in found if each not in own]
+    inner = [each for block in step.blocks for each in block.blocks()]
+    own = {value for block in inner for value in block.inputs}
+    own.update(value for block in inner for each in block.steps for value in each.results)
+    read = dict.fromkeys(value for block in step.blocks for value in block.uses())
+    return [each for each in read if each not in own]

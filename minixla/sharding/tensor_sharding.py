@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 from minixla.core.errors import ShardingError, explain
-from minixla.sharding.axes import AxisRef, Part, as_axis, size_of
+from minixla.core.shapes import Shape
+from minixla.sharding.axes import AxisRef, Part, size_of
 from minixla.sharding.mesh import Mesh
 
 #: How many priorities there can be: more than anybody needs, as in SDY 64 bits.
@@ -68,7 +69,7 @@ class TensorSharding:
         axes = {"replicated": tuple(replicated), "unreduced": tuple(unreduced)}
         own = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
         vars(self).update(own)
-        _Check(self).run()
+        _check(self)
 
     @classmethod
     def open(cls, mesh: Mesh, rank: int, mesh_name: str | None = None) -> "TensorSharding":
@@ -93,7 +94,11 @@ class TensorSharding:
         Raises:
             ShardingError: more entries than dimensions, or what the class says.
         """
-        mesh, entries = Mesh.of(mesh), list(getattr(spec, "partitions", spec))
+        mesh, entries = Mesh.of(mesh), getattr(spec, "partitions", spec)
+        if isinstance(entries, str) or not isinstance(entries, Sequence):
+            advice = "Give a jax.sharding.PartitionSpec, or a sequence of what it holds."
+            raise explain(ShardingError, "PartitionSpec", f"{spec!r} is no spec", (), advice)
+        entries = list(entries)
         if len(entries) > rank:
             problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
             advice = "Give at most one entry for each dimension."
@@ -111,6 +116,11 @@ class TensorSharding:
     def lists(self) -> list[tuple[AxisRef, ...]]:
         """The axes of each dimension, those that are replicated, and those that are unreduced."""
         return [*[each.axes for each in self.dimensions], self.replicated, self.unreduced]
+
+    @property
+    def cut_along(self) -> set[str]:
+        """The names of the axes that cut dimensions."""
+        return {axis.name for each in self.dimensions for axis in each.axes}
 
     @property
     def is_closed(self) -> bool:
@@ -132,21 +142,30 @@ class TensorSharding:
         return replace(self, **changed)
 
     def with_parts(self, parts: Iterable[Sequence[Part]]) -> "TensorSharding":
-        """The same over other axes, for each dimension."""
-        axes = [tuple(map(self.mesh.axis, each)) for each in parts]
-        pairs = zip(self.dimensions, axes, strict=True)
-        return replace(self, dimensions=tuple([replace(each, axes=new) for each, new in pairs]))
+        """The same over other axes, for each dimension; one that changes has no priority."""
+        dimensions = [
+            old if now == was else DimensionSharding(tuple(map(self.mesh.axis, now)), old.is_closed)
+            for old, was, now in zip(self.dimensions, self.parts, map(tuple, parts), strict=True)
+        ]
+        return replace(self, dimensions=dimensions)
 
     def replicated_along(self, names: Iterable[str], mesh_name: str | None) -> "TensorSharding":
         """The same with whole axes more along which all devices hold the same."""
         parts = [*map(self.mesh.part, self.replicated), *[self.mesh.whole_axes[n] for n in names]]
-        axes = tuple(map(self.mesh.axis, self.mesh.sorted_parts(parts)))
-        return replace(self, replicated=axes, mesh_name=mesh_name)
+        return replace(self, replicated=self.mesh.listed(parts), mesh_name=mesh_name)
 
     def local_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sizes that one device holds of an array of `sizes`, padding counted."""
+        if self.mesh.is_maximal:
+            return tuple(sizes)
         pairs = zip(sizes, self.parts, strict=True)
         return tuple([-(-size // size_of(parts)) for size, parts in pairs])
+
+    def local_shape(self, shape: Any) -> Any:
+        """The shape of what one device holds; the same of what is no array of static size."""
+        if not isinstance(shape, Shape) or shape.is_dynamic:
+            return shape
+        return shape.with_dimensions(self.local_sizes(shape.dimensions))
 
     def spec(self) -> tuple[Any, ...]:
         """What a PartitionSpec would hold, which knows neither parts of axes nor priorities.
@@ -182,6 +201,11 @@ class TensorSharding:
         return f"<{mesh}, {self.layout_text}>"
 
     @property
+    def shown(self) -> str:
+        """The same for people, without quotes."""
+        return self.layout_text.replace('"', "")
+
+    @property
     def layout_text(self) -> str:
         """The text of all but the mesh: `[{"x"}, {?}], replicated={"y"}`."""
         texts = [f"[{', '.join(map(str, self.dimensions))}]"]
@@ -194,10 +218,23 @@ class TensorSharding:
 def _dimension(entry: Any) -> DimensionSharding:
     if isinstance(entry, DimensionSharding):
         return entry
-    if entry is None or isinstance(entry, (str, tuple, list)):
-        given = () if entry is None else (entry,) if isinstance(entry, (str, AxisRef)) else entry
-        return DimensionSharding(tuple(map(as_axis, given)))
-    return DimensionSharding((), False)  # PartitionSpec.UNCONSTRAINED
+    if entry is ... or repr(entry) == "UNCONSTRAINED":  # PartitionSpec's
+        return DimensionSharding((), False)
+    given = () if entry is None else [entry] if isinstance(entry, (str, AxisRef)) else entry
+    axes = list(map(_axis, given)) if isinstance(given, (tuple, list)) else [None]
+    if None in axes:
+        advice = "Give for each dimension an axis, a tuple of axes, or None."
+        raise explain(
+            ShardingError, "PartitionSpec", f"{entry!r} is no entry of a spec", (), advice
+        )
+    return DimensionSharding(tuple(filter(None, axes)))
+
+
+def _axis(given: Any) -> AxisRef | None:
+    """An axis from its name, from (name, pre_size, size) or itself; None from others."""
+    if isinstance(given, str):
+        return AxisRef(given)
+    return AxisRef(*given) if isinstance(given, tuple) and len(given) == 3 else None
 
 
 def _entry(dimension: DimensionSharding) -> Any:
@@ -212,69 +249,73 @@ def _axes(mesh: Mesh, names: Any) -> tuple[AxisRef, ...]:
     return tuple(map(AxisRef, sorted(names or (), key=lambda name: order.get(name, -1))))
 
 
-class _Check:
+def _check(sharding: TensorSharding) -> None:
     """The rules of a tensor sharding, SDY's."""
+    mesh, lists = sharding.mesh, sharding.lists
+    if not mesh.axis_names and any(lists):
+        problem = "a mesh without axes has none to lay out over"
+        raise _refusal(sharding, problem, "Give empty dimensions.")
+    if mesh.is_maximal and sharding.dimensions:
+        problem = f"a mesh of one device, and a sharding of {sharding.rank} dimensions"
+        raise _refusal(sharding, problem, "A sharding on one device has no dimensions.")
+    for number, each in enumerate(sharding.dimensions):
+        if each.priority is not None and not 0 <= each.priority <= _MOST:
+            problem = f"dimension {number} has priority {each.priority}"
+            raise _refusal(sharding, problem, "Priorities are 0 or more.")
+        if each.priority is not None and each.is_closed and not each.axes:
+            problem = f"dimension {number} has a priority, but is empty and closed"
+            advice = "Leave the priority out: there is nothing to propagate."
+            raise _refusal(sharding, problem, advice)
+    seen: dict[str, list[Part]] = {}
+    for axes in lists:
+        _check_list(sharding, axes, seen)
+    for name in ("replicated", "unreduced"):
+        parts = [mesh.part(axis) for axis in getattr(sharding, name)]
+        if parts != mesh.sorted_parts(parts):
+            order = f"The mesh has them in the order {', '.join(mesh.axis_names)}."
+            raise _refusal(sharding, f"the {name} axes are not in the mesh's order", order)
 
-    def __init__(self, sharding: TensorSharding) -> None:
-        self.sharding = sharding
-        self.mesh = sharding.mesh
 
-    def run(self) -> None:
-        sharding, mesh = self.sharding, self.mesh
-        lists = sharding.lists
-        if not mesh.axis_names and any(lists):
-            self.refuse("a mesh without axes has none to lay out over", "Give empty dimensions.")
-        if mesh.is_maximal and sharding.dimensions:
-            problem = f"a mesh of one device, and a sharding of {sharding.rank} dimensions"
-            self.refuse(problem, "A sharding on one device has no dimensions.")
-        for number, each in enumerate(sharding.dimensions):
-            if each.priority is not None and not 0 <= each.priority <= _MOST:
-                problem = f"dimension {number} has priority {each.priority}"
-                self.refuse(problem, "Priorities are 0 or more.")
-            if each.priority is not None and each.is_closed and not each.axes:
-                problem = f"dimension {number} has a priority, but is empty and closed"
-                self.refuse(problem, "Leave the priority out: there is nothing to propagate.")
-        seen: dict[str, list[Part]] = {}
-        for axes in lists:
-            self._check_list(axes, seen)
-        for name in ("replicated", "unreduced"):
-            parts = [mesh.part(axis) for axis in getattr(sharding, name)]
-            if parts != mesh.sorted_parts(parts):
-                order = f"The mesh has them in the order {', '.join(mesh.axis_names)}."
-                self.refuse(f"the {name} axes are not in the mesh's order", order)
+def _check_list(
+    sharding: TensorSharding, axes: Sequence[AxisRef], seen: dict[str, list[Part]]
+) -> None:
+    """Checks the axes of a dimension, or of another list, beside those `seen` before."""
+    mesh, last = sharding.mesh, None
+    for axis in axes:
+        problem = _problem_of(mesh, axis)
+        if problem:
+            raise _refusal(sharding, *problem)
+        part = mesh.part(axis)
+        for other in seen.get(axis.name, ()):
+            if part.overlaps(other):
+                problem = f"axis {axis} is used twice, or overlaps another part of its axis"
+                raise _refusal(sharding, problem, "Use each axis, or part, once.")
+            if not part.can_coexist(other):
+                problem = f"parts {axis} and {mesh.axis(other)} cannot be of one mesh"
+                advice = "Sizes of parts must divide those of larger ones."
+                raise _refusal(sharding, problem, advice)
+        if last is not None and last.can_merge(part):
+            problem = f"parts {mesh.axis(last)} and {axis} are one"
+            raise _refusal(
+                sharding, problem, f"Write {mesh.axis(last.merged(part))} in their place."
+            )
+        seen.setdefault(axis.name, []).append(part)
+        last = part
 
-    def _check_list(self, axes: Sequence[AxisRef], seen: dict[str, list[Part]]) -> None:
-        last: Part | None = None
-        for axis in axes:
-            part = self._checked(axis)
-            for other in seen.get(axis.name, ()):
-                if part.overlaps(other):
-                    problem = f"axis {axis} is used twice, or overlaps another part of its axis"
-                    self.refuse(problem, "Use each axis, or part, once.")
-                if not part.can_coexist(other):
-                    problem = f"parts {axis} and {self.mesh.axis(other)} cannot be of one mesh"
-                    self.refuse(problem, "Sizes of parts must divide those of larger ones.")
-            if last is not None and last.can_merge(part):
-                one = self.mesh.axis(last.merged(part))
-                problem = f"parts {self.mesh.axis(last)} and {axis} are one"
-                self.refuse(problem, f"Write {one} in their place.")
-            seen.setdefault(axis.name, []).append(part)
-            last = part
 
-    def _checked(self, axis: AxisRef) -> Part:
-        size = self.mesh.shape.get(axis.name)
-        if size is None:
-            advice = f"The mesh has {', '.join(self.mesh.axis_names) or 'no axes'}."
-            self.refuse(f'axis "{axis.name}" is unknown', advice)
-        if axis.size is not None:
-            major, own = axis.pre_size, axis.size
-            rule = f'Of axis "{axis.name}" of size {size} a part (m)k has k > 1, k < {size}, and '
-            rule += f"m * k divides {size}."
-            if major < 1 or own <= 1 or size % (major * own) or own == size:
-                self.refuse(f"{axis} is no part of its axis", rule)
-        return self.mesh.part(axis)
+def _problem_of(mesh: Mesh, axis: AxisRef) -> tuple[str, str] | None:
+    """Why something is no axis of a mesh, nor a part of one, and what is; None where it is."""
+    size = mesh.shape.get(axis.name)
+    if size is None:
+        advice = f"The mesh has {', '.join(mesh.axis_names) or 'no axes'}."
+        return f'axis "{axis.name}" is unknown', advice
+    major, own = axis.pre_size, axis.size
+    if own is not None and (major < 1 or own <= 1 or size % (major * own) or own == size):
+        rule = f'Of axis "{axis.name}" of size {size} a part (m)k has k > 1, k < {size}, and '
+        return f"{axis} is no part of its axis", f"{rule}m * k divides {size}."
+    return None
 
-    def refuse(self, problem: str, advice: str) -> NoReturn:
-        """Raises the error of the sharding."""
-        given = [f"sharding: {self.sharding}", f"mesh: {self.mesh}"]
-        raise explain(ShardingError, "sharding", problem, given, advice)
+
+def _refusal(sharding: TensorSharding, problem: str, advice: str) -> ShardingError:
+    given = [f"sharding: {sharding}", f"mesh: {sharding.mesh}"]
+    return explain(ShardingError, "sharding", problem, given, advice)

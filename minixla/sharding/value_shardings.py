@@ -6,7 +6,7 @@ from dataclasses import replace
 from minixla.sharding.axes import AxisRef
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import NamedComputation, Placed, shardings_of
-from minixla.sharding.program import Program, Step, Value
+from minixla.sharding.program import Program, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 
 Change = Callable[[TensorSharding], TensorSharding]
@@ -14,7 +14,7 @@ Change = Callable[[TensorSharding], TensorSharding]
 
 def owner_of(value: Value) -> Value:
     """The owner of the data-flow edge of which a value is a target; the value if of none."""
-    step = _step_of(value)
+    step = value.flow
     if step is not None:
         for edge in step.edges:
             if any(step.at(place) is value for place in edge.targets):
@@ -24,15 +24,21 @@ def owner_of(value: Value) -> Value:
 
 def sharding_of(value: Value) -> TensorSharding | None:
     """How a program says that a value lies over devices, or None."""
-    value = owner_of(value)
-    step, is_result = _step_of(value), isinstance(value.owner, Step)
+    return stated_sharding(owner_of(value))
+
+
+def stated_sharding(value: Value) -> TensorSharding | None:
+    """The same of the owner of an edge, or of a value that is of none."""
+    step, is_result = value.flow, value.step is not None
     if step is None:
         return value.sharding
     op = step.op
     if isinstance(op, Placed):
         return op.sharding
     if not isinstance(op, (ManualComputation, NamedComputation)):
-        return _of_result(value, step) if is_result else None
+        if not is_result:
+            return None
+        return value.sharding or own_shardings(step.results)[value.index]
     given = op.out_shardings if is_result else op.in_shardings
     if given is None:
         return None
@@ -42,33 +48,44 @@ def sharding_of(value: Value) -> TensorSharding | None:
     return found
 
 
-def _of_result(value: Value, step: Step) -> TensorSharding | None:
-    """The sharding of a plain result, which is open where only others of its step have one."""
-    given = next((each.sharding for each in step.results if each.sharding is not None), None)
-    return value.sharding or (given and given.saying_nothing(value.shape))
+def own_shardings(values: Sequence[Value]) -> list[TensorSharding | None]:
+    """The shardings of values that one attribute holds; see `in_one_attribute`."""
+    return in_one_attribute([value.sharding for value in values], values)
 
 
-def place(value: Value, sharding: TensorSharding) -> None:
-    """Has a program say how a value lies of which it says nothing.
-
-    It says then that the other results of the step, or operands of the named computation, are open:
-    in SDY one attribute holds the shardings of all.
-    """
-    value = owner_of(value)
-    step, is_result = _step_of(value), isinstance(value.owner, Step)
-    if step is None:
+def put_own(values: Sequence[Value]) -> None:
+    """Has each value say itself what their one attribute says of it."""
+    for value, sharding in zip(values, own_shardings(values), strict=True):
         value.sharding = sharding
-    elif isinstance(step.op, NamedComputation):
-        key = "out_shardings" if is_result else "in_shardings"
-        given = getattr(step.op, key) or ()
-        others = step.results if is_result else step.blocks[0].inputs
-        found = given or [sharding.saying_nothing(each.shape) for each in others]
-        found = [*found[: value.index], sharding, *found[value.index + 1 :]]
-        step.op = step.op.replace(**{key: tuple(found)})
-    elif is_result:
+
+
+def in_one_attribute(
+    given: Sequence[TensorSharding | None], values: Sequence[Value]
+) -> list[TensorSharding | None]:
+    """Shardings of values, open where only others have one: the attribute says all or nothing."""
+    first = next(filter(None, given), None)
+    if first is None:
+        return [*given]
+    pairs = zip(given, values, strict=True)
+    return [each or first.saying_nothing(value.shape) for each, value in pairs]
+
+
+def put(value: Value, sharding: TensorSharding) -> None:
+    """Has a program say how a value lies, in the place where it says so."""
+    step, op = value.flow, value.flow and value.flow.op
+    is_input = value.step is None
+    if step is not None and isinstance(op, Placed):
+        step.op = op.replace(sharding=sharding)
+    elif step is not None and isinstance(op, (ManualComputation, NamedComputation)):
+        if isinstance(op, ManualComputation) and is_input:
+            sharding = with_axes_of(sharding, op.in_shardings[value.index], op.manual_axes)
+        name, values = ("in", step.operands) if is_input else ("out", step.results)
+        name = f"{name}_shardings"
+        given = getattr(op, name) or [sharding.saying_nothing(each.shape) for each in values]
+        found = *given[: value.index], sharding, *given[value.index + 1 :]
+        step.op = op.replace(**{name: found})
+    else:
         value.sharding = sharding
-        for each in step.results:
-            each.sharding = each.sharding or sharding.saying_nothing(each.shape)
 
 
 def change_shardings(program: Program, change: Change) -> None:
@@ -101,7 +118,7 @@ def keep_axes(sharding: TensorSharding, is_kept: Callable[[AxisRef], bool]) -> T
         return tuple(filter(is_kept, axes))
 
     return sharding.of(
-        dimensions=tuple([replace(each, axes=kept(each.axes)) for each in sharding.dimensions]),
+        dimensions=[replace(each, axes=kept(each.axes)) for each in sharding.dimensions],
         replicated=kept(sharding.replicated),
         unreduced=kept(sharding.unreduced),
     )
@@ -112,6 +129,15 @@ def without_axes(sharding: TensorSharding, names: Sequence[str]) -> TensorShardi
     return keep_axes(sharding, lambda axis: axis.name not in names)
 
 
-def _step_of(value: Value) -> Step | None:
-    """The step whose result a value is, or an input of what it runs."""
-    return value.owner if isinstance(value.owner, Step) else value.owner.step
+def with_axes_of(
+    sharding: TensorSharding, other: TensorSharding, names: Sequence[str]
+) -> TensorSharding:
+    """A sharding with the axes of some names, which it has not, that another one has.
+
+    Within a manual computation nothing is seen of its axes; outside they come first.
+    """
+    manual, mesh = keep_axes(other, lambda axis: axis.name in names), other.mesh
+    pairs = zip(manual.dimensions, sharding.dimensions, strict=True)
+    dimensions = [replace(own, axes=(*first.axes, *own.axes)) for first, own in pairs]
+    replicated = mesh.listed(map(mesh.part, (*manual.replicated, *sharding.replicated)))
+    return sharding.of(dimensions=dimensions, replicated=replicated)

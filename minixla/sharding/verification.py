@@ -5,7 +5,7 @@ from collections.abc import Collection
 from minixla.core.errors import ShardingError, explain
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import shardings_of
-from minixla.sharding.program import Block, Program, Step
+from minixla.sharding.program import Program, Step
 
 _ADVICE = "Within a manual computation its axes are gone: leave them out there."
 
@@ -15,19 +15,10 @@ def verify(program: Program) -> None:
 
     Within a manual computation no sharding uses one of its axes.
     """
-    for function in program.functions.values():
-        _verify(function, frozenset())
-
-
-def _verify(block: Block, bound: Collection[str]) -> None:
-    for step in block.steps:
-        if bound:
-            _check_axes(step, bound)
-        inner = bound
-        if isinstance(step.op, ManualComputation):
-            inner = frozenset(bound).union(step.op.manual_axes)
-        for each in step.blocks:
-            _verify(each, inner)
+    for step in program.walk():
+        around = [each.op for each in step.around() if isinstance(each.op, ManualComputation)]
+        if around:
+            _check_axes(step, {name for op in around for name in op.manual_axes})
 
 
 def _check_axes(step: Step, bound: Collection[str]) -> None:

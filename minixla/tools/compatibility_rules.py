@@ -95,10 +95,6 @@ class CompatibilityReport(Report):
         graph_safe = "safe" if self.is_call_safe else "graph-safe, call-unsafe"
         return graph_safe if self.ok else "unsafe"
 
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON holds it."""
-        return {**super().as_dict(), "ok": self.ok, "verdict": self.verdict}
-
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         bad = [n for n, each in enumerate(self.changes) if not each.rule.startswith("S")]
         table = Table(("rule", "of", "change", "old", "new"), self.changes, bad)

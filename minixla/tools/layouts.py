@@ -124,7 +124,7 @@ class Layouts:
             [
                 f"{'  ' * row.depth}{row.label}",
                 str(row.shape),
-                _dimensions(row.sharding),
+                row.sharding.shown if row.sharding else "",
                 str(row.local),
                 f"{row.bytes:,}",
                 str(row.source or ""),
@@ -259,18 +259,9 @@ def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]
 
 
 def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | None) -> Row:
-    local = value.shape
-    if sharding is not None and value.can_be_sharded and not sharding.mesh.is_maximal:
-        shape: Any = value.shape
-        local = shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+    local = value.shape if sharding is None else sharding.local_shape(value.shape)
     is_users = source is not None and source.file != PROGRAM_TEXT
     return Row(depth, label, value.shape, sharding, local, source if is_users else None)
-
-
-def _dimensions(sharding: TensorSharding | None) -> str:
-    if sharding is None:
-        return ""
-    return sharding.layout_text.replace('"', "")
 
 
 def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
@@ -283,6 +274,9 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
     Returns:
         A line for each piece: the indices, as slices, and the numbers of its devices.
 
+    Raises:
+        ShardingError: the sharding has another number of dimensions.
+
     Example:
         >>> sharding = mx.sharding.parse_sharding('<mesh<["x"=2]>, [{"x"}]>')
         >>> print(mx.sharding.visualize_sharding((4,), sharding))
@@ -290,12 +284,13 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
         [0:2]        0
         [2:4]        1
     """
-    mesh = sharding.mesh
+    sharding.check_rank(Shape("f32", tuple(shape)), "visualize_sharding")
+    mesh, parts = sharding.mesh, sharding.parts or ((),) * len(shape)
     local = sharding.local_sizes(shape)
     pieces: dict[tuple[int, ...], list[int]] = {}
     for place in np.ndindex(mesh.axis_sizes):
         at = dict(zip(mesh.axis_names, place, strict=True))
-        starts = tuple([mesh.piece(parts, at) for parts in sharding.parts])
+        starts = tuple([mesh.piece(each, at) for each in parts])
         pieces.setdefault(starts, []).append(int(mesh.numbers[place]))
     rows = []
     for starts, devices in sorted(pieces.items()):

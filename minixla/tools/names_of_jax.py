@@ -74,52 +74,43 @@ REASONS: dict[str, dict[str, str]] = {
     },
 }  # fmt: skip
 
-#: What stands here for a function of JAX's that has another name, or another place.
+#: What stands here for functions of JAX's that have another name, or another place: see REASONS.
 ELSEWHERE: dict[str, dict[str, str]] = {
-    "jax.sharding": {"reshard": "sharding.constrain"},
+    "jax.sharding": {"sharding.constrain": "reshard"},
     "jax.lax": {
-        "ConvGeneralDilatedDimensionNumbers": "ops.ConvolutionDimensionNumbers",
-        "conv_dimension_numbers": "ops.ConvolutionDimensionNumbers",
-        "batch_matmul": "numpy.matmul",
-        "bessel_i0e": "scipy.special.i0e",
-        "bessel_i1e": "scipy.special.i1e",
-        "bitwise_and": "ops.and_",
-        "bitwise_not": "ops.not_",
-        "bitwise_or": "ops.or_",
-        "bitwise_xor": "ops.xor",
-        "broadcast_like": "numpy.broadcast_to",
-        "broadcast_to_rank": "numpy.broadcast_to",
-        "broadcasted_iota": "ops.iota",
-        "dynamic_index_in_dim": "ops.dynamic_slice",
-        "dynamic_slice_in_dim": "ops.dynamic_slice",
-        "dynamic_update_index_in_dim": "ops.dynamic_update_slice",
-        "dynamic_update_slice_in_dim": "ops.dynamic_update_slice",
-        "igamma": "scipy.special.gammainc",
-        "igammac": "scipy.special.gammaincc",
-        "index_in_dim": "numpy.take",
-        "index_take": "numpy.take",
-        "integer_pow": "ops.pow",
-        "nextafter": "ops.next_after",
-        "pshuffle": "ppermute",
-        "pswapaxes": "all_to_all",
-        "reduce_and": "numpy.all",
-        "reduce_max": "numpy.max",
-        "reduce_min": "numpy.min",
-        "reduce_or": "numpy.any",
-        "reduce_prod": "numpy.prod",
-        "reduce_sum": "numpy.sum",
-        "reduce_xor": "ops.reduce",
-        "scatter_add": "ops.scatter",
-        "scatter_apply": "ops.scatter",
-        "scatter_max": "ops.scatter",
-        "scatter_min": "ops.scatter",
-        "scatter_mul": "ops.scatter",
-        "scatter_sub": "ops.scatter",
-        "select_n": "ops.select",
-        "sort_key_val": "ops.sort",
-        "with_sharding_constraint": "sharding.constrain",
+        "all_to_all": "pswapaxes",
+        "numpy.all": "reduce_and",
+        "numpy.any": "reduce_or",
+        "numpy.broadcast_to": "broadcast_like broadcast_to_rank",
+        "numpy.matmul": "batch_matmul",
+        "numpy.max": "reduce_max",
+        "numpy.min": "reduce_min",
+        "numpy.prod": "reduce_prod",
+        "numpy.sum": "reduce_sum",
+        "numpy.take": "index_in_dim index_take",
+        "ops.ConvolutionDimensionNumbers": "ConvGeneralDilatedDimensionNumbers "
+        "conv_dimension_numbers",
+        "ops.and_": "bitwise_and",
+        "ops.dynamic_slice": "dynamic_index_in_dim dynamic_slice_in_dim",
+        "ops.dynamic_update_slice": "dynamic_update_index_in_dim dynamic_update_slice_in_dim",
+        "ops.iota": "broadcasted_iota",
+        "ops.next_after": "nextafter",
+        "ops.not_": "bitwise_not",
+        "ops.or_": "bitwise_or",
+        "ops.pow": "integer_pow",
+        "ops.reduce": "reduce_xor",
+        "ops.scatter": "scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub",
+        "ops.select": "select_n",
+        "ops.sort": "sort_key_val",
+        "ops.xor": "bitwise_xor",
+        "ppermute": "pshuffle",
+        "scipy.special.gammainc": "igamma",
+        "scipy.special.gammaincc": "igammac",
+        "scipy.special.i0e": "bessel_i0e",
+        "scipy.special.i1e": "bessel_i1e",
+        "sharding.constrain": "with_sharding_constraint",
     },
-}
+}  # fmt: skip
 
 #: Modules within modules, which are names once somebody has imported them.
 IMPORTED_LATER = {"jax": {"extend", "flatten_util"}}
@@ -153,7 +144,16 @@ class NameOfJax(NamedTuple):
 
 def lacking(module: str) -> dict[str, str]:
     """The names of a module of JAX's that are not ours, with the reasons."""
-    return {name: why for why, names in REASONS[module].items() for name in names.split()}
+    return _by_name(REASONS[module])
+
+
+def elsewhere(module: str) -> dict[str, str]:
+    """The names of a module of JAX's that are ours under other names, with these."""
+    return _by_name(ELSEWHERE.get(module, {}))
+
+
+def _by_name(table: dict[str, str]) -> dict[str, str]:
+    return {name: each for each, names in table.items() for name in names.split()}
 
 
 def names_of_jax(module: str) -> list[NameOfJax]:
@@ -177,9 +177,9 @@ def _found(module: str, name: str) -> NameOfJax:
         reason = _PRIMITIVE
     if reason is not None:
         return NameOfJax(name, "", reason)
-    elsewhere = ELSEWHERE.get(module, {}).get(name)
-    if elsewhere is not None:
-        return NameOfJax(name, elsewhere)
+    ours = elsewhere(module).get(name)
+    if ours is not None:
+        return NameOfJax(name, ours)
     for home in MODULES[module]:
         if name in dir(_namespace(home)):
             return NameOfJax(name, f"{home}.{name}" if home else name)

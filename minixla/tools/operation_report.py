@@ -48,10 +48,6 @@ class OperationReport(Report):
         """Whether all who could be asked agree with the reference."""
         return not any(check.verdict in BAD for check in self.checks)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON holds it: infinities and NaN as strings."""
-        return {**super().as_dict(), "ok": self.ok}
-
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         """Checks that went well are one line for each evaluator."""
         lines: dict[Any, list[Check]] = {}

@@ -97,7 +97,7 @@ def layout_overlays(parts: Sequence[Part]) -> list[Overlay]:
         for name, made in values.items():
             known = [value for value in made if value in notes]
             if known:
-                layouts[name] = ", ".join(_layout(notes[value]) for value in known)
+                layouts[name] = ", ".join(notes[value].shown for value in known)
                 held[name] = float(sum(_local_bytes(value, notes.get(value)) for value in made))
     words = dict.fromkeys(map(str, layouts.values()))
     colors = {word: _LAYOUTS[n % len(_LAYOUTS)] for n, word in enumerate(words)}
@@ -105,15 +105,8 @@ def layout_overlays(parts: Sequence[Part]) -> list[Overlay]:
     return found if layouts else []
 
 
-def _layout(sharding: TensorSharding) -> str:
-    return sharding.layout_text.replace('"', "")
-
-
 def _local_bytes(value: Value, sharding: TensorSharding | None) -> int:
-    shape: Any = value.shape
-    if sharding is None or not is_array(value) or sharding.mesh.is_maximal:
-        return byte_count([shape])
-    return byte_count([shape.with_dimensions(sharding.local_sizes(shape.dimensions))])
+    return byte_count([value.shape if sharding is None else sharding.local_shape(value.shape)])
 
 
 def nan_overlay(parts: Sequence[Part], operands: Sequence[np.ndarray]) -> Overlay:

@@ -155,7 +155,8 @@ class Report(ABC):
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""
-        return plain(vars(self))
+        more = {name: getattr(self, name) for name in ("ok", "verdict") if hasattr(self, name)}
+        return plain(vars(self) | more)
 
     def __str__(self) -> str:
         title, tables, notes = self._shown()

@@ -69,36 +69,29 @@ class Measured:
         arrays = [each for each in all_values(graph) if isinstance(each.shape, Shape)]
         self.truth: Values = {value: exact[value].data for value in arrays}
         self._counts = {step: operations_per_element(step) for step in graph.instructions}
-        # Of the results, of as many samples as were needed.
-        inexact = [value for value in graph.outputs if is_inexact(value.shape)]
-        self._spread = {value: self._zeros(value) for value in inexact}
+        # How far rounding moves each float and complex number, in as many samples as were needed.
+        inexact = [value for value in arrays if is_inexact(value.shape)]
+        self._spread = {value: np.zeros(self.truth[value].shape) for value in inexact}
         self._samples = 0
 
-    @functools.cached_property
+    @property
     def spread(self) -> dict[Value, np.ndarray]:
-        """How far rounding moves each float and complex number, of all samples."""
-        found = {value: self._zeros(value) for value in self.truth if is_inexact(value.shape)}
-        for seed in range(_SAMPLES if self._rounded else 0):
-            self._widen(found, seed)
-        return found
-
-    def _zeros(self, value: Value) -> np.ndarray:
-        return np.zeros(self.truth[value].shape)
+        """How far rounding moves each float and complex number, in all samples."""
+        while self._has_widened():
+            pass
+        return self._spread
 
     def _has_widened(self) -> bool:
-        """Takes another sample of the results, where there is one."""
+        """Takes another sample, where there is one."""
         if self._samples == _SAMPLES or not self._rounded:
             return False
-        self._widen(self._spread, self._samples)
+        sample = self._disturbed(np.random.default_rng(self._samples))
         self._samples += 1
-        return True
-
-    def _widen(self, spread: dict[Value, np.ndarray], seed: int) -> None:
-        sample = self._disturbed(np.random.default_rng(seed))
         with np.errstate(all="ignore"):
-            for value, largest in spread.items():
+            for value, largest in self._spread.items():
                 # Of NaN and a number the number.
                 np.fmax(largest, np.abs(sample[value].data - self.truth[value]), out=largest)
+        return True
 
     @functools.cached_property
     def _rounded(self) -> dict[Value, np.ndarray]:
@@ -152,12 +145,11 @@ class Measured:
         factor = _FACTORS.get(kind.real.bits, _SMALL_FACTOR)
         smallest = float(comparison.real_part_info(kind.dtype).smallest_normal)
         ulp = comparison.ulp_size(truth, kind.dtype)
-        is_result = value in self._spread
         while True:
-            spread = self._spread[value] if is_result else self.spread[value]
-            found = comparison.compared(actual, truth, factor * (ulp + spread) + smallest)
+            bound = factor * (ulp + self._spread[value]) + smallest
+            found = comparison.compared(actual, truth, bound)
             # Samples only widen the bound, and take the time of an evaluation each.
-            if found.excess <= 1 or not (is_result and self._has_widened()):
+            if found.excess <= 1 or not self._has_widened():
                 return found
 
 

@@ -1,16 +1,14 @@
 """Types of parameters and results of public functions, by name, where the source says none."""
 
 import re
-from typing import TypeVar
 
-Found = TypeVar("Found")
+# Tables have texts of names: what is said holds for each of them, with or without what they are of.
 
-_HOMES: dict[str, str] = dict.fromkeys(
-    ("Array", "ArrayLike", "Axis", "DTypeLike"), "minixla.typing"
-)
-_HOMES |= dict.fromkeys(("KeyLike", "PyTree", "ShapeLike"), "minixla.typing")
-_HOMES |= dict.fromkeys(("Callable", "Collection", "Sequence"), "collections.abc")
-_HOMES |= {"dtype": "numpy", "ndarray": "numpy"}
+_HOMES = {
+    "minixla.typing": "Array ArrayLike Axis DTypeLike KeyLike PyTree ShapeLike",
+    "collections.abc": "Callable Collection Sequence",
+    "numpy": "dtype ndarray",
+}
 
 _ARRAY = """
     A B C E M N T Z a a1 a2 alpha append ar ar1 ar2 args arr array arrs ary arys atol aweights b
@@ -25,30 +23,8 @@ _ARRAY = """
     taus test_elements theta to_begin to_end tol u update upper v val vals value values varargs
     variance w weights where x x1 x2 xi xp y z
 """
-_SEVERAL = "Array | ndarray | Sequence[ArrayLike]"
-_BY_NAME = {
-    "ArrayLike": _ARRAY,
-    _SEVERAL: "arrays choices condlist filt seq_of_zeros tup",
-    "ArrayLike | Sequence[ArrayLike]": "init_values operands updates",
-    "ArrayLike | Sequence[ArrayLike] | str": "bins",
-    "ArrayLike | Sequence[int]": "indices_or_sections repeats shift",
-    "ArrayLike | Sequence[int] | slice": "obj",
-    "Array | ndarray | Sequence[Any]": "range",
-    "Axis": "axis",
-    "DTypeLike": "dtype from_ int_type new_element_type preferred_element_type to",
-    "KeyLike": "key keys",
-    "None": "out",
-    "ShapeLike": "new_shape reps shape shapes",
-    "bool": "allow_pickle include_initial inplace keepdims promote_integers suppress_small wrap",
-    "float": "correction ddof",
-    "float | str": "ord",
-    "int": "size",
-    "str": "bitorder norm sep string",
-}
-_PARAMETERS = {name: each for each, names in _BY_NAME.items() for name in names.split()}
-
-# By function, where a name alone does not tell.
-_EXCEPTIONS = {
+# Where a parameter's name does not tell, the function's stands before it.
+_PARAMETERS = {
     "Any": """
         all_gather.operand all_reduce.operand all_to_all.operand apply_along_axis.args array.object
         asarray.a block.arrays call.operands collective_broadcast.operand
@@ -59,17 +35,29 @@ _EXCEPTIONS = {
         parameter.shape piecewise.args reduce_scatter.operand scan.inputs send.operand
         send_to_host.operand send_with_tokens.operand
     """,
-    "ArrayLike": "binomial.n multinomial.n nn.dot_product_attention.key polygamma.n",
+    "Array | ndarray | Sequence[Any]": "range",
+    "Array | ndarray | Sequence[ArrayLike]": "arrays choices condlist filt seq_of_zeros tup",
+    "ArrayLike": f"{_ARRAY} binomial.n multinomial.n nn.dot_product_attention.key polygamma.n",
+    "ArrayLike | Sequence[ArrayLike]": "init_values operands updates",
+    "ArrayLike | Sequence[ArrayLike] | str": "bins",
+    "ArrayLike | Sequence[int]": "indices_or_sections repeats shift",
+    "ArrayLike | Sequence[int] | slice": "obj",
     "ArrayLike | str": "interp.left interp.right",
     "ArrayLike | tuple[ArrayLike, ...]": "flatnonzero.fill_value nonzero.fill_value",
+    "Axis": "axis",
+    "DTypeLike": "dtype from_ int_type new_element_type preferred_element_type to",
+    "KeyLike": "key keys",
+    "None": "out",
+    "ShapeLike": "new_shape reps shape shapes",
+    "bool": "allow_pickle include_initial inplace keepdims promote_integers suppress_small wrap",
     "bool | ArrayLike | str": "polyfit.cov",
-    "int": "ball.d mask_indices.k mask_indices.n orthogonal.m orthogonal.n",
+    "float": "correction ddof",
+    "float | str": "ord",
+    "int": "size ball.d mask_indices.k mask_indices.n orthogonal.m orthogonal.n",
     "int | Sequence[int] | Sequence[Sequence[int]]": "tensordot.axes",
+    "str": "bitorder norm sep string",
 }
-_OF_FUNCTIONS = {name: each for each, names in _EXCEPTIONS.items() for name in names.split()}
-_OF_MODULES = {
-    "minixla.numpy.fft": {"axes": "Sequence[int]", "axis": "int", "n": "int", "s": "Sequence[int]"},
-}
+_OF_MODULES = {"minixla.numpy.fft": {"Sequence[int]": "axes s", "int": "axis n"}}
 
 # Results that are no arrays, or several.
 _RESULTS = {
@@ -101,22 +89,21 @@ _RESULTS = {
     "tuple[Array, ...]": "mask_indices",
     "tuple[list[tuple[int, ...]], Any]": "einsum_path",
 }
-_RESULT_OF = {name: each for each, names in _RESULTS.items() for name in names.split()}
 
 # Parameters with which a function gives something else than without them.
 _FLAGS = {
-    "average": ["returned"],
-    "dot_product_attention": ["return_residual"],
-    "indices": ["sparse"],
-    "intersect1d": ["return_indices"],
-    "linspace": ["retstep"],
-    "logsumexp": ["return_sign"],
-    "polyfit": ["full", "cov"],
-    "numpy.linalg.svd": ["compute_uv"],
-    "unique": ["return_index", "return_inverse", "return_counts"],
+    "compute_uv": "numpy.linalg.svd",
+    "full cov": "polyfit",
+    "retstep": "linspace",
+    "return_index return_inverse return_counts": "unique",
+    "return_indices": "intersect1d",
+    "return_residual": "dot_product_attention",
+    "return_sign": "logsumexp",
+    "returned": "average",
+    "sparse": "indices",
 }
 # ... and without which it gives something else.
-_REQUIRED = {"where": ["x", "y"]}
+_REQUIRED = {"x y": "where"}
 
 
 def parameter_type(function: str, name: str, said: str, is_optional: bool) -> str:
@@ -131,16 +118,14 @@ def parameter_type(function: str, name: str, said: str, is_optional: bool) -> st
     if said and "RandomKey" not in said and not said.startswith("minixla.nn"):
         return said
     of_module = _OF_MODULES.get(function.rpartition(".")[0], {})
-    found = _looked_up(_OF_FUNCTIONS, f"{function}.{name}") or of_module.get(name)
-    found = found or _PARAMETERS.get(name, "Any")
-    return _full(
-        f"{found} | None" if is_optional and found not in ("Any", "Axis", "None") else found
-    )
+    found = _said_of(name, of_module) or _said_of(f"{function}.{name}", _PARAMETERS) or "Any"
+    is_optional = is_optional and found not in ("Any", "Axis", "None")
+    return _full(f"{found} | None" if is_optional else found)
 
 
 def result_type(function: str, said: str) -> str:
     """The type of a function's result; `said` as for parameters."""
-    found = _looked_up(_RESULT_OF, function)
+    found = _said_of(function, _RESULTS)
     if found or not said or "RandomKey" in said:
         return _full(found or "Array")
     # What is in containers is an array, too.
@@ -149,19 +134,20 @@ def result_type(function: str, said: str) -> str:
 
 def changing_parameters(function: str) -> tuple[list[str], list[str]]:
     """Parameters with which a function does not give its usual result; and without which not."""
-    return _looked_up(_FLAGS, function) or [], _looked_up(_REQUIRED, function) or []
+    return _said_of(function, _FLAGS).split(), _said_of(function, _REQUIRED).split()
 
 
-def _looked_up(table: dict[str, Found], full: str) -> Found | None:
+def _said_of(full: str, table: dict[str, str]) -> str:
     """What a table says of a name, or of the longest part of it, from the end, that it has."""
     parts = full.split(".")
     ends = [".".join(parts[start:]) for start in range(len(parts))]
-    return next((table[end] for end in ends if end in table), None)
+    found = [each for end in ends for each, names in table.items() if end in names.split()]
+    return found[0] if found else ""
 
 
 def _full(annotation: str) -> str:
-    return re.sub(
-        r"[A-Za-z]\w*",
-        lambda match: f"{_HOMES[match[0]]}.{match[0]}" if match[0] in _HOMES else match[0],
-        annotation,
-    )
+    def named(match: re.Match[str]) -> str:
+        home = _said_of(match[0], _HOMES)
+        return f"{home}.{match[0]}" if home else match[0]
+
+    return re.sub(r"[A-Za-z]\w*", named, annotation)

@@ -31,6 +31,7 @@ from minixla.transforms.arguments import (
     named_after,
 )
 from minixla.transforms.axis_operations import AxisSum
+from minixla.transforms.custom_derivatives import custom_jvp
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
 from minixla.transforms.layouts import JitLayouts, MeshLike, check_pieces, known_mesh
@@ -192,7 +193,7 @@ def _free(mesh: Mesh, manual: tuple[str, ...]) -> tuple[str, ...]:
 
 def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The manual axes that cut an array, and those that do not."""
-    used = {axis.name for each in sharding.dimensions for axis in each.axes}
+    used = sharding.cut_along
     return [tuple([name for name in manual if (name in used) is flag]) for flag in (True, False)]
 
 
@@ -203,7 +204,7 @@ def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorS
         raise misfit("shard_map", problem, [f"for {shape}"], advice)
     rank = shape.rank if isinstance(shape, Shape) else 0
     sharding = TensorSharding.from_spec(mesh, spec or (), rank)
-    used = {axis.name for each in sharding.dimensions for axis in each.axes}
+    used = sharding.cut_along
     stray = [name for name in used if name not in manual]
     if stray:
         problem = f"a spec names axis {stray[0]!r}, which is not among axis_names"
@@ -217,7 +218,7 @@ def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
     if not isinstance(shape, Shape):
         return shape
     check_pieces("shard_map", f"argument {index}", shape, sharding)
-    return shape.with_dimensions(sharding.local_sizes(shape.dimensions))
+    return sharding.local_shape(shape)
 
 
 def _check_results(staged: Staged, described: Any, alike: Names, differing: Names) -> None:
@@ -265,8 +266,31 @@ def of_first(
 
 
 def _first_along(axis: MeshAxis, value: Any) -> Any:
+    """The first device's value on all: bit by bit, as a sum of floats has no -0."""
     kind = array_shape(value).element_type
-    number = ops.convert_element_type(value, "u8") if kind.kind == "pred" else value
+    if kind.is_complex:
+        return ops.complex(*[_first_along(axis, part(value)) for part in (ops.real, ops.imag)])
+    if not kind.is_float or kind.bits not in _WORDS:
+        return ops.convert_element_type(_sum_of_first(axis, value), kind)
+
+    @custom_jvp
+    def first(number: Any) -> Any:
+        words = ops.bitcast_convert_type(number, f"u{kind.bits}")
+        found = ops.convert_element_type(_sum_of_first(axis, words), f"u{kind.bits}")
+        return ops.bitcast_convert_type(found, kind)
+
+    first.defjvp(lambda primals, tangents: (first(*primals), _sum_of_first(axis, *tangents)))
+    return first(value)
+
+
+# Floats of so many bits have integers of as many.
+_WORDS = (4, 8, 16, 32, 64)
+
+
+def _sum_of_first(axis: MeshAxis, value: Any) -> Any:
+    """The sum of the first device's value and of zeros; small integers become larger ones."""
+    kind = array_shape(value).element_type
+    if kind.bits < 32 and not kind.is_inexact:  # what no collective between GPUs knows
+        value = ops.convert_element_type(value, "s32" if kind.kind == "signed" else "u32")
     is_first = ops.eq(axis.index(), np.zeros((), np.int32))
-    alone = ops.select(is_first, number, zeros_like(number))
-    return ops.convert_element_type(axis.apply(AxisSum, alone), kind)
+    return axis.apply(AxisSum, ops.select(is_first, value, zeros_like(value)))

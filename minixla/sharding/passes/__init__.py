@@ -11,13 +11,12 @@ from minixla.sharding.passes import (
     data_flow_edges,
     explicit_reshards,
     export,
-    export_pipeline,
     function_calls,
     function_edges,
     input_output_shardings,
     manual_axes,
     meshes,
-    pipeline,
+    pipelines,
     sharding_constraints,
     sharding_groups,
     size_one_axes,
@@ -32,7 +31,7 @@ from minixla.sharding.propagation import (
 
 #: Passes and pipelines by Shardy's names; each changes a program, and takes its options by name.
 PASSES: dict[str, Callable[..., None]] = {
-    "sdy-import-pipeline": pipeline.import_program,
+    "sdy-import-pipeline": pipelines.import_program,
     "symbol-dce": calls.remove_dead_functions,
     "sdy-lift-inlined-meshes": meshes.lift_inlined_meshes,
     "sdy-remove-size-one-axes": size_one_axes.remove_size_one_axes,
@@ -64,6 +63,6 @@ PASSES: dict[str, Callable[..., None]] = {
     "sdy-close-shardings": export.close_shardings,
     "sdy-insert-explicit-reshards": explicit_reshards.insert_explicit_reshards,
     "sdy-drop-sharding-rules": drop_sharding_rules,
-    "sdy-export-pipeline": export_pipeline.export_program,
-    "sdy-propagation-pipeline": export_pipeline.propagate_program,
+    "sdy-export-pipeline": pipelines.export_program,
+    "sdy-propagation-pipeline": pipelines.propagate_program,
 }

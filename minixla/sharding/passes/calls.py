@@ -1,12 +1,13 @@
 """Passes about functions and their calls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 from minixla.sharding.operations import NamedComputation
 from minixla.sharding.passes.data_flow_edges import add_edges
 from minixla.sharding.passes.symbols import Symbols
-from minixla.sharding.program import Function, Program, Step, Value
-from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.program import Block, Function, Program, Step
+from minixla.sharding.value_shardings import in_one_attribute, own_shardings
 
 
 def callees_first(program: Program) -> list[Function]:
@@ -98,23 +99,13 @@ def turn_calls_into_named_computations(
 def _write_out(step: Step) -> None:
     callee = step.callee
     assert callee is not None
-    sides = [_all_or_none([each.sharding for each in x], x) for x in (callee.inputs, step.results)]
+    sides = map(own_shardings, (callee.inputs, step.results))
+    given: Any = [tuple(side) if any(side) else None for side in sides]
     name = callee.original_name or callee.name
-    step.op = NamedComputation(step.op.computation, name, *sides)
-    step.callee, step.blocks = None, [callee.copied(step, {})]
+    step.op = NamedComputation(step.op.computation, name, *given)
+    step.callee, step.blocks = None, [callee.copied_to(Block(step), {})]
     for value in (*step.results, *step.blocks[0].inputs):
         value.sharding = None
-
-
-def _all_or_none(
-    given: Sequence[TensorSharding | None], values: Sequence[Value]
-) -> tuple[TensorSharding, ...] | None:
-    """The shardings of some values, open where only others have one; None if none has."""
-    first = next(filter(None, given), None)
-    if first is None:
-        return None
-    pairs = zip(given, values, strict=True)
-    return tuple([each or first.saying_nothing(value.shape) for each, value in pairs])
 
 
 def copy_shardings_to_calls(program: Program) -> None:
@@ -125,8 +116,8 @@ def copy_shardings_to_calls(program: Program) -> None:
     for step in program.walk():
         if step.callee is None or any(each.sharding for each in step.results):
             continue
-        found = _all_or_none(step.callee.output_shardings, step.results)
-        for value, sharding in zip(step.results, found or (), strict=False):
+        found = in_one_attribute(step.callee.output_shardings, step.results)
+        for value, sharding in zip(step.results, found, strict=True):
             value.sharding = sharding
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from minixla.core.sharding_rule import ShardingRule
-from minixla.sharding.axes import merged
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import (
     AllReduce,
@@ -19,10 +18,10 @@ from minixla.sharding.passes.common_axes import are_compatible, axes_of, common_
 from minixla.sharding.passes.insertions import Insertions, differ, replicated
 from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.propagation.driver import common_mesh
-from minixla.sharding.propagation.factors import Parts, Tensor
+from minixla.sharding.propagation.factors import Parts, Tensor, tensors_of
 from minixla.sharding.propagation.strategies import without
-from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
-from minixla.sharding.value_shardings import sharding_of, without_axes
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.value_shardings import own_shardings, put, sharding_of, without_axes
 from minixla_ops.movement.slicing import ConcatInDim, Slice
 from minixla_ops.products.dot import DotGeneral
 
@@ -70,9 +69,7 @@ def _inner_first(block: Block) -> Iterator[Step]:
 
 def _fit_operands(inserted: Insertions, step: Step, callee: Function) -> None:
     """Has what a function is called with lie as its arguments do."""
-    first = next(filter(None, [value.sharding for value in callee.inputs]), None)
-    for number, value in enumerate(callee.inputs):
-        wanted = value.sharding or (first and first.saying_nothing(value.shape))
+    for number, wanted in enumerate(own_shardings(callee.inputs)):
         _fit(inserted, Use(step, number), wanted, is_late=False)
 
 
@@ -125,10 +122,7 @@ class _Split:
         rule = _rule_of(self.step)
         if rule is None or known is None:
             return
-        tensors = [
-            Tensor(mapping, sharding, rule.sizes)
-            for mapping, sharding in zip((*rule.operands, *rule.results), self.given, strict=True)
-        ]
+        tensors = tensors_of(rule, self.given)
         axes = find(tensors, [_size(value) for value in self.values], rule)
         if axes is not None:
             self._split(tensors, axes, known)
@@ -164,8 +158,7 @@ class _Split:
             open_ = map(known.mesh.part, sharding.unreduced)
             left = [each for each in axes if not any(part.contains(each) for part in open_)]
             if left:
-                parts = merged(known.mesh.sorted_parts(left))
-                op = AllReduce(sharding, tuple(map(known.mesh.axis, parts)))
+                op = AllReduce(sharding, known.mesh.listed(left))
                 sums.append(self.step.block.new_step(op, [value], self.step.source))
         self.inserted.put_behind(sums, self.step)
 
@@ -192,23 +185,18 @@ def _joins_pieces(step: Step) -> bool:
 
 def _put(value: Value, sharding: TensorSharding) -> None:
     """Says how a result lies, and of others of its step, if nothing, that they are whole."""
-    step = value.step
-    assert step is not None
-    if isinstance(step.op, Placed):
-        step.op = step.op.replace(sharding=sharding)
-        return
-    value.sharding = sharding
-    for each in step.results:
-        each.sharding = each.sharding or replicated(sharding, each)
+    put(value, sharding)
+    if value.step is not None and not isinstance(value.step.op, Placed):
+        for each in value.step.results:
+            each.sharding = each.sharding or replicated(sharding, each)
 
 
 def _laid_out(
     tensor: Tensor, given: TensorSharding | None, known: TensorSharding
 ) -> TensorSharding:
-    axes = [tuple(map(known.mesh.axis, parts)) for parts in tensor.parts()]
-    dimensions = tuple(map(DimensionSharding, axes))
     unreduced = given.unreduced if given is not None else ()
-    return TensorSharding(known.mesh, dimensions, (), unreduced, known.mesh_name)
+    whole = TensorSharding.closed(known.mesh, len(tensor.dimensions), known.mesh_name)
+    return whole.with_parts(tensor.parts()).of(unreduced=unreduced)
 
 
 def _size(value: Value) -> int:

@@ -1,21 +1,18 @@
 """Short passes after propagation: what it needed goes, and shardings become final."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from minixla.core.operation import Operation
-from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import (
     DataFlowEdge,
-    NamedComputation,
     Reshard,
     SdyConstant,
     ShardingConstraint,
     ShardingGroup,
 )
-from minixla.sharding.program import Block, Program, Step, Value
-from minixla.sharding.propagation.manual import ManualAxes, put_bound
+from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.sharding.value_shardings import change_shardings
+from minixla.sharding.value_shardings import change_shardings, put, put_own, sharding_of
 from minixla_ops.movement.broadcasting import Broadcast, BroadcastInDim
 from minixla_ops.movement.constants import Constant
 
@@ -36,7 +33,7 @@ def merge_constants(program: Program) -> None:
             else:
                 merged[step.results[0]] = first.results[0]
         block.steps = kept
-    read_instead(program, merged)
+    program.read_instead(merged)
 
 
 def _is_merged(step: Step) -> bool:
@@ -52,44 +49,24 @@ def _identity(step: Step) -> object:
 
 def sink_data_flow_edges(program: Program) -> None:
     """Takes edges away, whose shardings go to their owners (SDY: sdy-sink-data-flow-edges)."""
-    sink_edges(program, Operation)
+    sink_edges(program, lambda step: isinstance(step.op, DataFlowEdge))
 
 
-def sink_edges(program: Program, kind: type[Operation]) -> None:
-    """Does so with edges that operations of a kind own."""
+def sink_edges(program: Program, is_sunk: Callable[[Step], bool]) -> None:
+    """Takes some edges away, whose shardings go to their owners."""
     owners: dict[Value, Value] = {}
     for block in program.blocks():
         kept = []
         for step in block.steps:
-            if not isinstance(step.op, DataFlowEdge) or not _is_edge_of(step, kind):
+            if not is_sunk(step):
                 kept.append(step)
                 continue
             (owner,), (target,) = step.operands, step.results
-            owners[target] = owner
-            if step.op.sharding is not None:
-                _put(owner, step.op.sharding)
+            owners[target], sharding = owner, sharding_of(target)
+            if sharding is not None:
+                put(owner, sharding)
         block.steps = kept
-    read_instead(program, owners)
-
-
-def _is_edge_of(step: Step, kind: type[Operation]) -> bool:
-    owner = step.operands[0].owner
-    flow = owner.step if isinstance(owner, Block) else owner
-    return flow is None or isinstance(flow.op, kind)
-
-
-def _put(owner: Value, sharding: TensorSharding) -> None:
-    """Gives the owner of an edge its sharding."""
-    is_input = isinstance(owner.owner, Block)
-    step = owner.owner.step if isinstance(owner.owner, Block) else owner.owner
-    assert step is not None
-    op = step.op
-    if not isinstance(op, (ManualComputation, NamedComputation)):
-        owner.sharding = sharding
-        return
-    if is_input and isinstance(op, ManualComputation):
-        sharding = ManualAxes(op.in_shardings[owner.index], op.manual_axes).outside(sharding)
-    put_bound(step, "in_shardings" if is_input else "out_shardings", owner.index, sharding)
+    program.read_instead(owners)
 
 
 def remove_sharding_groups(program: Program) -> None:
@@ -110,25 +87,8 @@ def close_shardings(program: Program) -> None:
 
     def closed(sharding: TensorSharding) -> TensorSharding:
         dimensions = [replace(each, is_closed=True) for each in sharding.dimensions]
-        return sharding.of(dimensions=tuple(dimensions), replicated=())
+        return sharding.of(dimensions=dimensions, replicated=())
 
     for step in program.walk():
-        # One attribute has the shardings of all results: those of which nothing is said are open.
-        said = [value.sharding for value in step.results if value.sharding is not None]
-        for value in step.results if said else ():
-            value.sharding = value.sharding or said[0].saying_nothing(value.shape)
+        put_own(step.results)
     change_shardings(program, closed)
-
-
-def read_instead(program: Program, values: dict[Value, Value]) -> None:
-    """Has values read in place of others, everywhere."""
-
-    def current(value: Value) -> Value:
-        while value in values:
-            value = values[value]
-        return value
-
-    for block in program.blocks():
-        for step in block.steps:
-            step.operands = [current(each) for each in step.operands]
-        block.outputs = [current(each) for each in block.outputs]

@@ -1,10 +1,11 @@
 """Calls of functions behind propagation, through which shardings passed as named computations."""
 
-from minixla.sharding.operations import NamedComputation, Reshard
+from minixla.sharding.operations import DataFlowEdge, NamedComputation, Reshard
 from minixla.sharding.passes.export import sink_edges
 from minixla.sharding.passes.insertions import Insertions, differ, replicated
 from minixla.sharding.passes.symbols import Symbols
 from minixla.sharding.program import Block, Function, Program, Step
+from minixla.sharding.value_shardings import in_one_attribute
 from minixla_ops.programs.call import Call
 
 
@@ -13,7 +14,7 @@ def export_named_computations(program: Program) -> None:
 
     The function stands behind those of the computations within.
     """
-    sink_edges(program, NamedComputation)
+    sink_edges(program, _is_edge_of_computation)
     symbols = Symbols([*program.functions, *program.meshes])
 
     def export(block: Block) -> None:
@@ -28,22 +29,22 @@ def export_named_computations(program: Program) -> None:
         export(function)
 
 
+def _is_edge_of_computation(step: Step) -> bool:
+    flow = step.operands[0].flow if isinstance(step.op, DataFlowEdge) else None
+    return flow is not None and isinstance(flow.op, NamedComputation)
+
+
 def _called(step: Step, name: str) -> Function:
     """The function of a named computation, which becomes its call."""
     op, (body,) = step.op, step.blocks
-    function = Function(name, is_public=False)
-    function.original_name = op.label
-    function.inputs, function.steps, function.outputs = body.inputs, body.steps, body.outputs
+    function = body.copied_to(Function(name, is_public=False), {})
+    function.name, function.original_name = name, op.label
     function.output_shardings = [None] * len(body.outputs)
-    for value in function.inputs:
-        value.owner = function
-    for value, sharding in zip(function.inputs, op.in_shardings or (), strict=False):
-        value.sharding = sharding
-    for each in function.steps:
-        each.block = function
     step.op, step.callee, step.blocks = Call(op.computation), function, []
-    for value, sharding in zip(step.results, op.out_shardings or (), strict=False):
-        value.sharding = sharding
+    sides = (function.inputs, op.in_shardings), (step.results, op.out_shardings)
+    for values, shardings in sides:
+        for value, sharding in zip(values, shardings or (), strict=False):
+            value.sharding = sharding
     return function
 
 
@@ -73,10 +74,8 @@ def fit_calls(program: Program) -> None:
     for step in program.walk():
         if step.callee is None:
             continue
-        outputs = step.callee.output_shardings
-        first = next(filter(None, outputs), None)
-        for value, own in zip(step.results, outputs, strict=True):
-            made = own or (first and first.saying_nothing(value.shape))
+        outputs = in_one_attribute(step.callee.output_shardings, step.results)
+        for value, made in zip(step.results, outputs, strict=True):
             wanted, known = value.sharding, value.sharding or made
             if known is None:
                 continue

@@ -1,7 +1,7 @@
 """Passes by which shardings pass between functions and their calls, which stay as they are."""
 
 from minixla.sharding.operations import FuncDataFlowEdge
-from minixla.sharding.passes.export import read_instead
+from minixla.sharding.passes.export import sink_edges
 from minixla.sharding.program import Block, Program, Step, Value
 from minixla.sharding.value_shardings import sharding_of
 
@@ -16,7 +16,8 @@ def add_function_edges(program: Program) -> None:
     def edge(block: Block, value: Value) -> Step:
         step = block.new_step(FuncDataFlowEdge(), [value])
         step.results[0].sharding = value.sharding
-        program.replace(value, step.results[0], uses.get(value, ()))
+        for use in uses.get(value, ()):
+            use.put(step.results[0])
         return step
 
     for block in program.blocks():
@@ -35,15 +36,7 @@ def sink_function_edges(program: Program) -> None:
 
     SDY: sdy-sink-func-data-flow-edges.
     """
-    owners: dict[Value, Value] = {}
-    for block in program.blocks():
-        for step in block.steps:
-            if isinstance(step.op, FuncDataFlowEdge):
-                (owner,), (target,) = step.operands, step.results
-                owners[target] = owner
-                owner.sharding = target.sharding or owner.sharding
-        block.steps = [step for step in block.steps if not isinstance(step.op, FuncDataFlowEdge)]
-    read_instead(program, owners)
+    sink_edges(program, lambda step: isinstance(step.op, FuncDataFlowEdge))
 
 
 def propagate_to_function_results(program: Program) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from minixla.sharding.axes import Part
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.program import Program, Value
-from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla.sharding.tensor_sharding import TensorSharding
 
 Parts = Sequence[Part]
 
@@ -72,13 +72,7 @@ def _change(
     def changed(sharding: TensorSharding | None, sizes: Sequence[int]) -> TensorSharding | None:
         if sharding is None or sharding.mesh.is_maximal:
             return sharding
-        dimensions = []
-        for number, (size, old) in enumerate(zip(sizes, sharding.dimensions, strict=True)):
-            parts = kept(sharding, number, size)
-            same = tuple(parts) == sharding.parts[number]
-            axes = tuple(map(sharding.mesh.axis, parts))
-            dimensions.append(old if same else DimensionSharding(axes, old.is_closed))
-        return sharding.of(dimensions=tuple(dimensions))
+        return sharding.with_parts([kept(sharding, *each) for each in enumerate(sizes)])
 
     def all_changed(
         shardings: Sequence[TensorSharding | None], values: Sequence[Value]

@@ -26,7 +26,7 @@ class Insertions:
             is_late: whether the reshard stands where it is read, not behind what makes the value.
         """
         value, made = use.value, Reshard(wanted)
-        block = use.block if is_late else _home(value)
+        block = use.block if is_late else value.block
         step = block.new_step(made, [value], _source(use, value))
         if is_late:
             self.before.setdefault(use.user, []).append(step)
@@ -68,10 +68,6 @@ class Insertions:
             yield from self._around(each)
 
 
-def _home(value: Value) -> Block:
-    return value.owner.block if isinstance(value.owner, Step) else value.owner
-
-
 def _source(use: Use, value: Value) -> Any:
     step = use.step or value.step
     return step and step.source
@@ -89,10 +85,7 @@ def _said(sharding: TensorSharding) -> object:
 
 
 def _is_replicated(sharding: TensorSharding | None) -> bool:
-    if sharding is None:
-        return True
-    is_split = any(sharding.parts) or sharding.unreduced
-    return not (is_split or sharding.mesh.is_maximal)
+    return sharding is None or (sharding.is_replicated and not sharding.mesh.is_maximal)
 
 
 def replicated(like: TensorSharding | None, value: Value) -> TensorSharding:

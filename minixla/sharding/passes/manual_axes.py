@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from minixla.core.errors import ShardingError, explain
-from minixla.sharding.axes import Part, merged
+from minixla.sharding.axes import Part
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -56,8 +56,7 @@ def _complete(
     mesh = sharding.mesh
     mentioned = [mesh.part(axis) for axes in sharding.lists for axis in axes]
     missing = [part for each in whole for part in _rest(each, mentioned)]
-    parts = mesh.sorted_parts([*map(mesh.part, sharding.replicated), *missing])
-    return sharding.of(replicated=tuple(map(mesh.axis, merged(parts))))
+    return sharding.of(replicated=mesh.listed([*map(mesh.part, sharding.replicated), *missing]))
 
 
 def _rest(whole: Part, mentioned: Iterable[Part]) -> list[Part]:

@@ -1,10 +1,10 @@
 """The pass that applies constraints to what they constrain."""
 
 from minixla.sharding.manual_computation import ManualComputation
-from minixla.sharding.operations import DataFlowEdge, ShardingConstraint
+from minixla.sharding.operations import DataFlowEdge, NamedComputation, ShardingConstraint
 from minixla.sharding.program import Block, Function, Program, Step, Use, Value
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.sharding.value_shardings import owner_of, place, sharding_of
+from minixla.sharding.value_shardings import owner_of, put, put_own, sharding_of
 
 
 def apply_sharding_constraints(program: Program, *, specification: bool = False) -> None:
@@ -44,28 +44,24 @@ class _Application:
         """Applies the constraints that a step is."""
         if isinstance(step.op, ShardingConstraint):
             self.use_end_of_chain(step)
-            value, sharding = step.operands[0], step.op.sharding
-            if sharding is None or not self.is_dictated(value, sharding):
-                return
-            if self.is_on_edge(value):
-                step.block.steps.remove(step)
-                self.put_behind(step, value)
-            else:
-                place(value, sharding)
+            self.apply_to(step.operands[0], step.op.sharding, step)
         elif isinstance(step.op, ManualComputation):
             for number, sharding in enumerate(step.op.in_shardings):
-                self.apply_operand(step, step.operands[number], sharding)
+                self.apply_to(step.operands[number], sharding, step)
 
-    def apply_operand(self, step: Step, value: Value, sharding: TensorSharding) -> None:
-        """Applies the sharding of an operand of a manual computation."""
-        if not self.is_dictated(value, sharding):
+    def apply_to(self, value: Value, sharding: TensorSharding | None, step: Step) -> None:
+        """Applies what a step says of an operand."""
+        if sharding is None or not self.is_dictated(value, sharding):
             return
-        if self.is_on_edge(value):
-            made = step.block.new_step(ShardingConstraint(sharding), [value], step.source)
-            self.uses[value].append(Use(made, 0))
-            self.put_behind(made, value)
+        if not self.is_on_edge(value):
+            _place(value, sharding)
+            return
+        if isinstance(step.op, ShardingConstraint):
+            step.block.steps.remove(step)
         else:
-            place(value, sharding)
+            step = step.block.new_step(ShardingConstraint(sharding), [value], step.source)
+            self.uses[value].append(Use(step, 0))
+        self.put_behind(step, value)
 
     def is_dictated(self, value: Value, sharding: TensorSharding) -> bool:
         """Whether a constraint of a value says how it lies."""
@@ -87,7 +83,7 @@ class _Application:
     def put_behind(self, step: Step, value: Value) -> None:
         """Puts a constraint directly behind its operand, all whose other uses then read it."""
         before = value.step
-        block = step.block = value.owner if isinstance(value.owner, Block) else value.owner.block
+        block = step.block = value.block
         at = 0 if before is None else block.steps.index(before) + 1
         places = self.places_in(block)
         first = -1.0 if before is None else places[before]
@@ -146,6 +142,20 @@ class _Application:
         moved = set(uses)
         self.uses[old] = [use for use in self.uses[old] if use not in moved]
         self.uses.setdefault(new, []).extend(uses)
+
+
+def _place(value: Value, sharding: TensorSharding) -> None:
+    """Says how a value lies, and of others of its step, if nothing, that they are open.
+
+    Of inputs of other blocks than computations' nothing is said.
+    """
+    value = owner_of(value)
+    step, is_result = value.flow, value.step is not None
+    is_named = step is not None and isinstance(step.op, NamedComputation)
+    if step is None or is_result or is_named:
+        put(value, sharding)
+    if step is not None and is_result and not is_named:
+        put_own(step.results)
 
 
 def _constraint(use: Use) -> TensorSharding | None:

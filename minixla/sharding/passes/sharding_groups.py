@@ -3,7 +3,7 @@
 from minixla.core.errors import ShardingError, explain
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import ShardingGroup
-from minixla.sharding.program import Block, Program, Step, Value
+from minixla.sharding.program import Program, Step, Value
 
 
 def import_sharding_groups(program: Program) -> None:
@@ -38,7 +38,7 @@ def _check(members: list[Step]) -> None:
         sizes = [getattr(each.operands[0].shape, "dimensions", ()) for each in (other, step)]
         if sizes[0] != sizes[1]:
             raise _error(step, other, "the values of a group must have the same shape")
-        if _manual_body(step) is not _manual_body(other):
+        if _manual(step) is not _manual(other):
             problem = "the values of a group cannot cross ManualComputationOp boundaries"
             raise _error(step, other, problem)
 
@@ -50,14 +50,9 @@ def _error(step: Step, other: Step, problem: str) -> ShardingError:
     return explain(ShardingError, "sharding_group", problem, given, advice, step.source)
 
 
-def _manual_body(step: Step) -> Block | None:
-    """The body of the innermost manual computation around a step."""
-    block: Block | None = step.block
-    while block is not None and block.step is not None:
-        if isinstance(block.step.op, ManualComputation):
-            return block
-        block = block.parent
-    return None
+def _manual(step: Step) -> Step | None:
+    """The innermost manual computation around a step."""
+    return next((x for x in step.around() if isinstance(x.op, ManualComputation)), None)
 
 
 def _numbers(members: list[Step]) -> dict[int, int]:

@@ -33,7 +33,7 @@ def _propagate(
             network = Network(program, conservative, by_operations)
         share(network)
         driver = Driver(network, _STRATEGIES[strategy], conservative)
-        once = by_operation if by_operations else _at_once
+        once = by_operation if by_operations else lambda driver: driver.run(directions)
         if by_users:
             by_user(driver, once)
         else:
@@ -50,16 +50,10 @@ def drop_sharding_rules(program: Program) -> None:
             step.stated_rule = None
 
 
-def _at_once(driver: Driver) -> None:
-    driver.run(directions)
-
-
 def basic_propagate(program: Program, *, conservative_propagation: bool = False) -> None:
     """Propagates what all tensors of an operation agree on (SDY: sdy-basic-propagate).
 
-    Args:
-        program: it is changed.
-        conservative_propagation: whether parts of axes stay where they are.
+    Args: those of `user_priority_propagate`.
     """
     _propagate(program, "basic", conservative_propagation)
 
@@ -72,10 +66,7 @@ def aggressive_propagate(
 ) -> None:
     """Propagates what each tensor of an operation can take (SDY: sdy-aggressive-propagate).
 
-    Args:
-        program: it is changed.
-        propagation_strategy: `basic`, `aggressive` or `basic-then-aggressive`.
-        conservative_propagation: whether parts of axes stay where they are.
+    Args: those of `user_priority_propagate`.
     """
     _propagate(program, propagation_strategy, conservative_propagation)
 
@@ -91,8 +82,8 @@ def operation_priority_propagate(
 
     Args: those of `user_priority_propagate`.
     """
-    by_operations = run_op_priority_propagation
-    _propagate(program, propagation_strategy, conservative_propagation, by_operations)
+    given = propagation_strategy, conservative_propagation, run_op_priority_propagation
+    _propagate(program, *given)
 
 
 def user_priority_propagate(
@@ -106,10 +97,10 @@ def user_priority_propagate(
 
     Args:
         program: it is changed.
-        propagation_strategy: see `aggressive_propagate`.
+        propagation_strategy: `basic`, `aggressive` or `basic-then-aggressive`.
         conservative_propagation: whether parts of axes stay where they are.
         run_op_priority_propagation: whether shardings go through operations in their order, for
             each priority again.
     """
-    by_operations = run_op_priority_propagation
-    _propagate(program, propagation_strategy, conservative_propagation, by_operations, True)
+    given = propagation_strategy, conservative_propagation, run_op_priority_propagation
+    _propagate(program, *given, by_users=True)

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minixla.sharding.propagation.factors import Tensor
-from minixla.sharding.propagation.manual import View
-from minixla.sharding.propagation.network import NOWHERE, Kind, Network, Node
+from minixla.sharding.propagation.factors import tensors_of
+from minixla.sharding.propagation.network import NOWHERE, Kind, Network, Node, View
 from minixla.sharding.propagation.strategies import Projection
 from minixla.sharding.tensor_sharding import TensorSharding
 
@@ -148,10 +147,7 @@ class Driver:
         if first is None:
             return ()
         rule, count = kind.rule, len(kind.rule.operands)
-        tensors = [
-            Tensor(dimensions, sharding, rule.sizes)
-            for dimensions, sharding in zip((*rule.operands, *rule.results), before, strict=True)
-        ]
+        tensors = tensors_of(rule, before)
         step = Projection(
             tensors[:count],
             tensors[count:],

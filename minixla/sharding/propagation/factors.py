@@ -7,6 +7,7 @@ a dimension are handed to its factors in that order; an axis may be split betwee
 import math
 from collections.abc import Sequence
 
+from minixla.core.sharding_rule import ShardingRule
 from minixla.sharding.axes import Part, merged, size_of
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
@@ -108,19 +109,31 @@ class Tensor:
         if sharding is None:
             if not any(found):
                 return None
-            dimensions = [DimensionSharding(tuple(map(mesh.axis, each)), False) for each in found]
-            return TensorSharding(mesh, dimensions, mesh_name=mesh_name)
+            return TensorSharding.open(mesh, len(found), mesh_name).with_parts(found)
         if sharding.parts == found:
             return sharding
-        dimensions = tuple(
-            [
-                DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed)
-                for parts, old in zip(found, sharding.dimensions, strict=True)
-            ]
-        )
+        pairs = zip(found, sharding.dimensions, strict=True)
+        dimensions = [
+            DimensionSharding(tuple(map(mesh.axis, parts)), old.is_closed) for parts, old in pairs
+        ]
         if sharding.mesh.is_empty:
-            sharding = TensorSharding.open(mesh, len(found), mesh_name)
+            return TensorSharding(mesh, dimensions, mesh_name=mesh_name)
         return sharding.of(dimensions=dimensions)
+
+
+def tensors_of(rule: ShardingRule, shardings: Sequence[TensorSharding | None]) -> list[Tensor]:
+    """The tensors of a step with a rule, operands first."""
+    pairs = zip((*rule.operands, *rule.results), shardings, strict=True)
+    return [Tensor(dimensions, sharding, rule.sizes) for dimensions, sharding in pairs]
+
+
+def joined(
+    dimensions: Sequence[Sequence[int]], axes: Sequence[Parts], sizes: Sequence[int]
+) -> tuple[Parts, ...]:
+    """The axes of each dimension of a tensor that is laid out along some axes of each factor."""
+    tensor = Tensor(dimensions, None, sizes)
+    tensor.put(axes)
+    return tensor.parts()
 
 
 def _taken(left: list[Part], size: int) -> list[Part]:

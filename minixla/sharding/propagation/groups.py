@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from minixla.sharding.operations import ShardingConstraint
-from minixla.sharding.program import Block, Program, Step, Value
+from minixla.sharding.program import Program, Value
 from minixla.sharding.propagation.network import Network
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
@@ -47,9 +47,7 @@ def _said(shardings: Iterable[TensorSharding | None]) -> dict[TensorSharding, No
 
 def _constrain(program: Program, value: Value, sharding: TensorSharding) -> None:
     """Has a constraint on a value, directly behind it, read in its place."""
-    owner = value.owner
-    block = owner if isinstance(owner, Block) else owner.block
+    block = value.block
     step = block.new_step(ShardingConstraint(sharding), [value])
-    uses = program.uses()[value]
-    block.steps.insert(block.steps.index(owner) + 1 if isinstance(owner, Step) else 0, step)
-    program.replace(value, step.results[0], uses)
+    program.read_instead({value: step.results[0]})
+    block.steps.insert(block.steps.index(value.step) + 1 if value.step else 0, step)

@@ -23,10 +23,10 @@ from minixla.sharding.operations import (
     SdyOperation,
     ShardingGroup,
 )
-from minixla.sharding.program import Block, Function, Program, Step, Value
+from minixla.sharding.program import Function, Program, Step, Value
 from minixla.sharding.propagation.conservative import conservative
-from minixla.sharding.propagation.manual import ManualAxes, View, put_bound
 from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.sharding.value_shardings import put, stated_sharding, with_axes_of, without_axes
 
 #: Puts a sharding where the program keeps it.
 Write = Callable[[TensorSharding], None]
@@ -58,6 +58,13 @@ class Kind(NamedTuple):
     def can_be_conservative(self) -> bool:
         """Whether careful propagation treats them carefully: not barriers, edges and results."""
         return self.op is not None and not isinstance(self.op, PropagationBarrier)
+
+
+class View(NamedTuple):
+    """How a node sees a tensor's sharding, and back: without or with manual axes."""
+
+    enter: Callable[[TensorSharding], TensorSharding]
+    leave: Callable[[TensorSharding], TensorSharding]
 
 
 class Node:
@@ -160,13 +167,13 @@ class Network:
             if sharding is None:
                 continue
             if isinstance(home, Value):
-                home.sharding = sharding
+                put(home, sharding)
             elif home is not None:
                 home(sharding)
 
     # Tensors.
 
-    def _add(self, sharding: TensorSharding | None, home: Write) -> int:
+    def _add(self, sharding: TensorSharding | None, home: Value | Write) -> int:
         self.shardings.append(sharding)
         self._homes.append(home)
         return len(self.shardings) - 1
@@ -181,27 +188,10 @@ class Network:
 
     def _add_held(self, step: Step) -> None:
         """The results of a step that holds their shardings, and the inputs of its block."""
-        if isinstance(step.op, Placed):
-            home = partial(_replace_sharding, step)
-            self._tensors[step.results[0]] = self._add(step.op.sharding, home)
-        else:
-            self._add_bound(step, step.results, "out_shardings")
-            self._add_bound(step, step.blocks[0].inputs, "in_shardings")
-
-    def _add_bound(self, step: Step, values: Iterable[Value], name: str) -> None:
-        """Values whose shardings stand in their step's `in_shardings` or `out_shardings`."""
-        given = getattr(step.op, name)
-        for number, value in enumerate(values):
-            if not value.can_be_sharded or value in self._owners:
-                continue
-            sharding = None if given is None else given[number]
-            leave = None
-            is_manual = isinstance(step.op, ManualComputation)
-            if is_manual and name == "in_shardings" and sharding is not None:
-                manual = ManualAxes(sharding, step.op.manual_axes)
-                sharding, leave = manual.inside(sharding), manual.outside
-            home = partial(_put_bound, step, name, number, leave)
-            self._tensors[value] = self._add(sharding, home)
+        for value in (*step.results, *[x for block in step.blocks for x in block.inputs]):
+            is_kept = value.can_be_sharded and value not in self._owners
+            if is_kept or isinstance(step.op, Placed):
+                self._tensors[value] = self._add(stated_sharding(value), value)
 
     def _alias_targets(self, step: Step) -> None:
         """Has the targets of an edge, but for its owner, share the edge's sharding."""
@@ -216,8 +206,7 @@ class Network:
 
     def _edge_of(self, step: Step) -> tuple[Step, Edge] | None:
         """The step and edge whose owner an edge step reads."""
-        owner = step.operands[0].owner
-        flow = owner.step if isinstance(owner, Block) else owner
+        flow = step.operands[0].flow
         if flow is None:
             return None
         if flow not in self._edges:
@@ -289,8 +278,10 @@ class Network:
         node.hears_operands = not is_input
         if isinstance(flow.op, ManualComputation):
             bounds = flow.op.in_shardings if is_input else flow.op.out_shardings
-            manual = ManualAxes(bounds[edge.owner.number], flow.op.manual_axes)
-            node.views = [None, manual.seen_outside if is_input else manual.seen_inside]
+            names, bound = flow.op.manual_axes, bounds[edge.owner.number]
+            inside = partial(without_axes, names=names)
+            outside = partial(with_axes_of, other=bound, names=names)
+            node.views = [None, View(outside, inside) if is_input else View(inside, outside)]
 
     def _add_function_edge(self, step: Step) -> None:
         """A node from what calls give a function, or from what the called function returns."""
@@ -364,11 +355,3 @@ def _identity(shape: Any, operands: int) -> ShardingRule:
     """The rule of what gives one of its operands."""
     tensor = tuple([(number,) for number in range(len(shape.dimensions))])
     return ShardingRule((tensor,) * operands, (tensor,), shape.dimensions)
-
-
-def _replace_sharding(step: Step, sharding: TensorSharding) -> None:
-    step.op = step.op.replace(sharding=sharding)
-
-
-def _put_bound(step: Step, name: str, number: int, leave: Any, sharding: TensorSharding) -> None:
-    put_bound(step, name, number, sharding if leave is None else leave(sharding))

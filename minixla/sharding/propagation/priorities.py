@@ -6,7 +6,6 @@ Source: Shardy's `op_priority_propagation.cc` and `user_priority_propagation.cc`
 from collections.abc import Callable, Sequence
 
 from minixla.core.sharding_rule import PASS_THROUGH, ShardingRule
-from minixla.sharding.axes import merged
 from minixla.sharding.operations import PropagationBarrier, SdyOperation
 from minixla.sharding.propagation.driver import Driver
 from minixla.sharding.propagation.network import Kind
@@ -83,8 +82,7 @@ class _Waiting:
                 dimensions.append(DimensionSharding(given.axes, given.is_closed))
             else:
                 dimensions.append(current.dimensions[number])
-        replicated = tuple(map(mesh.axis, merged(mesh.sorted_parts(kept))))
-        return current.of(dimensions=tuple(dimensions), replicated=replicated)
+        return current.of(dimensions=dimensions, replicated=mesh.listed(kept))
 
 
 def by_user(driver: Driver, once: Callable[[Driver], None]) -> None:

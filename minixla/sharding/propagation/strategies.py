@@ -144,34 +144,27 @@ def _free_of_others(tensor: Tensor, factor: int) -> Limit:
     return lambda part, _: without(part, others)
 
 
-def _update(tensor: Tensor, factor: int, parts: Parts) -> bool:
+def _update(tensor: Tensor, factor: int, parts: Parts) -> None:
     """Gives a factor axes where they go beyond those that it has."""
     own = tensor.factors.get(factor)
-    if own is None or parts == own.parts or shared_prefix(own.parts, parts) != own.parts:
-        return False
-    own.parts = parts
-    return True
+    if own is not None and shared_prefix(own.parts, parts) == own.parts:
+        own.parts = parts
 
 
-def basic(step: Projection, directions: Sequence[int]) -> list[bool]:
+def basic(step: Projection, directions: Sequence[int]) -> None:
     """Gives every tensor what all tensors can take.
 
     Args:
         step: the tensors, which are changed.
         directions: the direction along each factor.
-
-    Returns:
-        For each tensor whether it changed.
     """
-    changed = [False] * len(step.tensors)
     for factor, size in enumerate(step.sizes):
         parts = step.common_major(factor, directions[factor])
         for tensor in step.tensors:
             if parts:
                 parts = step.truncated(parts, _both(tensor, factor, size))
-        for number, tensor in enumerate(step.tensors if parts else ()):
-            changed[number] |= _update(tensor, factor, parts)
-    return changed
+        for tensor in step.tensors if parts else ():
+            _update(tensor, factor, parts)
 
 
 def _both(tensor: Tensor, factor: int, size: int) -> Limit:
@@ -187,16 +180,15 @@ def _both(tensor: Tensor, factor: int, size: int) -> Limit:
     return limit
 
 
-def aggressive(step: Projection, directions: Sequence[int]) -> list[bool]:
+def aggressive(step: Projection, directions: Sequence[int]) -> None:
     """Gives each tensor what it can take.
 
     Where two factors compete for an axis of a tensor, that which comes from the larger tensor has
-    it. See `basic` for arguments and result.
+    it. See `basic` for arguments.
     """
-    changed = [False] * len(step.tensors)
     wanted = [step.common_major(factor, each) for factor, each in enumerate(directions)]
     if not any(wanted):
-        return changed
+        return
     order = _order(step, wanted)
     numbers = range(len(step.tensors))
     if step.is_elementwise:
@@ -219,8 +211,7 @@ def aggressive(step: Projection, directions: Sequence[int]) -> list[bool]:
         for factor in order:
             if factor in grown:
                 parts = step.truncated(grown[factor], _free_of_others(tensor, factor))
-                changed[number] |= _update(tensor, factor, parts)
-    return changed
+                _update(tensor, factor, parts)
 
 
 def _order(step: Projection, wanted: Sequence[Parts]) -> list[int]:

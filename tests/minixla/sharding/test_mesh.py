@@ -26,6 +26,16 @@ REFUSED = {
         "no permutation of 0 to 1",
     ),
     "maximal": (dict(device_ids=[1, 2]), "not one number of a device"),
+    "a size that is no whole number": (
+        dict(axis_names="a", shape=(2.5,)),
+        r"shape cannot be \(2.5",
+    ),
+    "a size that is a text": (dict(axis_names="a", shape=("2",)), "shape cannot be"),
+    "a size alone": (dict(axis_names="a", shape=2), "shape cannot be 2"),
+    "more than 64 bits": (dict(axis_names="a", shape=(2**63,)), "has size 9223372036854775808"),
+    "no names": (dict(axis_names=1, shape=(2,)), "axis_names cannot be 1"),
+    "ids of text": (dict(axis_names="a", shape=(2,), device_ids="ab"), "device_ids cannot be 'ab'"),
+    "an id alone": (dict(device_ids=3), "device_ids cannot be 3"),
 }
 
 

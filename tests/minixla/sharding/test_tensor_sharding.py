@@ -94,6 +94,19 @@ def test_a_spec_and_back():
         TensorSharding.from_spec(MESH, spec, 2)
 
 
+@pytest.mark.parametrize("spec", [[1], [("p", 2)], [1.5, "p"], ["p", {"q"}]])
+def test_what_is_no_entry_of_a_spec(spec):
+    with pytest.raises(ShardingError, match="is no entry of a spec") as caught:
+        TensorSharding.from_spec(MESH, spec, 2)
+    assert "test_tensor_sharding.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", [1, "pq", {"p"}])
+def test_what_is_no_spec(spec):
+    with pytest.raises(ShardingError, match="is no spec"):
+        TensorSharding.from_spec(MESH, spec, 2)
+
+
 def test_an_array_has_as_many_dimensions():
     sharding = TensorSharding.from_spec(MESH, P("p"), 2)
     sharding.check_rank(Shape("f32", (3, 3)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -305,3 +306,41 @@ def test_the_first_devices_result_is_taken_where_specs_are_not_checked():
     expected = np.zeros_like(X)
     expected[:2, :2] = 2 * X[:2, :2]
     np.testing.assert_array_equal(gradient, expected)
+
+
+KINDS = ["f2", "f4", "f8", "c8", "c16", "i4", "u1", "?", "bfloat16", "float8_e4m3fn"]
+KINDS += ["float8_e4m3fnuz", "float8_e5m2", "float8_e8m0fnu", "int2", "uint4"]
+
+
+def _special(kind):
+    """-0, 0, NaN with a payload, and others, for the first device along x; then other numbers."""
+    dtype = np.dtype(getattr(ml_dtypes, kind, kind))
+    with np.errstate(all="ignore"):
+        numbers = np.array([[-0.0, 0, np.nan, np.inf, -1, 1], [1, 1, 1, 1, 1, 1]]).astype(dtype)
+    if dtype.kind == "c":
+        numbers = numbers + np.array(complex(0, -0.0), dtype)
+    if kind == "f4":
+        numbers.view("u4")[0, 2] = 0x7FC12345
+    return numbers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_devices_result_is_taken_bit_by_bit(kind):
+    numbers = _special(kind)
+    specs = {"in_specs": P("x"), "out_specs": P(), "check_vma": False}
+    first = mx.shard_map(lambda x: x, mesh=MESH, **specs)
+    with jax.enable_x64(True):
+        for run in (first, mx.jit(first), mx.reference(first)):
+            assert np.asarray(run(numbers)).tobytes() == numbers[:1].tobytes()
+        mapped = mx.pmap(lambda x: x, out_axes=None)
+        assert np.asarray(mapped(numbers)).tobytes() == numbers[0].tobytes()
+
+
+def test_derivatives_are_those_of_the_first_devices_result():
+    specs = {"in_specs": P("x"), "out_specs": P(), "check_vma": False}
+    first = mx.shard_map(lambda x: x * x * x, mesh=MESH, **specs)
+    x, way = X[:, :2], X[:, 2:]
+    np.testing.assert_allclose(mx.jvp(first, (x,), (way,))[1], (3 * x**2 * way)[:2], rtol=1e-6)
+    mx.check_grads(first, (x,), order=2)
+    batch = mx.vmap(first)(np.stack([x, -x]))
+    np.testing.assert_allclose(batch, np.stack([x[:2] ** 3, -(x[:2] ** 3)]), rtol=1e-6)

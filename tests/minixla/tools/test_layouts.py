@@ -259,3 +259,15 @@ def test_pieces_are_those_of_jax(mesh, spec, sizes):
     assert [header[0].strip(), header[-1].strip()] == ["piece", "devices"]
     found = {row[0].strip(): [int(x) for x in row[-1].split(",")] for row in rows}
     assert found == {index: sorted(devices) for index, devices in pieces.items()}
+
+
+def test_pieces_of_an_array_on_one_device_alone():
+    alone = mx.sharding.TensorSharding(mx.sharding.Mesh.maximal(3))
+    assert visualize_sharding((4, 2), alone).split() == ["piece", "devices", "[0:4,", "0:2]", "3"]
+    assert visualize_sharding((), alone).split() == ["piece", "devices", "[]", "3"]
+
+
+def test_pieces_of_an_array_of_other_dimensions():
+    sharding = mx.sharding.parse_sharding('<mesh<["x"=2]>, [{"x"}, {}]>')
+    with pytest.raises(mx.ShardingError, match="of 2 dimensions for an array of 1"):
+        visualize_sharding((4,), sharding)
