@@ -223,12 +223,17 @@ _NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
 
 
 def _products(x: Any, axis: int) -> Any:
-    result = _window(x, axis, "mul")
+    def mended(x: Any, result: Any) -> Any:
+        flags = ops.or_(
+            mnp.where(x == 0, _ZERO, _NONE), mnp.where(mnp.isfinite(x), _NONE, _INFINITE)
+        )
+        is_zero = _window(flags, axis, "or") == _ZERO
+        return mnp.where(is_zero & mnp.isnan(result), 0, result)
+
     # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
-    is_finite = mnp.isfinite(x)
-    flags = ops.or_(mnp.where(x == 0, _ZERO, _NONE), mnp.where(is_finite, _NONE, _INFINITE))
-    is_zero = _window(flags, axis, "or") == _ZERO
-    return mnp.where(is_zero & mnp.isnan(result), 0, result)
+    result = _window(x, axis, "mul")
+    is_wrong = mnp.any(mnp.isnan(result))
+    return transforms().cond(is_wrong, mended, lambda x, result: result, x, result)
 
 
 def _factors(x: Any, y: Any) -> Any:
