@@ -3,7 +3,7 @@
 import inspect
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from itertools import takewhile
 from typing import Any, cast
@@ -111,7 +111,13 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
                     key = None  # it cannot be hashed, or what is wrong is said below
             if flags and (count > first_flag or not flags.isdisjoint(_options)):
                 given = {**dict(zip(positions, _given, strict=False)), **_options}
-                check_flags(function.__name__, flags, given)
+                found = plain_flags(function.__name__, flags, given)
+                if found:  # without what cannot be hashed it may be a program that is kept
+                    pairs = itertools.zip_longest(positions[:count], _given)
+                    replaced = tuple([found.get(name, value) for name, value in pairs])
+                    return called(
+                        replaced, {**_options, **{x: found[x] for x in found if x in _options}}
+                    )
             at_once, result = trace.at_once, NotImplemented
             if at_once is None or not places.isdisjoint(_options):
                 return function(*_given, **_options)
@@ -142,9 +148,32 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
     return marked
 
 
-def check_flags(subject: str, flags: frozenset[str], given: dict[str, Any]) -> None:
-    """Raises ArgumentTypeError where what is given for a flag is neither true nor false."""
-    for name in flags & given.keys():
+def with_flags(function: Function) -> Function:
+    """Checks the flags, those whose default is True or False, of a function of several programs."""
+    declared = inspect.signature(function).parameters.values()
+    flags = {each.name for each in declared if isinstance(each.default, bool)}
+    positions = [each.name for each in declared if each.kind is each.POSITIONAL_OR_KEYWORD]
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = {**dict(zip(positions, args, strict=False)), **kwargs}
+            plain_flags(function.__name__, flags, given)
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return cast(Function, wraps(function)(checked))
+
+
+def plain_flags(subject: str, flags: Collection[str], given: Mapping[str, Any]) -> dict[str, bool]:
+    """The flags that are given as an array or number of NumPy's, as Python's True or False.
+
+    Raises:
+        ArgumentTypeError: what is given for a flag is neither true nor false.
+    """
+    found = {}
+    for name in given.keys() & flags:
         value = given[name]
         # Integers and arrays of one element count, as in NumPy; a traced one says itself what is
         # wrong when it is asked, and functions take None as they like.
@@ -153,6 +182,9 @@ def check_flags(subject: str, flags: frozenset[str], given: dict[str, Any]) -> N
             problem, advice = f"{name} is neither True nor False", "Give one of them."
             shown = [f"{name} = {value!r}"]
             raise explain(ArgumentTypeError, subject, problem, shown, advice)
+        if not is_known:
+            found[name] = bool(value)
+    return found
 
 
 def _is_plain(value: Any) -> bool:

@@ -224,9 +224,7 @@ _NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
 
 def _products(x: Any, axis: int) -> Any:
     def mended(x: Any, result: Any) -> Any:
-        flags = ops.or_(
-            mnp.where(x == 0, _ZERO, _NONE), mnp.where(mnp.isfinite(x), _NONE, _INFINITE)
-        )
+        flags = mnp.where(x == 0, _ZERO, _NONE) | mnp.where(mnp.isfinite(x), _NONE, _INFINITE)
         is_zero = _window(flags, axis, "or") == _ZERO
         return mnp.where(is_zero & mnp.isnan(result), 0, result)
 

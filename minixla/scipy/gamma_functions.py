@@ -13,6 +13,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.tracing import with_flags
 from minixla.interop import incomplete as _programs  # noqa: F401  # derivatives by parameters
 from minixla.numpy import operands
 from minixla.scipy.real_functions import of_reals
@@ -99,6 +100,7 @@ def _factorial(n: Any) -> Any:
     return mnp.where(n < 0, 0, mnp.where(is_whole, mnp.round(found), found))
 
 
+@with_flags
 def factorial(n: Any, exact: bool = False) -> Any:
     """gamma(n + 1), 0 where n < 0; rounded where n is whole. SciPy: special.factorial.
 
