@@ -25,6 +25,7 @@ from minixla.core.tracer import Tracer, check_value, host_array, leaked, not_a_v
 from minixla.core.tracer import shape_of as shape_of
 from minixla.core.tracer import weak_type_of as weak_type_of
 from minixla.core.whole_programs import one_program as one_program
+from minixla.core.whole_programs import with_flags as with_flags
 
 
 class Trace:

@@ -10,7 +10,7 @@ from typing import Any
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import F32
-from minixla.core.tracing import one_program
+from minixla.core.tracing import one_program, with_flags
 from minixla.numpy import operands
 from minixla.numpy.operands import Axis, convert, convert_all, inexact_operand, operand_shape
 from minixla_ops.programs.computations import neutral_element
@@ -95,6 +95,7 @@ def max_pool(
     return _pool("max_pool", "max", operands.lifted(inputs), window_shape, strides, padding)
 
 
+@with_flags
 def avg_pool(
     inputs: Any,
     window_shape: Sequence[int],

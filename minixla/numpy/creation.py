@@ -12,7 +12,7 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import current_trace, host_array, not_a_value, one_program
+from minixla.core.tracing import current_trace, host_array, not_a_value, one_program, with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, placeable, transforms
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
@@ -236,6 +236,7 @@ def linspace(
 _NO_VECTOR = "an argument is not a vector"
 
 
+@with_flags
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """Coordinate arrays of a grid, one for each vector.
 
@@ -265,6 +266,7 @@ def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
     return ops.broadcast_in_dim(vector, operands.resized(sizes, place, vector.size), [place])
 
 
+@with_flags
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The index of each element along each dimension of an array of sizes `dimensions`.
 

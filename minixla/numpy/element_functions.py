@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from types import FunctionType, ModuleType
 from typing import Any, Concatenate, NamedTuple, ParamSpec
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
 from minixla.core.shapes import Shape
@@ -226,6 +227,12 @@ def with_derivatives(function: Function, *derivatives: Function | None) -> Funct
         return custom
 
     return lambda *operands: made()(*operands)
+
+
+def mended(result: Any, is_wrong: Any, right: Callable[[], Any]) -> Any:
+    """`result` with what is `right` where it is wrong, which is computed where anything is."""
+    cond = transforms().cond
+    return cond(mnp.any(is_wrong), lambda: ops.select(is_wrong, right(), result), lambda: result)
 
 
 def root(x: Any) -> Any:

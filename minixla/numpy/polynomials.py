@@ -8,7 +8,7 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type
-from minixla.core.tracing import one_program
+from minixla.core.whole_programs import one_program, plain_flags, with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate, getitem
@@ -124,6 +124,7 @@ def _without_leading_zeros(
     return getitem(p, slice(int(known.argmax()) if known.any() else p.shape[0] - 1, None))
 
 
+@with_flags
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The coefficients of the product of two polynomials.
 
@@ -144,6 +145,7 @@ def _product(a1: Any, a2: Any) -> Any:
     return convolve(*[each if each.shape[0] else mnp.zeros(1, kind_of(each)) for each in both])
 
 
+@with_flags
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """The coefficients of the quotient and of the remainder of two polynomials.
 
@@ -226,6 +228,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return result
 
 
+@with_flags
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """The zeros of a polynomial, complex numbers: eigenvalues of its companion matrix.
 
@@ -286,6 +289,8 @@ def polyfit(
         ShapeError: x, y or w have other axes; or there are too few values for covariances.
         AttributeValueError: `deg` is negative.
     """
+    is_known = {"full": full, "cov": isinstance(cov, str) or cov}
+    plain_flags("polyfit", is_known, is_known)
     order = operands.static_size(deg, "polyfit", "deg") + 1
     shapes = [operands.operand_shape(each, "polyfit") for each in (x, y, 0 if w is None else w)]
     (points, *_), (rows, *_) = [(*each.dimensions, 0) for each in shapes[:2]]

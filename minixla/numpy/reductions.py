@@ -13,7 +13,7 @@ from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Row, family, transforms, with_rule
+from minixla.numpy.element_functions import Row, family, mended, transforms, with_rule
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.programs.computations import neutral_element
 from minixla_ops.vocabulary import shorthand
@@ -245,12 +245,13 @@ _NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
 
 
 def _products(x: Any, axis: int) -> Any:
-    result = _window(x, axis, "mul")
+    def right() -> Any:
+        flags = mnp.where(x == 0, _ZERO, _NONE) | mnp.where(mnp.isfinite(x), _NONE, _INFINITE)
+        return mnp.where(_window(flags, axis, "or") == _ZERO, 0, result)
+
     # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
-    is_finite = mnp.isfinite(x)
-    flags = ops.or_(mnp.where(x == 0, _ZERO, _NONE), mnp.where(is_finite, _NONE, _INFINITE))
-    is_zero = _window(flags, axis, "or") == _ZERO
-    return mnp.where(is_zero & mnp.isnan(result), 0, result)
+    result = _window(x, axis, "mul")
+    return mended(result, mnp.isnan(result), right)
 
 
 def _factors(x: Any, y: Any) -> Any:

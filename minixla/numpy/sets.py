@@ -13,7 +13,7 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.shapes import Shape
-from minixla.core.tracing import one_program
+from minixla.core.tracing import one_program, with_flags
 from minixla.numpy import operands, orders
 from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate, getitem
@@ -46,6 +46,7 @@ def _count(where: Any, size: Any, subject: str) -> int:
     return int(operands.concrete(mnp.count_nonzero(where), subject, _ADVICE))
 
 
+@with_flags
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -184,6 +185,7 @@ def _filled(values: Any, where: Any, size: int, fill_value: Any, default: Any = 
     return found if not size else mnp.where(exists, found, convert(fill_value, kind_of(values)))
 
 
+@with_flags
 def intersect1d(
     ar1: Any,
     ar2: Any,
@@ -236,6 +238,7 @@ def setxor1d(
     return _filled(joined.values, chosen, _count(chosen, size, "setxor1d"), fill_value)
 
 
+@with_flags
 def setdiff1d(
     ar1: Any,
     ar2: Any,

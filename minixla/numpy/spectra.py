@@ -149,7 +149,7 @@ def svd(
     if hermitian:
         found = computed(partial(_by_eigenvalues, vectors=compute_uv), a, "svd", square=True)
     else:
-        found = computed(lambda x: ops.svd(x, full_matrices, compute_uv), a, "svd")
+        found = computed(lambda x: ops.svd(x, bool(full_matrices), bool(compute_uv)), a, "svd")
     return SVDResult(*found) if compute_uv else found
 
 
@@ -212,6 +212,7 @@ def _eps(x: Any) -> float:
     return float(ml_dtypes.finfo(kind_of(x).dtype).eps)
 
 
+@one_program("a", "rtol", "rcond")
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
     """The Moore-Penrose pseudo-inverses of matrices.
 
@@ -231,11 +232,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
         MatrixError: `a` is no matrix, or stack of such, or not square with `hermitian`.
         AttributeValueError: both rtol and rcond are given.
     """
-    return _pinv(a, _one_of("pinv", rtol=rtol, rcond=rcond), hermitian)
+    rtol = _one_of("pinv", rtol=rtol, rcond=rcond)
 
-
-@one_program("a", "rtol")
-def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     def apply(x: Any) -> Any:
         least = 10 * max(x.shape[-2:]) * _eps(x) if rtol is None else rtol
         x = (x + adjoint(x)) * 0.5 if hermitian else x

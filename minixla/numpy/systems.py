@@ -11,7 +11,7 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import inexact_type
-from minixla.core.tracing import one_program, weak_type_of
+from minixla.core.tracing import one_program, weak_type_of, with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms, with_rule
 from minixla.numpy.operands import (
@@ -327,6 +327,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     return mnp.squeeze(x, 1) if is_vector else x, squares, mnp.sum(is_kept), s
 
 
+@with_flags
 def lstsq(
     a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
 ) -> tuple[Any, Any, Any, Any]:

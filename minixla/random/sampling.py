@@ -19,7 +19,7 @@ from minixla.core.promotion import promote_types
 from minixla.core.shapes import shape_of_data
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, closed_graph, current_trace, weak_type_of
-from minixla.core.whole_programs import check_flags
+from minixla.core.whole_programs import plain_flags
 from minixla.engine.random_keys import ForeignKey, RandomKey, is_key
 from minixla.numpy import operands
 from minixla.numpy.operands import kind_of, requested_type, shape_error, static_sizes, value_error
@@ -280,10 +280,7 @@ def sampler(
                 if not is_whole or not needed <= given.keys() <= known_names:
                     declared.bind(*args, **options)  # says what is wrong
                 out_sharding = given.pop("out_sharding", None)
-                check_flags(subject, flags, given)
-                for name in flags & given.keys():
-                    if isinstance(given[name], (jax.Array, np.ndarray)):
-                        given[name] = bool(given[name])
+                given |= plain_flags(subject, flags, given)
                 if given.get("shape") is not None or (needs_shape and "shape" in given):
                     given["shape"] = static_sizes(given["shape"], subject)
                 result = run(single(typed(given.pop("key"), subject), subject), **given)

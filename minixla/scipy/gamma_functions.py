@@ -13,8 +13,12 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.element_types import F32
+from minixla.core.tracing import with_flags
 from minixla.interop import incomplete as _programs  # noqa: F401  # derivatives by parameters
 from minixla.numpy import operands
+from minixla.numpy.element_functions import mended
+from minixla.numpy.operands import kind_of
 from minixla.scipy.real_functions import of_reals
 from minixla.transforms import while_loop
 from minixla_ops.elementwise.incomplete import Betainc, Igamma
@@ -39,7 +43,9 @@ _LOGARITHM = [
 _FAR = 10
 
 
-def _polynomial(coefficients: list[float], x: Any) -> Any:
+def _polynomial(coefficients: list[float], x: Any, of_f32: int = 0) -> Any:
+    """A polynomial; of a series f32 needs the last `of_f32` coefficients alone."""
+    coefficients = coefficients[-of_f32:] if kind_of(x) is F32 else coefficients
     total = 0 * x + coefficients[0]
     for each in coefficients[1:]:
         total = total * x + each
@@ -48,7 +54,7 @@ def _polynomial(coefficients: list[float], x: Any) -> Any:
 
 def _stirling(a: Any) -> Any:
     a = mnp.maximum(a, _FAR)
-    return _polynomial(_STIRLING, 1 / (a * a)) / a
+    return _polynomial(_STIRLING, 1 / (a * a), 4) / a
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -85,10 +91,13 @@ def gamma(x: Any) -> Any:
     half = _power(far, 0.5 * far - 0.25)
     above = math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
     found = mnp.where(size < _FAR, _near(mnp.minimum(size, _FAR)), above)
-    part = size - mnp.round(size)
-    sine = mnp.sin(math.pi * part) * mnp.where(mnp.round(size) % 2 == 1, -1, 1)
-    mirrored = -math.pi / (size * sine) / found
-    found = mnp.where(x < 0, mnp.where(part == 0, math.nan, mirrored), found)
+
+    def mirrored() -> Any:
+        part = size - mnp.round(size)
+        sine = mnp.sin(math.pi * part) * mnp.where(mnp.round(size) % 2 == 1, -1, 1)
+        return mnp.where(part == 0, math.nan, -math.pi / (size * sine) / found)
+
+    found = mended(found, x < 0, mirrored)
     return mnp.where(x == 0, 1 / x, mnp.where(mnp.isnan(x), x, found))
 
 
@@ -99,6 +108,7 @@ def _factorial(n: Any) -> Any:
     return mnp.where(n < 0, 0, mnp.where(is_whole, mnp.round(found), found))
 
 
+@with_flags
 def factorial(n: Any, exact: bool = False) -> Any:
     """gamma(n + 1), 0 where n < 0; rounded where n is whole. SciPy: special.factorial.
 
@@ -126,7 +136,7 @@ def gammaln(x: Any) -> Any:
     is_first, is_third = x < 1.5, x > 2.5
     z = mnp.clip(x - mnp.where(is_first, 1, mnp.where(is_third, 3, 2)), -0.5, 0.5)
     factor = mnp.where(is_first, x, mnp.where(is_third, x - 1, 1))
-    near = z * _polynomial(_LOGARITHM, z) + mnp.where(is_first, -1, 1) * mnp.log(factor)
+    near = z * _polynomial(_LOGARITHM, z, 15) + mnp.where(is_first, -1, 1) * mnp.log(factor)
     return mnp.where((x > 0.5) & (x < 3.5), near, ops.lgamma(x))
 
 
@@ -134,7 +144,7 @@ def _without_linear(x: Any, above: Any) -> Any:
     """log(1 + x) - x, without cancellation; `above` is 1 + x, where that is better known."""
     small = mnp.where(mnp.abs(x) < 0.5, x, 0)
     ratio = small / (2 + small)
-    series = _polynomial([1 / k for k in range(35, 1, -2)], ratio * ratio)
+    series = _polynomial([1 / k for k in range(35, 1, -2)], ratio * ratio, 9)
     near = ratio * (2 * ratio * ratio * series - small)
     return mnp.where(mnp.abs(x) < 0.5, near, mnp.log(above) - x)
 
@@ -164,9 +174,12 @@ def betaln(a: Any, b: Any) -> Any:
     """The logarithm of abs(beta(a, b)). SciPy: special.betaln."""
     is_inside = _is_inside(a, b)
     safe = [mnp.where(is_inside, each, 1) for each in (a, b)]
-    other = ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
-    other = mnp.where((a > 0) & (b > 0), -math.inf, other)
-    return mnp.where(is_inside, _log_beta(*safe), other)
+
+    def outside() -> Any:
+        other = ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
+        return mnp.where((a > 0) & (b > 0), -math.inf, other)
+
+    return mended(_log_beta(*safe), ~is_inside, outside)
 
 
 @of_reals(lambda y, a, b: y * _slope_of_betaln(a, b), lambda y, a, b: y * _slope_of_betaln(b, a))
@@ -175,9 +188,13 @@ def beta(a: Any, b: Any) -> Any:
     is_inside = _is_inside(a, b)
     c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
     found = _scale(c, d) * mnp.exp(-c * mnp.log1p(d / c) - d * mnp.log1p(c / d))
-    signs = _sign(a) * _sign(b) * _sign(a + b)
-    outside = signs * mnp.exp(ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b))
-    return mnp.where(is_inside, found, mnp.where((a > 0) & (b > 0), 0, outside))
+
+    def outside() -> Any:
+        signs = _sign(a) * _sign(b) * _sign(a + b)
+        other = signs * mnp.exp(ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b))
+        return mnp.where((a > 0) & (b > 0), 0, other)
+
+    return mended(found, ~is_inside, outside)
 
 
 def _sign(x: Any) -> Any:

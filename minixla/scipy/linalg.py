@@ -16,6 +16,7 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
+from minixla.core.whole_programs import plain_flags
 from minixla.interop.jax_modules import all_of_jax
 from minixla.numpy import operands
 from minixla.numpy.element_functions import with_rule
@@ -68,7 +69,7 @@ def cholesky(
     Raises:
         MatrixError: `a` is no square matrix, or stack of such.
     """
-    return computed(lambda x: ops.cholesky(x, lower), a, "cholesky", square=True)
+    return computed(lambda x: ops.cholesky(x, bool(lower)), a, "cholesky", square=True)
 
 
 def cho_factor(
@@ -82,8 +83,8 @@ def cho_factor(
 def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
     def solve(c: Any, b: Any) -> Any:
         first, second = ("NO_TRANSPOSE", "ADJOINT") if lower else ("ADJOINT", "NO_TRANSPOSE")
-        x = ops.triangular_solve(c, b, True, lower, False, first)
-        return ops.triangular_solve(c, x, True, lower, False, second)
+        x = ops.triangular_solve(c, b, True, bool(lower), False, first)
+        return ops.triangular_solve(c, x, True, bool(lower), False, second)
 
     return _solution("cho_solve", solve, c, b)
 
@@ -139,7 +140,8 @@ def solve_triangular(
     operands.refuse_others(trans, _TRANSPOSES, "solve_triangular", "trans")
 
     def solve(a: Any, b: Any) -> Any:
-        return ops.triangular_solve(a, b, True, lower, unit_diagonal, _TRANSPOSES[trans])
+        flags = bool(lower), bool(unit_diagonal)
+        return ops.triangular_solve(a, b, True, *flags, _TRANSPOSES[trans])
 
     return _solution("solve_triangular", solve, a, b)
 
@@ -200,7 +202,6 @@ def svd(
     return tuple(found) if compute_uv else found
 
 
-@one_program("a", "b")
 def eigh(
     a: Any,
     b: Any = None,
@@ -235,6 +236,7 @@ def eigh(
         AttributeValueError: type is something else.
     """
     operands.refuse_others(type, (1,), "eigh", "type")
+    plain_flags("eigh", ["eigvals_only"], {"eigvals_only": eigvals_only})
     if not (eigvals is None or (isinstance(eigvals, (tuple, list)) and len(eigvals) == 2)):
         problem, advice = "eigvals is no pair", "Give the first and the last number, or None."
         raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
@@ -252,7 +254,6 @@ def eigh(
     return values[..., first:last], vectors[..., first:last]
 
 
-@one_program("d", "e")
 def eigh_tridiagonal(
     d: Any,
     e: Any,

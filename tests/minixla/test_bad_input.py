@@ -171,12 +171,52 @@ def test_each_argument_of_each_example(
         for place, (what, bad) in product(places, WRONG.items()):
             given = {**dict(enumerate(args)), **options, place: bad}
             positional = [given.pop(index) for index in range(len(args))]
+            error = _raw(function, *positional, **given)
+            raw += [f"{name}, {place} is {what}: {error!r}"] if error else []
+    assert not raw, "\n".join(raw)
+
+
+def _raw(function: Any, *args: Any, **options: Any) -> Exception | None:
+    """An error that is neither in our words nor JAX's, of which ours says whose it is."""
+    try:
+        function(*args, **options)
+    except Exception as error:
+        is_ours = isinstance(error, mx.MinixlaError) and __file__[-20:] in str(error)
+        return None if is_ours or "raised by jax." in _notes(error) else error
+    return None
+
+
+def _flags(function: Any) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if isinstance(each.default, bool)]
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_each_flag(path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """NumPy's booleans and arrays of one element are flags; what refuses others says where."""
+    monkeypatch.chdir(tmp_path)
+    module, raw = EXAMPLES[path], []
+    for name in functions_of(module):
+        function = getattr(module, name)
+        flags = _flags(function)
+        call = _first_call(module, name, monkeypatch) if flags else None
+        if call is None or function.__module__ == "numpy":
+            continue
+        args, options = call
+        for flag in [each for each in flags if each not in options]:
+            for what in ("text", np.array([True, False])):
+                error = _raw(function, *args, **options, **{flag: what})
+                raw += [f"{name}({flag}={what!r}): {error!r}"] if error else []
             try:
-                function(*positional, **given)
-            except Exception as error:
-                is_ours = isinstance(error, mx.MinixlaError) and __file__[-20:] in str(error)
-                if not is_ours and "raised by jax." not in _notes(error):
-                    raw.append(f"{name}, {place} is {what}: {error!r}")
+                expected = jax.tree.map(np.shape, function(*args, **options, **{flag: True}))
+            except Exception:
+                continue
+            is_jaxs = isinstance(function, JaxFunction)
+            for same in (np.True_, *([] if is_jaxs else [np.array(True), np.array([True])])):
+                found = jax.tree.map(np.shape, function(*args, **options, **{flag: same}))
+                raw += [f"{name}({flag}={same!r}): {found}"] if found != expected else []
     assert not raw, "\n".join(raw)
 
 

@@ -486,6 +486,30 @@ def test_arrays_of_what_is_else_known(dtype):
     assert (traced.count(False), traced.count(True)) == (2, 2 if dtype is np.float32 else 3)
 
 
+def test_operands_by_name_are_of_kept_programs():
+    traced = []
+
+    @tracing.one_program("x", "by", "more")
+    def scaled(x, by=2, more=0, *, offset=0.5):
+        traced.append(offset)
+        return x * by + more + offset
+
+    x, y = jnp.arange(3.0), jnp.asarray([1.0, 2, 4])
+    for _ in range(3):
+        np.testing.assert_array_equal(scaled(x, by=y), x * y + 0.5)
+        np.testing.assert_array_equal(scaled(x, more=y), x * 2 + y + 0.5)
+        np.testing.assert_array_equal(scaled(x, more=y, by=x), x * x + y + 0.5)
+        np.testing.assert_array_equal(scaled(x, more=3.0), x * 2 + 3.5)
+        np.testing.assert_array_equal(scaled(x, more=5.0), x * 2 + 5.5)
+        np.testing.assert_array_equal(scaled(x, y, offset=1.5, more=y), x * y + y + 1.5)
+        np.testing.assert_array_equal(scaled(x, y, y, offset=1.5), x * y + y + 1.5)
+        np.testing.assert_array_equal(scaled(x, offset=-0.0), x * 2)
+        with pytest.raises(TypeError, match="multiple values"):
+            scaled(x, x=y)
+    # Operands in the order of the parameters share the program of those by position.
+    assert traced == [0.5, 0.5, 0.5, 0.5, 1.5, -0.0]
+
+
 @pytest.mark.parametrize(
     ("function", "count"), [(mnp.sin, 1), (mnp.less, 2), (mnp.fmax, 2), (mnp.nansum, 1)]
 )
