@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, attribute
 from minixla.core.builders import builds
@@ -12,8 +14,10 @@ from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
 from minixla_ops.folds.reduce_window import select_and_gather
 from minixla_ops.folds.selected_elements import scatter_to_selected
+from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 
 #: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
@@ -92,6 +96,18 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         check(self, "C7", "scatter", self.scatter, both, [scalar])
         return operand
 
+    def reference(self, operand, source, init_value):
+        result = np.full(operand.size, init_value, operand.dtype)
+        with np.errstate(all="ignore"):
+            selected = _selected(operand, self.select, self.window)
+        is_any = selected >= 0
+        offsets = np.array([*self.window.offsets()]).reshape(-1, operand.ndim)[selected[is_any]]
+        starts = np.argwhere(is_any) * self.window_strides - [low for low, _ in self.padding]
+        places = tuple((starts + offsets).T)
+        targets = np.arange(operand.size).reshape(operand.shape)[places].reshape(-1)
+        apply_updates(self.scatter, [result], targets, [source[is_any]])
+        return result.reshape(operand.shape)
+
     def stablehlo(self, emit, operands, shapes, results):
         is_native = self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS
         if emit.platform == "tpu":
@@ -144,6 +160,22 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
             else:
                 rule.same(index, pair[0])
         return rule.build()
+
+
+def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window) -> np.ndarray:
+    """For each position the number of the window's selected element; -1 where there is none."""
+    present = window.present(operand.shape)
+    base = sliding_windows.padded_base(operand, np.zeros((), operand.dtype), window)
+    view = sliding_windows.window_view(base, window)
+    best = view[(..., *[0] * operand.ndim)]
+    chosen = np.full(window.positions(operand.shape), -1)
+    for number, (here, index) in enumerate(zip(present, np.ndindex(*window.sizes), strict=True)):
+        element = view[(..., *index)]
+        stays = apply_elementwise(select, [best, element])[0]
+        taken = here & ~(stays & (chosen >= 0))
+        best = np.where(taken, element, best)
+        chosen = np.where(taken, number, chosen)
+    return chosen
 
 
 @builds(SelectAndScatter)

@@ -1,12 +1,16 @@
 """TopK: the greatest or least elements of the last dimension."""
 
+import numpy as np
+
 import minixla_ops as ops
-from minixla.core import Shape, register
+from minixla.core import Shape, element_type, register
 from minixla.core.attributes import Boolean, Integer, attribute
 from minixla.core.sharding_rule import NEED_REPLICATION
+from minixla_ops.elementwise.comparisons import total_order
 from minixla_ops.indexing.sorting import sort, taken_along
 from minixla_ops.movement.slicing import slice_in_dim
 from minixla_ops.programs.compositions import Composed
+from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -50,6 +54,13 @@ class TopK(Composed):
             self.refuse("C2", "complex numbers have no order", advice)
         sizes = (*operand.dimensions[:-1], self.k)
         return operand.with_dimensions(sizes), Shape("s32", sizes)
+
+    def reference(self, operand):
+        kind = element_type(operand.dtype)
+        ranks = total_order(operand, kind) if kind.is_float else cast(operand, widened(kind))
+        ranks = ~ranks if self.largest else ranks
+        indices = np.argsort(ranks, axis=-1, kind="stable")[..., : self.k]
+        return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
 
     def composition(self, operand):
         # XLA knows this form, and does not sort the whole array.

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, register
 from minixla.core.attributes import Attribute, Integers, attribute, written_fields
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.products.dot import Dot
+from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensions, batched_numbers
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
@@ -124,6 +126,24 @@ class RaggedDot(Composed, Dot):
             self.refuse("C9", "the group dimension of rhs does not fit", advice)
         return whole.without_dimension(it.group_place)
 
+    def reference(self, lhs, rhs, group_sizes):
+        it = _Ragged(self.dimension_numbers, lhs.ndim, rhs.ndim)
+        numbers = self.dimension_numbers[0]
+        counts = group_sizes.astype(np.int64)[..., None, :]
+        ends = np.cumsum(counts, -1)
+        positions = np.arange(lhs.shape[it.ragged])[:, None]
+        members = (ends - counts <= positions) & (positions < ends)
+        places = it.places(members.ndim)
+        if it.is_summed:
+            numbers, _ = batched_numbers(numbers, (0, 0), (0, 0))
+            lhs = _only(members, [*[each + 1 for each in places], 0], lhs[None])
+            rhs = _only(members, [*[each + 1 for each in it.partners(places)], 0], rhs[None])
+        whole = DotGeneral(numbers, None, self.preferred_element_type).reference(lhs, rhs)
+        if not it.is_kept:
+            return whole
+        own = _only(members, [*it.result_places(places), it.group_place], whole)
+        return np.add.reduce(own, it.group_place, whole.dtype)
+
     def composition(self, lhs, rhs, group_sizes):
         it = _Ragged(self.dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
         numbers = self.dimension_numbers[0]
@@ -175,6 +195,13 @@ class _Ragged:
         """Where the result has those dimensions of lhs, for a ragged dimension that is kept."""
         last = len(self.prefix)
         return range(last + 1) if len(places) > 1 else [last]
+
+
+def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndarray:
+    """`array` where a mask holds, whose dimensions are at `places`, and zeros elsewhere."""
+    others = [each for each in range(array.ndim) if each not in places]
+    placed = np.expand_dims(mask.transpose(np.argsort(places)), others)
+    return np.where(placed, array, np.zeros((), array.dtype))
 
 
 def _members(group_sizes: Any, size: int) -> Any:

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import minixla_ops as ops
-from minixla.core import ELEMENT_TYPES, ElementType, builder, register
+from minixla.core import ELEMENT_TYPES, ElementType, builder, element_type, register
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.products.dot import Dot
+from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.product import summing_type
 from minixla_ops.programs.compositions import Composed
+from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -63,6 +66,15 @@ class ScaledDot(Composed, Dot):
         product = self.dot_shape(lhs, rhs, self.dimension_numbers)
         return product.with_element_type(self._result_type(lhs.element_type))
 
+    def reference(self, *operands):
+        own = element_type(operands[0].dtype)
+        kind = self._result_type(own)
+        wide = summing_type(own, kind)
+        lhs, lhs_scale, rhs, rhs_scale = (cast(each, wide) for each in operands)
+        with np.errstate(all="ignore"):
+            lhs, rhs = lhs * _repeated(lhs_scale, lhs.shape), rhs * _repeated(rhs_scale, rhs.shape)
+            return cast(DotGeneral(self.dimension_numbers).reference(lhs, rhs), kind)
+
     def composition(self, *operands):
         own = array_shape(operands[0]).element_type
         kind = self._result_type(own)
@@ -80,6 +92,13 @@ class ScaledDot(Composed, Dot):
     def _result_type(self, own: ElementType) -> ElementType:
         default = own if own.bits >= 16 else ELEMENT_TYPES["f32"]
         return self.preferred_element_type or default
+
+
+def _repeated(scale: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    for dimension, count in enumerate(scale.shape):
+        if count not in (0, 1):
+            scale = np.repeat(scale, sizes[dimension] // count, dimension)
+    return scale
 
 
 def _spread(scale: Any, sizes: Sequence[int]) -> Any:
