@@ -7,6 +7,8 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import minixla as mx
 from minixla.interop import importing
@@ -143,6 +145,46 @@ def test_errors_are_the_same(monkeypatch, line):
     found = _message(text)
     monkeypatch.setattr(importing, "SIMPLE", frozenset())
     assert found == _message(text)
+
+
+_LINES = st.integers(0, 1 << 16)
+_DAMAGE = st.tuples(st.sampled_from(["drop", "copy", "swap", "rename", "insert"]), _LINES, _LINES)
+
+
+def _damaged(text: str, kind: str, first: int, second: int) -> str:
+    lines, names = text.split("\n"), re.findall(r"%[\w.$-]+", text)
+    first, other = first % len(lines), second % len(lines)
+    if kind == "drop":
+        del lines[first]
+    elif kind == "copy":
+        lines.insert(first, lines[other])
+    elif kind == "swap":
+        lines[first], lines[other] = lines[other], lines[first]
+    elif kind == "rename":
+        lines[first] = re.sub(r"%[\w.$-]+", names[second % len(names)], lines[first], count=1)
+    else:
+        at = second % (len(lines[first]) + 1)
+        lines[first] = lines[first][:at] + '{}%/": \n'[second % 8] + lines[first][at:]
+    return "\n".join(lines)
+
+
+def _outcome(text: str) -> tuple[str, object]:
+    try:
+        functions = mx.import_stablehlo(text).functions
+    except mx.ImportError_ as error:
+        return str(error), None
+    return "", {name: each.graph for name, each in functions.items()}
+
+
+@given(
+    st.sampled_from(["a chain", "layers, with places", "several results and functions"]), _DAMAGE
+)
+def test_damaged_texts_are_read_or_refused_alike(name, damage):
+    text = _damaged(_PROGRAMS[name], *damage)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importing, "SIMPLE", frozenset())
+        expected = _outcome(text)
+    assert _outcome(text) == expected
 
 
 def test_a_name_that_two_regions_define():
