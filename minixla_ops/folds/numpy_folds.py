@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core import Graph
+from minixla.core import Graph, element_type
 from minixla_ops.folds.sliding_windows import Window, padded_base, window_view
 from minixla_ops.programs.computations import MONOIDS, identity_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
+from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import repeated
 
 Arrays = Sequence[np.ndarray]
@@ -59,7 +60,7 @@ def fold_monoid(
         folded = _with_signs(
             monoid, folded, lambda ufunc: ufunc.reduce(np.signbit(ordered), axis=axes), start
         )
-        return folded.astype(dtype)
+        return cast(folded, element_type(dtype))
 
 
 _FEW_COPIES = 1 << 16
@@ -147,4 +148,4 @@ def fold_windows_by_monoid(
     with np.errstate(all="ignore"):
         folded = ufunc(start, over(padded, ufunc))
         folded = _with_signs(monoid, folded, lambda f: over(np.signbit(padded), f), start)
-        return folded.astype(array.dtype, copy=False)
+        return cast(folded, element_type(array.dtype))

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from minixla.core.attributes import Attribute, Integer, Integers, written_fields
+from minixla_ops.vocabulary.batch_dimensions import shifted
 
 Sizes = Sequence[int]
 Kind = TypeVar("Kind", bound=type)
@@ -173,10 +174,3 @@ def batched_numbers(
     batching = tuple(zip(*sorted(pairs), strict=True)) or ((), ())
     (index_vector_dim,) = shifted((numbers.index_vector_dim,), indices_at)
     return type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching), outer_at
-
-
-def shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
-    """What dimensions are called once there is a new one at `inserted`."""
-    if inserted is None:
-        return tuple(dimensions)
-    return tuple([each + (each >= inserted) for each in dimensions])

@@ -18,7 +18,7 @@ from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.runs_programs import moved_batches
-from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, shifted
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
@@ -178,7 +178,7 @@ class Scatter(indexed_windows.IndexedWindows):
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
         outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
-        inserted, batching = (index_numbers.shifted(each, 0) for each in (numbers[1], numbers[4]))
+        inserted, batching = (shifted(each, 0) for each in (numbers[1], numbers[4]))
         along = [d - (d > at) for d in numbers.scatter_indices_batching_dims]
         parts = (0, *inserted), (0,), len(outer), batching, along
         indexed = ScatterDimensionNumbers(numbers.update_window_dims, *parts)

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from minixla.core import REGISTRY, Operation, Shape, element_type
-from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
-from minixla_ops.linear_algebra.lapack_calls import LETTERS, matrix_call
+from minixla.core.sharding_rule import NEED_REPLICATION
+from minixla_ops.linear_algebra.lapack_calls import LETTERS, matrix_call, stack_rule
 from minixla_ops.linear_algebra.matrices import nan_unless
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary import GIVEN
@@ -105,15 +105,7 @@ class Factorization(Operation):
 
     def sharding_rule(self, *operands):
         rule, batch = self.sharding_factors(operands), operands[0].rank - 2
-        for dimension, size in enumerate(operands[0].dimensions[:batch]):
-            rule.same(dimension, size)
-        count, every = len(operands), [*rule.operand_sizes, *rule.result_sizes]
-        for index, sizes in enumerate(every):
-            for dimension in range(batch, len(sizes)):
-                places = [ABSENT] * len(every)
-                places[index] = dimension
-                rule.add(places[:count], places[count:], sizes[dimension], NEED_REPLICATION)
-        return rule.build()
+        return stack_rule(rule, batch, NEED_REPLICATION)
 
 
 class ValuesAndVectors(Factorization):

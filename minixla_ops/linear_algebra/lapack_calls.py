@@ -1,10 +1,11 @@
 """Calls of LAPACK and BLAS in programs for the CPU, of cuSOLVER for GPUs: XLA has slow loops."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, count, islice
+from dataclasses import replace
 from typing import Any
 
 from minixla.core import ElementType, Shape
+from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, RuleBuilder, ShardingRule
 from minixla.core.stablehlo_text import layouts_text, quoted
 
 #: What the names of routines begin with, by element type.
@@ -16,30 +17,26 @@ def lapack_layout(rank: int, batch: int) -> tuple[int, ...]:
     return (*range(batch, batch + rank), *reversed(range(batch)))
 
 
-def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]) -> str:
-    """Says that a stack may be split over devices, matrices may not: by Shardy's rule, and GSPMD's.
+def stack_rule(rule: RuleBuilder, batch: int, kind: str = PASS_THROUGH) -> ShardingRule:
+    """The rule of stacks along the first `batch` dimensions, which all of the arrays share.
 
-    The `batch` dimensions in front are factors that all arrays share, each other one is one alone.
+    Each other dimension is a factor of this kind, and of one array.
     """
-    # Shardy's names of factors.
-    names = chain("ijklmnopqrstuvwxyz", (f"z_{number}" for number in count(1)))
-    shared = list(islice(names, batch))
-    sizes = dict(zip(shared, shapes[0].dimensions, strict=False))
+    count, every = len(rule.operand_sizes), [*rule.operand_sizes, *rule.result_sizes]
+    for dimension, size in enumerate(every[0][:batch]):
+        rule.same(dimension, size)
+    for index, sizes in enumerate(every):
+        for dimension in range(batch, len(sizes)):
+            places = [ABSENT] * len(every)
+            places[index] = dimension
+            rule.add(places[:count], places[count:], sizes[dimension], kind)
+    return rule.build()
 
-    def listed(arrays: Sequence[Shape]) -> str:
-        texts = []
-        for shape in arrays:
-            own = [next(names) for _ in shape.dimensions[batch:]]
-            sizes.update(zip(own, shape.dimensions[batch:], strict=True))
-            texts.append(f"[{', '.join([*shared, *own])}]")
-        return ", ".join(texts)
 
-    rule = f"({listed(shapes)})->({listed(results)})"
-    factors = ", ".join([f"{name}={size}" for name, size in sizes.items()])
-    return (
-        f' {{mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}, '
-        f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule} {{{factors}}}, custom>}}"
-    )
+def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]) -> str:
+    """Says, to Shardy and GSPMD, that a stack may be split over devices and matrices may not."""
+    rule = stack_rule(RuleBuilder(shapes, tuple(results)), batch)
+    return replace(rule, is_custom=True).hint(batch)
 
 
 def lapack_target(routine: str, kind: ElementType, options: Mapping[str, str]) -> tuple[str, str]:

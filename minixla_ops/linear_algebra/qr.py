@@ -1,6 +1,6 @@
 """Qr: orthogonal and triangular factors of matrices; reflections, of which Q is made."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,19 +30,21 @@ from minixla_ops.vocabulary.shorthand import array_shape, as_results, full_like,
 class _Reflections(Factorization, Composed):
     """Base class of what LAPACK computes of reflections, and a composition only differentiates."""
 
+    #: The library's routine, and what LAPACK calls it for complex numbers.
+    routines: ClassVar[tuple[str, str]]
+
     def stablehlo(self, emit, operands, shapes, results):
         return Factorization.stablehlo(self, emit, operands, shapes, results)
 
     def call(self, platform, operands, results):
         is_lapack, kind = platform == "cpu", results[0].element_type
-        routine = self.routine(is_lapack and kind.is_complex)
+        routine = self.routines[is_lapack and kind.is_complex]
         target = f"cusolver_{routine}_ffi", ""
         target = lapack_target(routine, kind, {}) if is_lapack else target
         return LibraryCall(*target, results, self.finish)
 
-    def routine(self, has_name_of_complex: bool) -> str:
-        """The name of the library's routine."""
-        raise NotImplementedError(f"{type(self).__name__} has no routine")
+    def numpy(self, *arrays):
+        return as_results(ROUTINES[self.routines[0]](*arrays))
 
     def finish(self, *results: Any) -> Any:
         """The results, which are the library's."""
@@ -73,18 +75,13 @@ class Geqrf(_Reflections):
     """
 
     target = "Qr"
+    routines = "geqrf", "geqrf"
     operands = ("a",)
 
     def shape(self, a):
         (a,) = self.array_shapes([a])
         self.check_matrices(a)
         return a, a.with_dimensions((*a.dimensions[:-2], min(a.dimensions[-2:])))
-
-    def numpy(self, a):
-        return ROUTINES["geqrf"](a)
-
-    def routine(self, has_name_of_complex):
-        return "geqrf"
 
     def composition(self, a):
         # As LAPACK's geqr2.
@@ -143,6 +140,7 @@ class HouseholderProduct(_Reflections):
     """
 
     target = "ProductOfElementaryHouseholderReflectors"
+    routines = "orgqr", "ungqr"
     operands = "a", "taus"
 
     def shape(self, a, taus):
@@ -159,12 +157,6 @@ class HouseholderProduct(_Reflections):
             problem = "there are more reflections than columns"
             self.refuse("C2", problem, "Each column below the diagonal is a reflection's vector.")
         return a
-
-    def numpy(self, a, taus):
-        return ROUTINES["orgqr"](a, taus)[0]
-
-    def routine(self, has_name_of_complex):
-        return "ungqr" if has_name_of_complex else "orgqr"
 
     def composition(self, a, taus):
         def step(at: Any, tau: Any, found: Any, a: Any) -> tuple[Any, Any]:

@@ -61,10 +61,11 @@ class LinearSystem(Operation):
 
     def batch(self, operands, dimensions):
         (*given, b), (*places, b_at) = operands, dimensions
-        if any(each is not None for each in places):
+        size = batch_dimensions.batch_size(operands, dimensions)
+        if size == 0 or any(each is not None for each in places):
             return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
         # More columns, or rows, for the same matrix.
-        at, size = array_shape(given[0]).rank - 2 + self.is_left, array_shape(b).dimensions[b_at]
+        at = array_shape(given[0]).rank - 2 + self.is_left
         merged = batch_dimensions.merge_dimension(b, b_at, at)
         return batch_dimensions.split_dimension(self(*given, merged), at, size), at
 

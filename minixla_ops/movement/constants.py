@@ -8,6 +8,7 @@ from minixla.core import Operation, Shape, current_trace, register
 from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
 from minixla.core.registry import fill_role
+from minixla_ops.vocabulary.casting import cast
 
 
 @register
@@ -97,8 +98,7 @@ class Iota(Operation):
 
     def reference(self):
         sizes, at = self.output_shape.dimensions, self.iota_dimension
-        with np.errstate(over="ignore"):  # past the largest f16, infinity is right
-            counted = np.arange(sizes[at]).astype(self.output_shape.dtype)
+        counted = cast(np.arange(sizes[at]), self.output_shape.element_type)
         return np.broadcast_to(counted.reshape(-1, *[1] * (len(sizes) - 1 - at)), sizes)
 
 

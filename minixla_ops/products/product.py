@@ -11,7 +11,7 @@ from minixla.core.attributes import Attribute, Enumeration, TypeAttribute, attri
 from minixla.core.element_types import F32, ElementType, element_type
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import emit_widened
+from minixla_ops.vocabulary.casting import cast, emit_widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
@@ -132,7 +132,7 @@ def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | No
         if result.is_inexact:
             wide = summing_type(own, result).dtype
             product = _contiguous(lhs, wide) @ _contiguous(rhs, wide)
-            return product.astype(result.dtype, copy=False)
+            return cast(product, result)
         if result.kind == "pred":
             return _contiguous(lhs, np.float32) @ _contiguous(rhs, np.float32) > 0
         return _integer_product(lhs, rhs).astype(result.dtype)

@@ -57,9 +57,9 @@ def add_batch(value: Any, size: int, position: int) -> Any:
     return ops.broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
 
 
-def shifted(dimensions: Iterable[int], at: int) -> tuple[int, ...]:
-    """Numbers of dimensions where there is one more, `at`."""
-    return tuple([each + (each >= at) for each in dimensions])
+def shifted(dimensions: Iterable[int], at: int | None) -> tuple[int, ...]:
+    """Numbers of dimensions where there is one more, `at`; None: there is none."""
+    return tuple([each + (at is not None and each >= at) for each in dimensions])
 
 
 def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:

@@ -236,6 +236,15 @@ def test_long_sums_are_correctly_rounded(kind, count):
     assert np.all(np.abs(np.real(xla).astype(np.float64) - truth) <= eps * scale)
 
 
+def test_sums_are_rounded_once():
+    # In f32 the sum is a tie of two numbers of bf16, and would go to the lower one.
+    parts = np.array([1, 2.0**-8, 2.0**-40]).astype(ml_dtypes.bfloat16)
+    window = (3,), (1,), "VALID"
+    whole = mx.reference(lambda x: ops.reduce(x, 0, ops.add, [0]))(parts)
+    (sliding,) = mx.reference(lambda x: ops.reduce_window(x, 0, ops.add, *window))(parts)
+    assert float(whole) == float(sliding) == 1 + 2.0**-7
+
+
 def test_long_sums_of_doubles_are_pairwise():
     operand = np.full((1_000_000, 1), 0.1)
     graph = graph_of(lambda x: [ops.reduce(x, 0, ops.add, [0])], [operand])

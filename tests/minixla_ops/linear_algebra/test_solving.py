@@ -56,6 +56,7 @@ def test_batching():
     one = results(mx.vmap(solution, (None, 1), 1), a, stack)[0]
     for at in range(4):
         assert_close(a @ one[:, at], stack[:, at], np.float32)
+    assert results(mx.vmap(solution, (None, 1), 1), a, stack[:, :0])[0].shape == (3, 0, 2)
 
 
 def test_rejected():

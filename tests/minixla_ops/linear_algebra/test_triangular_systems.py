@@ -350,6 +350,8 @@ def test_triangular_solve_batching(left_side):
     graph = graph_of(shared, [a, np.stack([b, b], 1)])
     (step,) = (each for each in graph.instructions if each.op.name == "TriangularSolve")
     assert str(step.operands[1].shape) in ("f64[3,4]", "f64[4,3]")
+    nobody = np.zeros((b.shape[0], 0, b.shape[1]))
+    assert reference(shared, a, nobody).shape == (0, *b.shape)
 
 
 def test_triangular_solve_text():

@@ -169,6 +169,13 @@ def test_integer_products_by_blas_are_exact():
         assert reference(product(MATRICES), lhs, rhs).tolist() == [[(largest - 1) ** 2 + 1]]
 
 
+def test_products_of_doubles_are_rounded_once():
+    # In f32 the sum is a tie of two numbers of bf16, and would go to the lower one.
+    parts, ones = np.array([[1, 2.0**-8, 2.0**-40]]), np.ones((3, 1))
+    function = product(MATRICES, preferred_element_type="bf16")
+    assert float(reference(function, parts, ones).item()) == 1 + 2.0**-7
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 def test_rounding_errors_are_bounded(dtype):
     generator = np.random.default_rng(0)
