@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_unflatten
 
 import minixla_ops as ops
@@ -12,7 +13,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import _state, evaluate_graph, shape_of, weak_type_of
+from minixla.core.tracing import Tracer, _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
@@ -320,15 +321,22 @@ def fori_loop(
     size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
-    start, stop = lower, upper
-    if not (weak_type_of(lower) and weak_type_of(upper)):
-        # The wider of the bounds' types, of which Python's numbers have none.
-        known = [x for x in (lower, upper) if not isinstance(x, int)] or [0]
-        dtype = np.result_type(*[array_shape(bound).dtype for bound in known])
-        start, stop = (
-            np.asarray(x, dtype) if isinstance(x, int) else ops.convert_element_type(x, dtype)
-            for x in (lower, upper)
-        )
+    bounds: list[Any] = [lower, upper]
+    if not any(isinstance(each, (Tracer, JaxTracer)) for each in bounds):
+        # Known ones are numbers, as in JAX: the index is weakly typed.
+        numbers = list(map(int, bounds))
+        bounds = numbers if all(each.bit_length() < 32 for each in numbers) else bounds
+    # The wider of the bounds' types, of which Python's numbers have none.
+    known = [each for each in bounds if not isinstance(each, int)] or [0]
+    dtype = np.result_type(*[array_shape(each).dtype for each in known])
+
+    def of_type(bound: Any) -> Any:
+        if array_shape(bound).dtype == dtype:
+            return bound
+        is_number = isinstance(bound, int)
+        return np.asarray(bound, dtype) if is_number else ops.convert_element_type(bound, dtype)
+
+    start, stop = map(of_type, bounds)
 
     def advance(value: Any) -> Any:
         index, limit, inner = value
