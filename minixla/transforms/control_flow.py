@@ -17,7 +17,7 @@ from minixla.core.tracing import Tracer, _state, evaluate_graph, shape_of, weak_
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
-from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names
+from minixla.transforms.places import Places, lifted_leaves, other_structure, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla.transforms.typed_functions import Function, Result
 from minixla.typing import ArrayLike
@@ -123,10 +123,9 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], l
     for name, each in others:
         if each.result_tree != first.result_tree:
             problem = f"{first_name} and {name} return other structures"
-            shown = [f"{first_name}: {first.result_tree}", f"{name}: {each.result_tree}"]
-            shown += difference("the result", first_name, first.result_tree, name, each.result_tree)
+            both = (first_name, first.result_tree), (name, each.result_tree)
             advice = "All branches must return results of one structure."
-            raise misfit(subject, problem, shown, advice)
+            raise other_structure(subject, problem, "the result", *both, advice)
     shapes, weak = [], []
     rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
     for index, column in enumerate(zip(*rows, strict=True)):
@@ -196,11 +195,10 @@ def check_structure(subject: str, body: Function, number: int, taken: Any, retur
     """Raises TransformError where a body returns something else than its argument of a number."""
     if returned == taken:
         return
-    name = parameter_names(body, number + 1)[number]
     problem = "body_fun returns another structure than it takes"
-    shown = [f"it takes {taken}", f"it returns {returned}"]
-    shown += difference(name, "it takes", taken, "it returns", returned)
-    raise misfit(subject, problem, shown, "What goes through a loop keeps its structure.")
+    both = ("it takes", taken), ("it returns", returned)
+    name, advice = parameter_names(body, number + 1)[number], "What goes through a loop keeps it."
+    raise other_structure(subject, problem, name, *both, advice)
 
 
 def converted_to(value: Any, shape: Any) -> Any:
