@@ -324,17 +324,18 @@ def fori_loop(
         # Known ones are numbers, as in JAX: the index is weakly typed.
         numbers = list(map(int, bounds))
         bounds = numbers if all(each.bit_length() < 32 for each in numbers) else bounds
-    # The wider of the bounds' types, of which Python's numbers have none.
-    known = [each for each in bounds if not isinstance(each, int)] or [0]
-    dtype = np.result_type(*[array_shape(each).dtype for each in known])
+    types = [array_shape(each).dtype for each in bounds if not isinstance(each, int)]
+    if types:  # Python's numbers have none
+        dtype = np.result_type(*types)
 
-    def of_type(bound: Any) -> Any:
-        if array_shape(bound).dtype == dtype:
-            return bound
-        is_number = isinstance(bound, int)
-        return np.asarray(bound, dtype) if is_number else ops.convert_element_type(bound, dtype)
+        def of_type(bound: Any) -> Any:
+            if array_shape(bound).dtype == dtype:
+                return bound
+            is_number = isinstance(bound, int)
+            return np.asarray(bound, dtype) if is_number else ops.convert_element_type(bound, dtype)
 
-    start, stop = map(of_type, bounds)
+        bounds = list(map(of_type, bounds))
+    start, stop = bounds
 
     def advance(value: Any) -> Any:
         index, limit, inner = value
