@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_unflatten
 
 import minixla_ops as ops
@@ -12,11 +13,11 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import _state, evaluate_graph, shape_of, weak_type_of
+from minixla.core.tracing import Tracer, _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
-from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names
+from minixla.transforms.places import Places, lifted_leaves, other_structure, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla.transforms.typed_functions import Function, Result
 from minixla.typing import ArrayLike
@@ -122,10 +123,9 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], l
     for name, each in others:
         if each.result_tree != first.result_tree:
             problem = f"{first_name} and {name} return other structures"
-            shown = [f"{first_name}: {first.result_tree}", f"{name}: {each.result_tree}"]
-            shown += difference("the result", first_name, first.result_tree, name, each.result_tree)
+            both = (first_name, first.result_tree), (name, each.result_tree)
             advice = "All branches must return results of one structure."
-            raise misfit(subject, problem, shown, advice)
+            raise other_structure(subject, problem, "the result", *both, advice)
     shapes, weak = [], []
     rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
     for index, column in enumerate(zip(*rows, strict=True)):
@@ -195,11 +195,10 @@ def check_structure(subject: str, body: Function, number: int, taken: Any, retur
     """Raises TransformError where a body returns something else than its argument of a number."""
     if returned == taken:
         return
-    name = parameter_names(body, number + 1)[number]
     problem = "body_fun returns another structure than it takes"
-    shown = [f"it takes {taken}", f"it returns {returned}"]
-    shown += difference(name, "it takes", taken, "it returns", returned)
-    raise misfit(subject, problem, shown, "What goes through a loop keeps its structure.")
+    both = ("it takes", taken), ("it returns", returned)
+    name, advice = parameter_names(body, number + 1)[number], "What goes through a loop keeps it."
+    raise other_structure(subject, problem, name, *both, advice)
 
 
 def converted_to(value: Any, shape: Any) -> Any:
@@ -320,15 +319,23 @@ def fori_loop(
     size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
-    start, stop = lower, upper
-    if not (weak_type_of(lower) and weak_type_of(upper)):
-        # The wider of the bounds' types, of which Python's numbers have none.
-        known = [x for x in (lower, upper) if not isinstance(x, int)] or [0]
-        dtype = np.result_type(*[array_shape(bound).dtype for bound in known])
-        start, stop = (
-            np.asarray(x, dtype) if isinstance(x, int) else ops.convert_element_type(x, dtype)
-            for x in (lower, upper)
-        )
+    bounds: list[Any] = [lower, upper]
+    if not any(isinstance(each, (Tracer, JaxTracer)) for each in bounds):
+        # Known ones are numbers, as in JAX: the index is weakly typed.
+        numbers = list(map(int, bounds))
+        bounds = numbers if all(each.bit_length() < 32 for each in numbers) else bounds
+    types = [array_shape(each).dtype for each in bounds if not isinstance(each, int)]
+    if types:  # Python's numbers have none
+        dtype = np.result_type(*types)
+
+        def of_type(bound: Any) -> Any:
+            if array_shape(bound).dtype == dtype:
+                return bound
+            is_number = isinstance(bound, int)
+            return np.asarray(bound, dtype) if is_number else ops.convert_element_type(bound, dtype)
+
+        bounds = list(map(of_type, bounds))
+    start, stop = bounds
 
     def advance(value: Any) -> Any:
         index, limit, inner = value

@@ -17,7 +17,7 @@ from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_ty
 from minixla.engine.float0 import float0_zeros, is_float0, places, structure_places
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, in_place_of, leaving, misfit
-from minixla.transforms.places import Places, difference, lifted_leaves
+from minixla.transforms.places import Places, lifted_leaves, other_structure
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.typing import PyTree
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
@@ -143,10 +143,9 @@ def checked_tangents(
     empty = list(map(is_float0, known))
     if own != wanted or not all(map(is_float0, compress(leaves, empty))):
         problem = f"the {what} has another structure than the {other}"
-        shown = [f"{what}: {own}", f"{other}: {tree}"]
-        shown += difference("", f"{what} has", own, f"{other} has", tree)
+        both = (f"{what} has", own), (f"{other} has", tree)
         advice = f"Give a {what} with one array for each array of the {other}."
-        raise misfit(subject, problem, shown, advice)
+        raise other_structure(subject, problem, "", *both, advice)
     what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
     found = []
     for index, (tangent, primal) in enumerate(zip(leaves, primals, strict=True)):

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minixla.core.errors import MinixlaError
+from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, check_value, shape_of
 from minixla.engine.float0 import structure_places
@@ -65,9 +65,13 @@ def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[An
     return _each(_state.trace.lift, subject, leaves, where)
 
 
-def difference(name: str, one: str, first: Any, other: str, second: Any) -> list[str]:
-    """Lines on where two structures differ; `one` and `other` have them, such as `it takes`."""
+def other_structure(
+    subject: str, problem: str, name: str, mine: tuple[str, Any], its: tuple[str, Any], advice: str
+) -> TransformError:
+    """The error for two structures that differ, each after what has it, such as `it takes`."""
+    (one, first), (other, second) = mine, its
     here, there = structure_places(name, first), structure_places(name, second)
     lost = [f"{one} {each}, {other} none" for each in here if each not in there]
     added = [f"{other} {each}, {one} none" for each in there if each not in here]
-    return [*lost[:3], *added[:3]]
+    shown = [f"{one} {first}", f"{other} {second}", *lost[:3], *added[:3]]
+    return explain(TransformError, subject, problem, shown, advice)

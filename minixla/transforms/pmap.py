@@ -245,12 +245,8 @@ class _Mapping:
         static = [(n, args[n]) for n in numbers_among(self.static, len(args))]
         with mapped_axis(name, MeshAxis(mesh, (_AXIS,), itertools.count(1))):
             found = stage_once(self.staged, given, static, members, given.apply)
-        wanted = tuple(
-            [
-                out_axis("pmap", shape, axis, lambda: "a result", f"{shape} on each device")
-                for shape, axis in found.beside("pmap", "out_axes", self.out_axes)
-            ]
-        )
+        results = found.described_by("pmap", "out_axes", self.out_axes)
+        wanted = tuple([_out_axis(*each) for each in results])
         operation = _operation(found.graph, mesh, (*[None] * len(found.read), *axes), wanted)
         return with_axis(found.results(operation(*found.read, *given.leaves)), size)
 
@@ -263,6 +259,11 @@ class _Layout(NamedTuple):
     axes: Axes  # the mapped axis of each leaf; None gives the whole to every device
     size: int  # of these axes in this process
     mesh: Mesh  # of the devices of all processes
+
+
+def _out_axis(shape: Any, axis: Any) -> int | None:
+    """The axis of a result, of which each device has one of a shape, counted from the front."""
+    return out_axis("pmap", shape, axis, lambda: "a result", f"{shape} on each device")
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
-from minixla.transforms.places import difference, lifted_leaves
+from minixla.transforms.places import lifted_leaves, other_structure
 from minixla.transforms.typed_functions import Function, Result
 from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.scan import scan_all
@@ -109,16 +109,14 @@ def _length(
 def _check_pair(carry: Any, returned: Any) -> None:
     """Raises TransformError where a step's result of a structure is no pair with such a carry."""
     children, (kind, _) = returned.children(), returned.node_data() or (object, None)
-    problem, more = "", []
+    advice = "Return a pair (carry, result); the result may be None."
     if len(children) != 2 or not issubclass(kind, (tuple, list)):
-        problem = "f does not return the next carry and a result"
-    elif children[0] != carry:
+        shown = [f"it returned {returned}", f"the carry is {carry} of {carry.num_leaves} arrays"]
+        raise misfit("scan", "f does not return the next carry and a result", shown, advice)
+    if children[0] != carry:
         problem = "f returns a carry of another structure than it takes"
-        more = difference("the carry", "it takes", carry, "it returns", children[0])
-    if problem:
-        known = f"the carry is {carry} of {carry.num_leaves} arrays"
-        advice = "Return a pair (carry, result); the result may be None."
-        raise misfit("scan", problem, [f"it returned {returned}", known, *more], advice)
+        both = ("it takes", carry), ("it returns", children[0])
+        raise other_structure("scan", problem, "the carry", *both, advice)
 
 
 def _in_blocks(

@@ -133,7 +133,7 @@ def shard_map(
                 stack.enter_context(mapped_axis(name, axis))
             staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
         everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
-        described = staged.beside("shard_map", "out_specs", out_specs, "a spec", _is_spec)
+        described = staged.described_by("shard_map", "out_specs", out_specs, "a spec", _is_spec)
         wanted = tuple([_side(own, *pair, manual) for pair in described])
         graph, given_sides = staged.graph, (*everywhere, *sides)
         cut = tuple([_names(each, manual)[0] for each in given_sides])

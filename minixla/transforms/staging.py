@@ -32,7 +32,9 @@ class Staged(NamedTuple):
             leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
         return jax.tree.unflatten(self.result_tree, leaves)
 
-    def beside(self, subject: str, name: str, prefix: Any, *kind: Any) -> list[tuple[Any, Any]]:
+    def described_by(
+        self, subject: str, name: str, prefix: Any, *kind: Any
+    ) -> list[tuple[Any, Any]]:
         """For each array of the result its shape, as users see it, and its leaf of a prefix tree.
 
         `name` is the option that gives this, `kind` what `flatten_prefix` takes besides.

@@ -326,6 +326,15 @@ def test_branches_of_other_types_run_once():
     assert calls == ["weak"]
 
 
+def test_the_index_of_a_loop_to_a_traced_bound_is_weakly_typed():
+    def loop(m):
+        return lambda n: m.fori_loop(0, n, lambda i, c: c + i, np.int8(0))
+
+    count = np.asarray(4)
+    assert mx.jit(loop(mx))(count).dtype == jax.eval_shape(loop(lax), count).dtype
+    assert mx.jit(loop(mx))(count) == 6
+
+
 def test_weak_types_give_way():
     x = np.ones(2, np.float32).astype(jnp.bfloat16)
     values = {
@@ -335,6 +344,9 @@ def test_weak_types_give_way():
         "scan": lambda m: m.scan(lambda c, y: (c + y, None), 0.0, x),
         "fori": lambda m: m.fori_loop(0, 2, lambda i, c: c + x[0], 0.0),
         "fori, number": lambda m: m.fori_loop(0, 2, lambda i, c: c + i, np.int8(0)),
+        "fori, known bounds": lambda m: m.fori_loop(
+            np.int16(0), np.int16(2), lambda i, c: c + i, np.int8(0)
+        ),
         "fori, wide bound": lambda m: m.fori_loop(0, np.int32(2), lambda i, c: c + i, np.int32(0)),
     }
     compiled = compiled_together({name: lambda p=p: p(mx) for name, p in values.items()})

@@ -12,7 +12,7 @@ import pytest
 import minixla as mx
 from minixla.engine.float0 import places
 from minixla.transforms.arguments import Arguments
-from minixla.transforms.places import difference, parameter_names
+from minixla.transforms.places import other_structure, parameter_names
 
 X = np.ones(3, np.float32)
 FLOAT0 = np.zeros((), jax.dtypes.float0)
@@ -323,9 +323,13 @@ def test_places_of_arguments_leave_static_ones_out() -> None:
 
 def test_differences_are_few() -> None:
     one, other = jax.tree.structure(list(range(9))), jax.tree.structure({"a": 1})
-    assert difference("x", "one", one, "two", other) == [
-        "one x[0], two none",
-        "one x[1], two none",
-        "one x[2], two none",
-        "two x['a'], one none",
+    error = other_structure("f", "they differ", "x", ("one", one), ("two", other), "")
+    assert str(error).splitlines()[:-1] == [
+        "f: they differ.",
+        f"  one {one}",
+        f"  two {other}",
+        "  one x[0], two none",
+        "  one x[1], two none",
+        "  one x[2], two none",
+        "  two x['a'], one none",
     ]
