@@ -32,11 +32,6 @@ class BuildError(MinixlaError, RuntimeError):
     """Sources of kernels cannot be compiled."""
 
 
-def include_dirs() -> list[str]:
-    """The directories of the headers that kernels include."""
-    return [jax.ffi.include_dir(), str(_INCLUDE)]
-
-
 def build_op_library(
     sources: Sequence[str | Path] | str | Path,
     cuda_sources: Sequence[str | Path] = (),
@@ -73,7 +68,7 @@ def build_op_library(
     cuda = _compiler("NVCC", ("nvcc", "/usr/local/cuda/bin/nvcc"), "nvcc") if cuda_sources else ""
     parts = [*((each, False) for each in listed), *((each, True) for each in cuda_sources)]
     texts = [(*_read(each), is_cuda) for each, is_cuda in parts]
-    directories = [*include_dirs(), *map(str, include)]
+    directories = [jax.ffi.include_dir(), _INCLUDE, *include]
     own = [*_FLAGS, *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []), *flags]
     key = hashlib.sha256()
     for each in (version("jaxlib"), _version(compiler), cuda and _version(cuda), *own):

@@ -325,17 +325,17 @@ def _kind(hint: Any) -> kinds.Kind | None:
     """The kind of attribute that an annotation means; None: none."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
-        return kinds.EnumerationKind(*arguments) if all(map(_is_text, arguments)) else None
+        return (
+            kinds.EnumerationKind(*arguments)
+            if all(isinstance(x, (str, bytes)) for x in arguments)
+            else None
+        )
     if origin in (tuple, list, Sequence):
         members = [each for each in arguments if each is not Ellipsis]
         member = _MEMBERS.get(members[0]) if len(set(members)) == 1 else None
         return None if member is None else kinds.ListKind(member())
     made = _MEMBERS.get(type if origin is type else hint if origin is None else origin)
     return None if made is None else made()
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, (str, bytes))
 
 
 def _count(hint: Any) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import index
 from typing import Any, TypeVar
 
@@ -186,11 +186,8 @@ class Mesh:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Devices stay behind: they are another process's.
-        return _again, self._key[:3]
-
-
-def _again(names: Sequence[str], sizes: Sequence[int], device_ids: Sequence[int] | None) -> Mesh:
-    return Mesh(None, names, sizes, device_ids=device_ids)
+        made = partial(Mesh, None, self.axis_names, self.axis_sizes, device_ids=self.device_ids)
+        return made, ()
 
 
 def _devices(mesh: Any) -> Any:

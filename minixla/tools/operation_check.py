@@ -164,7 +164,8 @@ def _checked(
         return
     report.findings += found.findings
     for evaluator, rows in _by_evaluator(found).items():
-        enter(evaluator, *_verdict(evaluator, rows), _worst(rows))
+        worst = max((row.ulp for row in rows if row.ulp is not None), default=None)
+        enter(evaluator, *_verdict(evaluator, rows), worst)
     if getattr(op, "sharding_notation", None) and not is_variant:
         enter(_SHARDING, *_sharding_verdict(op, function, arguments))
     if order > 1 and not is_variant:
@@ -211,10 +212,6 @@ def _by_evaluator(found: CrossCheckReport) -> dict[str, list[Row]]:
     for row in found.rows:
         rows.setdefault(row.evaluator, []).append(row)
     return rows
-
-
-def _worst(rows: Sequence[Row]) -> float | None:
-    return max((row.ulp for row in rows if row.ulp is not None), default=None)
 
 
 def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
