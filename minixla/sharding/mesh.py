@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import combinations
 from operator import index
 from typing import Any, TypeVar
 
@@ -157,6 +158,15 @@ class Mesh:
         along = np.moveaxis(self.numbers, at, range(-len(at), 0))
         count = math.prod([self.axis_sizes[each] for each in at])
         return tuple(map(tuple, along.reshape(-1, count).tolist()))
+
+    def axes_of(self, groups: Iterable[Iterable[int]]) -> tuple[str, ...] | None:
+        """The axes over which just these groups meet, the fewest; None where there are none."""
+        wanted = set(map(frozenset, groups))
+        for count in range(1, len(self.axis_names) + 1):
+            for names in combinations(self.axis_names, count):
+                if set(map(frozenset, self.groups(names))) == wanted:
+                    return names
+        return None
 
     def places(self, names: Sequence[str]) -> np.ndarray:
         """By a device's number, which member of its group it is; see `groups`."""
