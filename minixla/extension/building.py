@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -61,6 +61,8 @@ def build_op_library(
     Raises:
         BuildError: a file, or a compiler, is missing; the compiler refuses a source.
     """
+    if not isinstance(sources, (Iterable, Path)):
+        raise explain(BuildError, _SUBJECT, f"{sources!r} is no source", (), "Give C++ files.")
     listed = [sources] if isinstance(sources, (str, Path)) else [*sources]
     if not listed and not cuda_sources:
         raise explain(BuildError, _SUBJECT, "there are no sources", (), "Give C++ files.")

@@ -28,7 +28,7 @@ from minixla.core.errors import (
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
 from minixla.extension import kinds, registration, wrappers
-from minixla.extension.contexts import Context
+from minixla.extension.contexts import Context, callable_of
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import AttributeDeclaration
 from minixla.extension.kernel_table import ANY, REFERENCE
@@ -122,7 +122,8 @@ def custom_op(
     if kind not in typing.get_args(Kind):
         problem, advice = f"there is no kind {kind!r}", "It is auto, composition or reference."
         raise explain(AttributeValueError, "custom_op", problem, (), advice)
-    space, _, plain = name.rpartition(".")
+    callable_of(fun, "custom_op", "the function")
+    space, _, plain = str(name).rpartition(".")
     plain = "".join([word[:1].upper() + word[1:] for word in plain.split("_")])
     full = f"{space}.{plain}" if space else plain
     caller = sys._getframe(1)
