@@ -82,6 +82,12 @@ def check_op(
         True
     """
     call, name = _function_of(op)
+    if not isinstance(cases, Iterable) or order not in (0, 1, 2):
+        problem, shown = "cases or order are none", [f"cases: {type(cases).__name__}"]
+        advice = "Give a list of cases, check_op(op, [(x,)]), and an order of 0, 1 or 2."
+        raise explain(
+            AttributeValueError, "check_op", problem, [*shown, f"order: {order!r}"], advice
+        )
     given = list(map(_case, cases))
     if not given:
         advice = "Give tuples of arguments: check_op(op, [(x,)])."
