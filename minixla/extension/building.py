@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,11 +30,6 @@ _INCLUDE = Path(__file__).with_name("include")
 
 class BuildError(MinixlaError, RuntimeError):
     """Sources of kernels cannot be compiled."""
-
-
-def include_dirs() -> list[str]:
-    """The directories of the headers that kernels include."""
-    return [jax.ffi.include_dir(), str(_INCLUDE)]
 
 
 def build_op_library(
@@ -66,6 +61,8 @@ def build_op_library(
     Raises:
         BuildError: a file, or a compiler, is missing; the compiler refuses a source.
     """
+    if not isinstance(sources, (Iterable, Path)):
+        raise explain(BuildError, _SUBJECT, f"{sources!r} is no source", (), "Give C++ files.")
     listed = [sources] if isinstance(sources, (str, Path)) else [*sources]
     if not listed and not cuda_sources:
         raise explain(BuildError, _SUBJECT, "there are no sources", (), "Give C++ files.")
@@ -73,7 +70,7 @@ def build_op_library(
     cuda = _compiler("NVCC", ("nvcc", "/usr/local/cuda/bin/nvcc"), "nvcc") if cuda_sources else ""
     parts = [*((each, False) for each in listed), *((each, True) for each in cuda_sources)]
     texts = [(*_read(each), is_cuda) for each, is_cuda in parts]
-    directories = [*include_dirs(), *map(str, include)]
+    directories = [jax.ffi.include_dir(), _INCLUDE, *include]
     own = [*_FLAGS, *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []), *flags]
     key = hashlib.sha256()
     for each in (version("jaxlib"), _version(compiler), cuda and _version(cuda), *own):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from minixla.core.errors import MinixlaError, explain
+from minixla.core.errors import AttributeValueError, MinixlaError, explain
 from minixla.core.tracing import shape_of
 from minixla.reference_evaluator.trace import widened
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 class InvalidArgumentError(MinixlaError, ValueError):
     """A kernel, rule or shape function refuses what its operation was given."""
+
+
+def callable_of(function: Any, subject: str, what: str) -> Any:
+    """A kernel, rule or shape function; AttributeValueError for what cannot be called."""
+    if callable(function):
+        return function
+    problem, shown = f"{what} cannot be called", [f"given: {function!r}"[:200]]
+    raise explain(AttributeValueError, subject, problem, shown, "Give a function.")
 
 
 class Context:

@@ -28,7 +28,7 @@ from minixla.core.errors import (
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
 from minixla.extension import kinds, registration, wrappers
-from minixla.extension.contexts import Context
+from minixla.extension.contexts import Context, callable_of
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import AttributeDeclaration
 from minixla.extension.kernel_table import ANY, REFERENCE
@@ -122,7 +122,8 @@ def custom_op(
     if kind not in typing.get_args(Kind):
         problem, advice = f"there is no kind {kind!r}", "It is auto, composition or reference."
         raise explain(AttributeValueError, "custom_op", problem, (), advice)
-    space, _, plain = name.rpartition(".")
+    callable_of(fun, "custom_op", "the function")
+    space, _, plain = str(name).rpartition(".")
     plain = "".join([word[:1].upper() + word[1:] for word in plain.split("_")])
     full = f"{space}.{plain}" if space else plain
     caller = sys._getframe(1)
@@ -325,17 +326,17 @@ def _kind(hint: Any) -> kinds.Kind | None:
     """The kind of attribute that an annotation means; None: none."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
-        return kinds.EnumerationKind(*arguments) if all(map(_is_text, arguments)) else None
+        return (
+            kinds.EnumerationKind(*arguments)
+            if all(isinstance(x, (str, bytes)) for x in arguments)
+            else None
+        )
     if origin in (tuple, list, Sequence):
         members = [each for each in arguments if each is not Ellipsis]
         member = _MEMBERS.get(members[0]) if len(set(members)) == 1 else None
         return None if member is None else kinds.ListKind(member())
     made = _MEMBERS.get(type if origin is type else hint if origin is None else origin)
     return None if made is None else made()
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, (str, bytes))
 
 
 def _count(hint: Any) -> int:

@@ -57,13 +57,15 @@ class Definition:
             return dict(zip(names, listed, strict=True))
 
         texts = [attributes, inputs, outputs]
-        if any(isinstance(each, str) for each in texts):
-            problem, advice = "a list of declarations is a string", 'Write inputs=["x: float"].'
-            raise explain(AttributeValueError, name, problem, (), advice)
-        own = [_read(AttributeDeclaration, each, subject=name) for each in attributes]
+        for each in texts:
+            if isinstance(each, str) or not isinstance(each, Iterable):
+                what = "a string" if isinstance(each, str) else repr(each)[:200]
+                problem, advice = f"a list of declarations is {what}", 'Write inputs=["x: float"].'
+                raise explain(AttributeValueError, name, problem, (), advice)
+        own = [_read(AttributeDeclaration, each, name) for each in attributes]
         by_name = known(own)
         sides = [
-            [_read(ArgumentDeclaration, each, attributes=by_name, subject=name) for each in side]
+            [_read(ArgumentDeclaration, each, name, attributes=by_name) for each in side]
             for side in (inputs, outputs)
         ]
         known([*own, *sides[0]])
@@ -102,8 +104,13 @@ class Definition:
         return f"{self.name}({', '.join(listed)})"
 
 
-def _read(kind: Any, given: Any, **context: Any) -> Any:
-    return kind.read(given, **context) if isinstance(given, str) else given
+def _read(kind: Any, given: Any, subject: str, **context: Any) -> Any:
+    if isinstance(given, str):
+        return kind.read(given, subject=subject, **context)
+    if not isinstance(given, kind):
+        problem, advice = f"{given!r} is no declaration", 'Write "x: float", or a declaration.'
+        raise explain(AttributeValueError, subject, problem, (), advice)
+    return given
 
 
 def _check_use(

@@ -243,6 +243,8 @@ class TensorKind(Kind, LiteralAttribute):
         numbers = [each for name in value if name.endswith("_val") for each in value[name]]
         numbers = [{"true": True, "false": False}.get(str(each), each) for each in numbers]
         array = np.asarray(numbers).astype(kind.dtype)
+        if not kind.is_inexact and array.astype(object).tolist() != numbers:
+            raise ValueError(f"a constant of {kind} cannot hold {numbers}")
         wanted = sizes[-1] if sizes else () if array.size == 1 else array.shape
         # The last number stands for all that follow.
         missing = int(np.prod(wanted)) - array.size

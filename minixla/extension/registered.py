@@ -12,6 +12,7 @@ from minixla.core.sharding_notation import ShardingNotation
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import find_source
 from minixla.extension import wrappers
+from minixla.extension.contexts import callable_of
 from minixla.extension.definitions import Definition
 from minixla.extension.kernel_table import ANY, REFERENCE, Kernels
 from minixla.extension.kernels import ForeignKernel, HostKernel, PythonKernel
@@ -125,6 +126,11 @@ class RegisteredOperation:
                 kernels for the same, no such library or symbol.
         """
         source = find_source(1)
+        if not isinstance(where or {}, Mapping) or not isinstance(priority, (int, float)):
+            problem = "a kernel is for values of attributes, and has a number for its priority"
+            shown = [f"where = {where!r}", f"priority = {priority!r}"]
+            advice = 'Write where={"T": "float"}, priority=1.'
+            raise explain(AttributeValueError, self.name, problem, shown, advice)
         allowed = self.kernels.allowed({**(where or {}), **attributes})
         platforms = self.kernels.platforms_of(platform)
         is_python = not host and ffi is None
@@ -139,6 +145,7 @@ class RegisteredOperation:
             raise explain(AttributeValueError, self.name, problem, (), advice)
 
         def register(given: Callable[..., Any]) -> Callable[..., Any]:
+            callable_of(given, self.name, "a kernel")
             for each in platforms:
                 self.kernels.add(PythonKernel(each, allowed, priority, source, function=given))
             return given
@@ -200,7 +207,7 @@ class RegisteredOperation:
             TransformError: there is a derivative already.
         """
         self._refuse_second("gradient")
-        self.gradient_rule = function
+        self.gradient_rule = callable_of(function, self.name, "the gradient")
         self.operation.vjp = reverse_rule  # type: ignore[method-assign]  # what core looks for
         return function
 
@@ -214,7 +221,7 @@ class RegisteredOperation:
             TransformError: there is a derivative already.
         """
         self._refuse_second("jvp")
-        self.forward_rule = function
+        self.forward_rule = callable_of(function, self.name, "the jvp rule")
         return function
 
     def not_differentiable(self, reason: str = "declared so") -> None:

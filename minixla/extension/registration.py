@@ -12,6 +12,7 @@ from minixla.core import registry
 from minixla.core.attributes import Field
 from minixla.core.errors import AttributeValueError, explain
 from minixla.extension import wrappers
+from minixla.extension.contexts import callable_of
 from minixla.extension.definitions import Definition
 from minixla.extension.operation import CustomOperation
 from minixla.extension.registered import RegisteredOperation
@@ -77,9 +78,9 @@ def register_op(
     return made
 
 
-def checked_name(name: str) -> None:
+def checked_name(name: Any) -> None:
     """Raises AttributeValueError for what is no name of an operation."""
-    space, _, plain = name.rpartition(".")
+    space, _, plain = (name if isinstance(name, str) else "").rpartition(".")
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not re.fullmatch(r"(\w+(\.\w+)*)?", space):
         problem = f"{name!r} is no name of an operation"
         camel = "".join([word[:1].upper() + word[1:] for word in re.split(r"\W+|_+", plain)])
@@ -101,6 +102,8 @@ def defined(
 ) -> RegisteredOperation:
     """The operation of a definition, which nobody finds by its name yet."""
     checked_name(name)
+    if shape_function is not None:
+        callable_of(shape_function, name, "the shape function")
     space, _, plain = name.rpartition(".")
     space = space or _NAMESPACE
     own, inputs = definition.attributes, definition.inputs

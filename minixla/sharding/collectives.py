@@ -8,7 +8,7 @@ cut, the devices' sums are added. Source: how XLA's partitioner goes about it (o
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,10 +77,8 @@ def collectives(program: Program) -> list[Collective]:
             found += _Step(step, done).collectives()
         for value, wanted in zip(function.outputs, function.output_shardings, strict=True):
             if wanted is not None:
-                made = _moved(value, wanted.mesh, wanted.parts, done)
-                found += [
-                    _made(*each, wanted.mesh, None, "result of the function") for each in made
-                ]
+                at = wanted.mesh, wanted.parts
+                found += _moved(value, *at, done, None, "result of the function")
     return found
 
 
@@ -135,12 +133,18 @@ Move = tuple[str, Parts, Shape]
 
 
 def _moved(
-    value: Value, mesh: Mesh, wanted: Layout, done: set[tuple[Value, Layout]]
-) -> Iterator[Move]:
+    value: Value,
+    mesh: Mesh,
+    wanted: Layout,
+    done: set[tuple[Value, Layout]],
+    step: Step | None,
+    why: str,
+) -> Iterator[Collective]:
     """The collectives that bring a value into a layout, where none did before."""
     if value.can_be_sharded and not mesh.is_maximal and (value, wanted) not in done:
         done.add((value, wanted))
-        yield from _moves(_layout(value), wanted, value.shape)
+        for each in _moves(_layout(value), wanted, value.shape):
+            yield _made(*each, mesh, step, why)
 
 
 def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
@@ -258,15 +262,14 @@ class _Step:
         manual = [each.op for each in step.around() if isinstance(each.op, ManualComputation)]
         mesh = manual[0].mesh if manual else None
         groups = step.op.replica_groups or ((0,),)
-        axes = () if mesh is None else _axes_of(mesh, groups)
+        axes = () if mesh is None else mesh.axes_of(groups) or ()
         for value in step.results:
             if isinstance(value.shape, Shape):
                 shape = _local(value.shape, _layout(value))
                 yield _collective(step.op.hlo_name, axes, groups, shape, step, "written so")
 
     def _moved(self, value: Value, wanted: TensorSharding, why: str) -> Iterator[Collective]:
-        for each in _moved(value, wanted.mesh, wanted.parts, self.done):
-            yield _made(*each, wanted.mesh, self.step, why)
+        return _moved(value, wanted.mesh, wanted.parts, self.done, self.step, why)
 
     def _by_rule(
         self, rule: ShardingRule, mesh: Mesh, cuts: Sequence[Parts] | None = None
@@ -275,8 +278,7 @@ class _Step:
         for value, dimensions in zip(step.operands, rule.operands, strict=False):
             if len(dimensions) == value.rank:
                 wanted = joined(dimensions, factors, rule.sizes)
-                for each in _moved(value, mesh, wanted, self.done):
-                    yield _made(*each, mesh, step, "to lie as the result does")
+                yield from _moved(value, mesh, wanted, self.done, step, "to lie as the result does")
         halo = [part for factor in sorted(rule.permutation) for part in factors[factor]]
         for value, dimensions in zip(step.results, rule.results, strict=False):
             if not value.can_be_sharded:
@@ -335,14 +337,3 @@ class _Step:
                 tensor = Tensor(dimensions, sharding_of(value), sizes)
                 found.append({factor: each.parts for factor, each in tensor.factors.items()})
         return found
-
-
-def _axes_of(mesh: Mesh, groups: Groups) -> tuple[str, ...]:
-    """The axes of a mesh along which groups of its devices meet, or () if these are others."""
-    size = len(groups[0])
-    for count in range(1, len(mesh.axis_names) + 1):
-        for names in combinations(mesh.axis_names, count):
-            made = mesh.groups(names)
-            if len(made[0]) == size and set(map(frozenset, made)) == set(map(frozenset, groups)):
-                return names
-    return ()

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import combinations
 from operator import index
 from typing import Any, TypeVar
 
@@ -158,6 +159,15 @@ class Mesh:
         count = math.prod([self.axis_sizes[each] for each in at])
         return tuple(map(tuple, along.reshape(-1, count).tolist()))
 
+    def axes_of(self, groups: Iterable[Iterable[int]]) -> tuple[str, ...] | None:
+        """The axes over which just these groups meet, the fewest; None where there are none."""
+        wanted = set(map(frozenset, groups))
+        for count in range(1, len(self.axis_names) + 1):
+            for names in combinations(self.axis_names, count):
+                if set(map(frozenset, self.groups(names))) == wanted:
+                    return names
+        return None
+
     def places(self, names: Sequence[str]) -> np.ndarray:
         """By a device's number, which member of its group it is; see `groups`."""
         found = np.zeros(self.size, np.int32)
@@ -186,11 +196,8 @@ class Mesh:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Devices stay behind: they are another process's.
-        return _again, self._key[:3]
-
-
-def _again(names: Sequence[str], sizes: Sequence[int], device_ids: Sequence[int] | None) -> Mesh:
-    return Mesh(None, names, sizes, device_ids=device_ids)
+        made = partial(Mesh, None, self.axis_names, self.axis_sizes, device_ids=self.device_ids)
+        return made, ()
 
 
 def _devices(mesh: Any) -> Any:

@@ -21,7 +21,7 @@ from minixla.sharding.inlining import inline
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.operations import NamedComputation
-from minixla.sharding.passes.pipelines import import_program
+from minixla.sharding.passes import import_program
 from minixla.sharding.program import Block, Program, Step, Value
 from minixla.sharding.propagation import user_priority_propagate
 from minixla.sharding.propagation.driver import common_mesh

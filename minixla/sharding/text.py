@@ -209,15 +209,12 @@ def parse_shardings(text: str, meshes: Mapping[str, Mesh]) -> list[TensorShardin
 
 def parse_axes(text: str) -> list[str]:
     """Names of manual axes, `#sdy<manual_axes{"x", "y"}>`."""
-    reader = _started(text, "#sdy<manual_axes", "manual_axes", {})
-    found = reader.listed("{}", reader.name)
-    reader.took(">")
-    return reader.end(found)
+    return [axis.name for axis in parse_axis_list(text)]
 
 
 def parse_axis_list(text: str) -> list[AxisRef]:
     """Axes and parts of axes, `#sdy<axis_ref_list{"x", "y":(1)2}>`."""
-    reader = _started(text, "#sdy<axis_ref_list", "axes", {})
+    reader = _Reader(re.sub(r"^\s*#sdy<\w+", "", text), "axes", {})
     found = reader.listed("{}", reader.axis)
     reader.took(">")
     return reader.end(found)

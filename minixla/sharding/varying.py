@@ -5,7 +5,6 @@ may be fewer: what all devices gather is the same for all.
 """
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,11 +185,11 @@ class _VaryingTrace(Trace):
             return axes
         if not op.gives_all_the_same:
             return axes | self._between(getattr(op, "source_target_pairs", op.replica_groups))
-        groups = set(map(frozenset, op.replica_groups or [self.mesh.numbers.flat]))
-        for count in range(len(self.axes), 0, -1):
-            for names in combinations(self.axes, count):
-                if set(map(frozenset, self.mesh.groups(names))) == groups:
-                    return axes - Axes(names)
+        groups = op.replica_groups or [tuple(self.mesh.numbers.flat)]
+        names = self.mesh.axes_of(groups)
+        if names is not None:
+            ones = [name for name, size in self.mesh.shape.items() if size == 1]
+            return axes - {*names, *ones}
         # Parts of an axis meet: what is the same for all stays so where they are of one size.
         sizes = set(map(len, groups))
         return axes if len(sizes) == 1 and len(groups) * max(sizes) == self.mesh.size else self.axes

@@ -60,7 +60,8 @@ def cross_check(
         >>> report.ok
         True
     """
-    checked_function(fun, "cross_check")
+    for function in (fun, *filter(None, (against, progress))):
+        checked_function(function, "cross_check")
     more = [checked("cross_check", Evaluator(*each)) for each in (evaluators or {}).items()]
     asked = [*EVALUATORS.values(), *more]
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:

@@ -4,7 +4,7 @@ Its formats are described in the package's modules `graph_builder` and `node_dat
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +77,10 @@ def write_files(path: Path, parts: Sequence[Part], overlays: Sequence[Overlay]) 
         The program's file, then those of the overlays: `net.json`, `net.bytes_on_a_device.json`.
     """
     graphs = graph_collection(parts)
-    pairs = [(path, graphs), *_overlay_files(path, parts[0].graph.name, overlays)]
-    for file, content in pairs:
-        file.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    return [file for file, _ in pairs]
-
-
-def _overlay_files(
-    path: Path, graph: str, overlays: Sequence[Overlay]
-) -> Iterator[tuple[Path, dict[str, Any]]]:
+    contents, name = {path: graphs}, parts[0].graph.name
     for each in overlays:
-        yield path.with_suffix(f".{each.name.replace(' ', '_')}.json"), node_data(graph, each)
+        file = path.with_suffix(f".{each.name.replace(' ', '_')}.json")
+        contents[file] = node_data(name, each)
+    for file, content in contents.items():
+        file.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+    return list(contents)

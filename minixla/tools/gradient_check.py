@@ -1,6 +1,6 @@
 """check_grads: derivatives against finite differences."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -62,7 +62,7 @@ def check_grads(
         >>> mx.check_grads(lambda x: mx.numpy.sin(x) * x, (np.float32([1, 2]),))
     """
     checked_function(fun, "check_grads")
-    _check_options(order, modes, evaluate)
+    _check_options(args, kwargs, order, modes, evaluate, eps=eps, atol=atol, rtol=rtol)
     function = _flat(fun, tuple(args), dict(kwargs or {}))
     if not function.inputs:
         given = [f"args: {', '.join(str(mx.shape_of(x)) for x in tree_leaves(args))}"]
@@ -80,18 +80,29 @@ def check_grads(
             functions = [_derivative(each, mode) for each in functions for mode in modes]
 
 
-def _check_options(order: int, modes: Sequence[str], evaluate: str | None) -> None:
-    is_modes = not isinstance(modes, str) and set(modes) <= set(MODES) and len(modes) > 0
-    rules = {
+def _check_options(
+    args: Any, kwargs: Any, order: Any, modes: Any, evaluate: Any, **numbers: Any
+) -> None:
+    is_listed = isinstance(modes, Collection) and not isinstance(modes, str)
+    is_modes = is_listed and set(modes) <= set(MODES) and len(modes) > 0
+    rules: dict[str, tuple[Any, bool, str]] = {
+        "args": (args, isinstance(args, (tuple, list)), "a tuple of arguments, (x,) for one"),
+        "kwargs": (kwargs, isinstance(kwargs or {}, Mapping), "a dictionary of arguments"),
         "order": (order, isinstance(order, int) and order > 0, "a number from 1 on"),
         "modes": (modes, is_modes, f"a sequence of some of {', '.join(MODES)}"),
         "evaluate": (evaluate, evaluate in _EVALUATORS, "None, 'jit' or 'reference'"),
     }
+    for name, value in numbers.items():
+        given: list[Any] = [value]
+        if isinstance(value, Mapping) and name != "eps":
+            given = list(value.values())
+        is_kept = all(x is None or (hasattr(x, "__float__") and float(x) >= 0) for x in given)
+        rules[name] = value, is_kept, "None or a number from 0 on"
     for name, (value, is_kept, rule) in rules.items():
         if not is_kept:
-            problem, given = "an option has a value that it cannot take", [f"{name} = {value!r}"]
+            problem, shown = "an option has a value that it cannot take", [f"{name} = {value!r}"]
             advice = f"{name} is {rule}."
-            raise explain(mx.AttributeValueError, "check_grads", problem, given, advice)
+            raise explain(mx.AttributeValueError, "check_grads", problem, shown, advice)
 
 
 def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Function:

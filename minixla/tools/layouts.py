@@ -207,7 +207,11 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
     if engine not in _ENGINES:
         problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
         raise explain(AttributeValueError, "shardings", problem, (), advice)
-    program = Program.of_graph(graph) if _is_written(graph) else read_program(_text(graph))
+    program = (
+        Program.of_graph(graph)
+        if _is_written(graph)
+        else read_program(Emitter(locations=True).module(graph))
+    )
     inline_calls(program)
     if engine == "native":
         for name in _PASSES:
@@ -217,10 +221,6 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
     for name in _PASSES:
         text = shardy_pass(text, name)
     return Layouts(read_program(text))
-
-
-def _text(graph: Graph) -> str:
-    return Emitter(locations=True).module(graph)
 
 
 def _is_written(graph: Graph) -> bool:

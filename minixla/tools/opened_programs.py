@@ -66,11 +66,6 @@ class Part(NamedTuple):
         """The name of the node of an input."""
         return f"{self.path}input{number}"
 
-    @property
-    def results_name(self) -> str:
-        """The name of the node of its results."""
-        return f"{self.path}results"
-
     def inner(self, number: int) -> Iterator["Part"]:
         """The programs that an instruction runs, opened within it."""
         step = self.graph.instructions[number]
@@ -109,7 +104,7 @@ class Part(NamedTuple):
             yield Node(name, label, groups, said, reads, list(map(str, step.shapes)), step)
         reads = [(*made[value], str(index)) for index, value in enumerate(self.graph.outputs)]
         shapes = ", ".join(map(str, self.graph.output_shapes))
-        yield Node(self.results_name, "results", self.groups, {"shape": shapes}, reads, [])
+        yield Node(f"{self.path}results", "results", self.groups, {"shape": shapes}, reads, [])
 
 
 def opened(graph: Graph, most: int = _MOST_NODES) -> list[Part]:

@@ -82,6 +82,12 @@ def check_op(
         True
     """
     call, name = _function_of(op)
+    if not isinstance(cases, Iterable) or order not in (0, 1, 2):
+        problem, shown = "cases or order are none", [f"cases: {type(cases).__name__}"]
+        advice = "Give a list of cases, check_op(op, [(x,)]), and an order of 0, 1 or 2."
+        raise explain(
+            AttributeValueError, "check_op", problem, [*shown, f"order: {order!r}"], advice
+        )
     given = list(map(_case, cases))
     if not given:
         advice = "Give tuples of arguments: check_op(op, [(x,)])."
@@ -164,7 +170,8 @@ def _checked(
         return
     report.findings += found.findings
     for evaluator, rows in _by_evaluator(found).items():
-        enter(evaluator, *_verdict(evaluator, rows), _worst(rows))
+        worst = max((row.ulp for row in rows if row.ulp is not None), default=None)
+        enter(evaluator, *_verdict(evaluator, rows), worst)
     if getattr(op, "sharding_notation", None) and not is_variant:
         enter(_SHARDING, *_sharding_verdict(op, function, arguments))
     if order > 1 and not is_variant:
@@ -211,10 +218,6 @@ def _by_evaluator(found: CrossCheckReport) -> dict[str, list[Row]]:
     for row in found.rows:
         rows.setdefault(row.evaluator, []).append(row)
     return rows
-
-
-def _worst(rows: Sequence[Row]) -> float | None:
-    return max((row.ulp for row in rows if row.ulp is not None), default=None)
 
 
 def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:

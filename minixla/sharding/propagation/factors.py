@@ -6,6 +6,7 @@ a dimension are handed to its factors in that order; an axis may be split betwee
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from minixla.core.sharding_rule import ShardingRule
 from minixla.sharding.axes import Part, merged, size_of
@@ -15,6 +16,7 @@ from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 Parts = tuple[Part, ...]
 
 
+@dataclass(slots=True)
 class Factor:
     """How one factor of one tensor is laid out.
 
@@ -26,11 +28,10 @@ class Factor:
             nothing may come between.
     """
 
-    __slots__ = ("is_closed", "is_minor", "overflow", "parts")
-
-    def __init__(self, parts: Parts, is_closed: bool, is_minor: bool, overflow: Parts = ()) -> None:
-        self.parts, self.overflow = parts, overflow
-        self.is_closed, self.is_minor = is_closed, is_minor
+    parts: Parts
+    is_closed: bool
+    is_minor: bool
+    overflow: Parts = ()
 
 
 class Tensor:

@@ -8,6 +8,7 @@ tensor take what it can. Source: Shardy's `basic_factor_propagation.cc` and
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from minixla.sharding.axes import Part, size_of
 from minixla.sharding.mesh import Mesh
@@ -19,6 +20,7 @@ Limit = Callable[[Part, int], Part | None]
 NONE, FORWARD, BACKWARD, BOTH = 0, 1, 2, 3
 
 
+@dataclass
 class Projection:
     """The tensors of a step, taken apart.
 
@@ -30,19 +32,15 @@ class Projection:
         only_whole: whether parts of axes are not propagated.
     """
 
-    def __init__(
-        self,
-        operands: Sequence[Tensor],
-        results: Sequence[Tensor],
-        sizes: Sequence[int],
-        is_elementwise: bool,
-        mesh: Mesh,
-        only_whole: bool = False,
-    ) -> None:
-        self.operands, self.results, self.sizes = operands, results, sizes
-        self.tensors = [*operands, *results]
-        self.is_elementwise = is_elementwise
-        self.mesh, self.only_whole = mesh, only_whole
+    operands: Sequence[Tensor]
+    results: Sequence[Tensor]
+    sizes: Sequence[int]
+    is_elementwise: bool
+    mesh: Mesh
+    only_whole: bool = False
+
+    def __post_init__(self) -> None:
+        self.tensors = [*self.operands, *self.results]
 
     def truncated(self, parts: Parts, limit: Limit) -> Parts:
         """The first of the axes, up to the first that is not taken whole."""

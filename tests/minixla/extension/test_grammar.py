@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -91,6 +92,8 @@ def test_c22_defaults_in_text_format_and_as_python_values(text, value):
     "text, wanted",
     [
         ("{ dtype: DT_INT32 int_val: 5 }", np.int32(5)),
+        ("{ dtype: DT_INT4 int_val: -8 }", np.array(-8, ml_dtypes.int4)),
+        ("{ dtype: DT_BOOL bool_val: [true, 0] }", np.array([True, False])),
         ("{ dtype: DT_INT32, int_val: 1, int_val: 2 }", np.int32([1, 2])),
         (
             "{ dtype: DT_FLOAT tensor_shape { dim { size: 2 } dim { size: 2 } } float_val: 3 }",
@@ -166,6 +169,11 @@ def test_c14_to_c21_constraints(declared, good, bad, says):
         ("s: string = foo", "must be a string, not foo", "s must be a string"),
         ("s: string = 'foo", "a name is missing", "Write a default of kind string"),
         ("te: tensor = { int_val: 1 }", "a tensor says its dtype", "te must be"),
+        ("te: tensor = { dtype: DT_INT8 int_val: 500 }", "s8 cannot hold [500]", "te must be"),
+        ("te: tensor = { dtype: DT_INT4 int_val: [7, 8] }", "s4 cannot hold [7, 8]", "te must"),
+        ("te: tensor = { dtype: DT_UINT8 int_val: -1 }", "u8 cannot hold [-1]", "te must be"),
+        ("te: tensor = { dtype: DT_INT32 int_val: 1.5 }", "s32 cannot hold [1.5]", "te must be"),
+        ("te: tensor = { dtype: DT_BOOL bool_val: 2 }", "pred cannot hold [2]", "te must be"),
         ("sh: shape = { unknown_rank: true }", "a shape has a known rank here", "sh must be"),
         ("l: list(int) = [1, 2", "']' is missing", "Write a default of kind list(int)"),
     ],

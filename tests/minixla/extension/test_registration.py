@@ -67,6 +67,42 @@ def test_c5_names_are_camel_case(name):
     assert "Names are CamelCase, with the project's in front" in str(caught.value)
 
 
+DECLARED = {"inputs": ["x: float"], "outputs": ["y: float"]}
+
+
+def _operation():
+    return define(attrs=["n: int = 0"], **DECLARED)
+
+
+# What calls one, and what the error says.
+MISUSED = {
+    "a name": (lambda: define(name=5), "5 is no name of an operation"),
+    "an attribute": (lambda: define(attrs=[5], **DECLARED), "5 is no declaration"),
+    "an input": (lambda: define(["x: float", None], ["y: float"], ()), "None is no declaration"),
+    "inputs": (lambda: define(5, ["y: float"], ()), "a list of declarations is 5"),
+    "a shape function": (lambda: define(shape_fn=5), "the shape function cannot be called"),
+    "a kernel": (lambda: _operation().kernel("cpu", 5), "a kernel cannot be called"),
+    "a composition": (lambda: _operation().composition("f"), "a kernel cannot be called"),
+    "a priority": (
+        lambda: _operation().kernel("cpu", abs, priority="1"),
+        "a number for its priority",
+    ),
+    "conditions": (lambda: _operation().kernel("cpu", abs, where=["n"]), "values of attributes"),
+    "a gradient": (lambda: _operation().gradient(5), "the gradient cannot be called"),
+    "a tangent": (lambda: _operation().jvp("f"), "the jvp rule cannot be called"),
+    "a function": (lambda: mx.custom_op("my.name", 5), "the function cannot be called"),
+    "a path": (lambda: mx.load_op_library(5), "5 is no path"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSED)
+def test_what_cannot_be_registered_is_refused_at_once(name):
+    run, problem = MISUSED[name]
+    with pytest.raises(mx.AttributeValueError, match=problem) as caught:
+        run()
+    assert "test_registration.py" in str(caught.value)
+
+
 def test_c4_and_c5_a_name_is_registered_once():
     first = define(name="RegistrationTwice")
     with pytest.raises(

@@ -195,6 +195,12 @@ def test_what_cannot_be_checked():
     assert report.ok
 
 
+@pytest.mark.parametrize("options", [{"against": 3}, {"progress": "dots"}])
+def test_what_is_no_function_is_refused(options):
+    with pytest.raises(mx.TransformError, match="cross_check: it was given"):
+        mx.cross_check(mnp.sin, np.float32([1, 2]), **options)
+
+
 def test_a_function_mapped_over_devices():
     mapped = mx.pmap(lambda x: mx.psum(mnp.sin(x), "i") * x, "i")
     assert mx.cross_check(mapped, np.linspace(-1, 1, 6, dtype="f4").reshape(2, 3)).ok

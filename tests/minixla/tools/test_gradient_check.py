@@ -327,6 +327,12 @@ WRONG_OPTIONS = [
     ({"modes": "fwd"}, "modes = 'fwd'"),
     ({"modes": ()}, "modes = ()"),
     ({"evaluate": "numpy"}, "evaluate = 'numpy'"),
+    ({"modes": 1}, "modes = 1"),
+    ({"eps": "1"}, "eps = '1'"),
+    ({"eps": -1e-3}, "eps = -0.001"),
+    ({"atol": [1]}, "atol = [1]"),
+    ({"rtol": {"f32": "1"}}, "rtol = {'f32': '1'}"),
+    ({"kwargs": [1]}, "kwargs = [1]"),
 ]
 
 
@@ -335,5 +341,7 @@ def test_wrong_options(options, given):
     with pytest.raises(mx.AttributeValueError, match="cannot take") as caught:
         check(mnp.sin, (X,), **options)
     assert given in str(caught.value)
+    with pytest.raises(mx.AttributeValueError, match=r"args is a tuple of arguments, \(x,\)"):
+        mx.check_grads(mnp.sin, X)
     with pytest.raises(mx.TransformError, match="check_grads: it was given"):
         mx.check_grads(3, (X,))

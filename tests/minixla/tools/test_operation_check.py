@@ -152,6 +152,9 @@ def test_what_takes_no_arrays_is_refused():
         mx.check_op(ops.tanh, [])
     with pytest.raises(AttributeValueError, match="a case is no tuple of arguments: ndarray"):
         mx.check_op(ops.tanh, [X])
+    for cases, order in ((3, 2), ([(X,)], 3), ([(X,)], "2")):
+        with pytest.raises(AttributeValueError, match="an order of 0, 1 or 2"):
+            mx.check_op(ops.tanh, cases, order=order)
     with pytest.raises(AttributeValueError, match="3 is no operation"):
         mx.check_op(3, [(X,)])
 
