@@ -97,7 +97,7 @@ def _bar_class() -> Any:
 
     A new class, as tqdm keeps the lock where it cannot write.
     """
-    from tqdm import tqdm
+    from tqdm import tqdm  # an extra
 
     class Bar(tqdm):
         monitor_interval = 0

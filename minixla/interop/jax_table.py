@@ -96,7 +96,7 @@ class JaxFunction:
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
         """JAX's function as it runs fastest."""
-        import jax
+        import jax  # no sooner than a function is called
 
         function, parameters = self.__wrapped__, self.__signature__.parameters.values()
         named = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -113,7 +113,7 @@ class JaxFunction:
 
     @cached_property
     def _staged(self) -> Callable[..., Any]:
-        from minixla.interop.from_jax import from_jax
+        from minixla.interop.from_jax import from_jax  # which loads JAX
 
         return from_jax(self.__wrapped__)
 
@@ -133,6 +133,7 @@ class JaxFunction:
             raise
 
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
+        # Both load JAX.
         import jax.numpy as jnp
 
         from minixla.interop.function_arguments import call_with_functions, is_function

@@ -218,7 +218,7 @@ class _Information:
 
     def devices(self) -> list[Any]:
         """All devices."""
-        import jax
+        import jax  # types alone load nothing
 
         return jax.devices()
 

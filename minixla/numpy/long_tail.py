@@ -59,7 +59,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         device: where the result is to be; default: where it is.
         copy: True for a copy in any case, False for none; None where one is needed.
     """
-    from jax import numpy as jnp
+    from jax import numpy as jnp  # no sooner than it is called
 
     if not hasattr(x, "__dlpack__"):
         advice = "Give an array, or convert with mx.numpy.asarray."

@@ -111,7 +111,7 @@ def dirichlet(key: RandomKey, alpha: Any, shape: Any = None, dtype: Any = None) 
     *front, last = given.dimensions
     sizes = sizes_of("dirichlet", shape, mnp.zeros(front))
     logs = _gammas(key, convert(alpha, kind), (*sizes, last), True)
-    from minixla.nn import softmax
+    from minixla.nn import softmax  # whose initializers draw numbers
 
     return softmax(logs, -1)
 

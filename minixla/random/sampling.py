@@ -286,7 +286,7 @@ def sampler(
                 result = run(single(typed(given.pop("key"), subject), subject), **given)
                 if out_sharding is None:
                     return result
-                import minixla.sharding
+                import minixla.sharding  # loads propagation
 
                 return minixla.sharding.constrain(result, out_sharding)
             except Exception as error:

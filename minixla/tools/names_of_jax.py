@@ -187,7 +187,7 @@ def _found(module: str, name: str) -> NameOfJax:
 
 
 def _namespace(path: str) -> Any:
-    import minixla as mx
+    import minixla as mx  # whose names are asked for
 
     value: Any = mx
     for part in path.split(".") if path else ():

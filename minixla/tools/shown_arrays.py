@@ -88,7 +88,7 @@ def _form(name: str) -> str:
 
 def _pillow(name: str) -> Any:
     try:
-        from PIL import Image
+        from PIL import Image  # an extra
     except ImportError:
         advice = "pip install pillow, or take a name in .npy"
         raise BadInput(
