@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
@@ -73,9 +72,7 @@ def deep(effort: Effort) -> Iterator[Comparison]:
         for are_jitted, how in enumerate(("", ", layers jitted")):
             step = Program(f"{model.name}{how}", _step_of(model, bool(are_jitted)), arguments)
             variants = {f.name: lambda f=f, step=step: _compiled(step, f) for f in FRAMEWORKS}
-            options: dict[str, Any] = {"clock": time.process_time, "collect": True}
-            title = f"compile (CPU): {step.name}"
-            yield interleaved(title, variants, effort.rounds(5), **options)
+            yield interleaved(f"compile: {step.name}", variants, effort.rounds(5), collect=True)
             runs = {f.name: blocking(f.jit(step.of(f)), *placed) for f in FRAMEWORKS}
             yield interleaved(f"step: {step.name}", runs, effort.rounds(30))
 
