@@ -38,6 +38,7 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "sharding": sharding.sharding,
     "linear_algebra": linear_algebra.linear_algebra,
     "programs": whole_programs.whole_programs,
+    "deep": whole_programs.deep,
     "memory": whole_programs.memory,
 }
 #: Suites that need more than JAX, and run where they are named: the extras `far` and `peers`.

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +17,7 @@ import jax
 
 import minixla
 from benchmarks import ON_REQUEST, SUITES
-from benchmarks.measure import FULL, QUICK, Comparison, other_variant, ratio_of
+from benchmarks.measure import FULL, QUICK, Comparison, clocks, other_variant, ratio_of
 
 
 def machine() -> dict[str, Any]:
@@ -112,6 +113,8 @@ def main(given: Sequence[str] | None = None) -> int:
     text = f"of {suites}; default: all but {', '.join(ON_REQUEST)}"
     arguments.add_argument("suites", nargs="*", metavar="suite", help=text)
     arguments.add_argument("--quick", action="store_true", help="a fifth of the rounds")
+    text = "CPU time of all threads in place of time, which leaves out what other processes do"
+    arguments.add_argument("--cpu", action="store_true", help=text)
     text = "print a table in Markdown, as in docs/performance.md"
     arguments.add_argument("--markdown", action="store_true", help=text)
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
@@ -119,12 +122,15 @@ def main(given: Sequence[str] | None = None) -> int:
     text += f"more than noise and {_ALLOWED:.0%}%, also when its suite is run again"
     arguments.add_argument("--compare", type=Path, metavar="FILE", help=text)
     options = arguments.parse_args(given)
+    clocks[:] = [time.process_time if options.cpu else time.perf_counter]
     unknown = [name for name in options.suites if name not in known]
     if unknown:
         arguments.error(f"there is no suite {', '.join(unknown)}; there are {suites}")
     earlier = {} if options.compare is None else read(options.compare)
     about = machine()
     print(header(about, bool(earlier), options.markdown))
+    if options.cpu:
+        print("times are CPU times\n")
     effort, rows, worse = QUICK if options.quick else FULL, [], []
     for name in options.suites or SUITES:
         suspects = set()

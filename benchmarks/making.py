@@ -93,6 +93,11 @@ def first_call(effort: Effort) -> Iterator[Comparison]:
     for model in models(effort.small)[: 1 if effort.small else None]:
         variants = {each.name: partial(_compile, _lowering(each, model)) for each in FRAMEWORKS}
         yield interleaved(f"first call: {model.name}", variants, effort.rounds(7), collect=True)
+        # Of it, what is XLA's alone: no tracing and lowering makes a first call faster than that.
+        prepare = {each.name: _lowering(each, model) for each in FRAMEWORKS}
+        compiled = dict.fromkeys(prepare, lambda lowered: lowered.compile())
+        title = f"  XLA's compilation: {model.name}"
+        yield interleaved(title, compiled, effort.rounds(7), prepare=prepare, collect=True)
 
 
 def growth(effort: Effort) -> Iterator[Comparison]:

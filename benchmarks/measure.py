@@ -66,6 +66,9 @@ def blocking(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]
     return lambda: jax.block_until_ready(function(*arguments))
 
 
+#: Gives seconds, where a suite names no clock of its own.
+clocks: list[Callable[[], float]] = [time.perf_counter]
+
 _SCALE = {"s": 1.0, "ms": 1e3, "us": 1e6}
 
 
@@ -78,7 +81,7 @@ def interleaved(
     prepare: Mapping[str, Callable[[], Any]] | None = None,
     per: int = 1,
     collect: bool = False,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] | None = None,
 ) -> Comparison:
     """Runs each variant once a round, after one round that does not count.
 
@@ -93,8 +96,10 @@ def interleaved(
         per: what to divide the times by, such as the number of operations.
         collect: whether to collect garbage before each run, outside the clock, so that none pays
             for what another left.
-        clock: gives seconds: `time.process_time` leaves out what other processes do.
+        clock: gives seconds: `time.process_time` leaves out what other processes do. Default: the
+            last of `clocks`.
     """
+    clock = clock or clocks[-1]
     times: dict[str, list[float]] = {variant: [] for variant in variants}
     for number in range(rounds + 1):
         order = list(variants.items())

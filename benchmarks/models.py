@@ -73,11 +73,21 @@ JAX = Framework("jax", jnp, _JaxLayers, jax.jit, jax.value_and_grad, jax, jax.la
 FRAMEWORKS = (MINIXLA, JAX)
 
 
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _as_it_is(layer: Callable[..., Any]) -> Callable[..., Any]:
+    return layer
+
+
 class Model(NamedTuple):
-    """A model: its loss on either framework, parameters and one batch."""
+    """A model: its loss on either framework, parameters and one batch.
+
+    The loss of those of equal layers takes a second argument, by which each layer is wrapped.
+    """
 
     name: str
-    loss: Callable[[Framework], Callable[..., Any]]
+    loss: Callable[..., Callable[..., Any]]
     parameters: Any
     batch: tuple[Any, ...]
 
@@ -89,10 +99,21 @@ def random_array(*sizes: int) -> np.ndarray:
     return (generator.standard_normal(sizes) * scale).astype(np.float32)
 
 
-def _mlp_loss(framework: Framework) -> Callable[..., Any]:
+def _mlp_loss(framework: Framework, wrap: Wrap = _as_it_is) -> Callable[..., Any]:
+    @wrap
+    def layer(parameters: Any, x: Any) -> Any:
+        weights, bias = parameters
+        return framework.numpy.tanh(x @ weights + bias)
+
+    return _chain(layer)
+
+
+def _chain(layer: Callable[..., Any]) -> Callable[..., Any]:
+    """The loss of layers one after the other."""
+
     def loss(parameters: Any, x: Any, y: Any) -> Any:
-        for weights, bias in parameters:
-            x = framework.numpy.tanh(x @ weights + bias)
+        for each in parameters:
+            x = layer(each, x)
         return ((x - y) ** 2).mean()
 
     return loss
@@ -136,9 +157,10 @@ def _cnn(batch: int = 32, size: int = 32) -> Model:
     )
 
 
-def _transformer_loss(framework: Framework) -> Callable[..., Any]:
+def _transformer_loss(framework: Framework, wrap: Wrap = _as_it_is) -> Callable[..., Any]:
     np_, nn = framework.numpy, framework.nn
 
+    @wrap
     def block(p: Any, x: Any) -> Any:
         normed = nn.layer_norm(x, p["scale1"], p["offset1"])
         q, k, v = (np_.einsum("bsd,dhk->bshk", normed, p[name]) for name in ("q", "k", "v"))
@@ -151,12 +173,7 @@ def _transformer_loss(framework: Framework) -> Callable[..., Any]:
         normed = nn.layer_norm(x, p["scale2"], p["offset2"])
         return x + nn.gelu(normed @ p["up"] + p["bias_up"]) @ p["down"] + p["bias_down"]
 
-    def loss(parameters: Any, x: Any, y: Any) -> Any:
-        for layer in parameters:
-            x = block(layer, x)
-        return ((x - y) ** 2).mean()
-
-    return loss
+    return _chain(block)
 
 
 def _transformer(
@@ -191,6 +208,13 @@ def models(small: bool = False) -> list[Model]:
 def deep_transformer(small: bool = False) -> Model:
     """A transformer of four layers."""
     return _transformer(1, 4, 8, 2, layers=4) if small else _transformer(layers=4)
+
+
+def deep_models(small: bool = False) -> list[Model]:
+    """Networks of equal layers."""
+    if small:
+        return [deep_transformer(small), _mlp(5, 8, 4)]
+    return [_transformer(layers=12), _mlp(layers=200)]
 
 
 def small_mlp() -> Model:

@@ -10,7 +10,14 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call, ratio_of
-from benchmarks.models import FRAMEWORKS, Framework, models, random_array
+from benchmarks.models import (
+    FRAMEWORKS,
+    Framework,
+    Model,
+    deep_models,
+    models,
+    random_array,
+)
 from benchmarks.programs import Program, programs
 
 
@@ -45,13 +52,39 @@ def memory(effort: Effort) -> Iterator[Comparison]:
     ]
     size = 8 if effort.small else 256
     weights, rows = [random_array(size, size)] * 12, random_array(8 * size, size)
-    deep = Program("gradient of 12 checkpointed blocks", _checkpointed_gradient, (weights, rows))
-    for program in [*steps, deep, *_chosen(effort)]:
+    blocks = Program("gradient of 12 checkpointed blocks", _checkpointed_gradient, (weights, rows))
+    for model in deep_models(effort.small):
+        arguments = model.parameters, *model.batch
+        steps.append(Program(f"step: {model.name}", _step_of(model, True), arguments))
+    for program in [*steps, blocks, *_chosen(effort)]:
         sizes = {each.name: _temporary(program, each) for each in FRAMEWORKS}
         ours, theirs = (size / 1024 for size in sizes.values())
         medians = dict(zip(sizes, (ours, theirs), strict=True))
         title = f"temporary memory: {program.name}"
         yield Comparison(title, "KiB", medians, ratio_of(ours, theirs), 1)
+
+
+def deep(effort: Effort) -> Iterator[Comparison]:
+    """Networks of equal layers, which are written out, or each a call of one jitted function."""
+    for model in deep_models(effort.small):
+        arguments = model.parameters, *model.batch
+        placed = jax.tree.map(jnp.asarray, arguments)
+        for are_jitted, how in enumerate(("", ", layers jitted")):
+            step = Program(f"{model.name}{how}", _step_of(model, bool(are_jitted)), arguments)
+            variants = {f.name: lambda f=f, step=step: _compiled(step, f) for f in FRAMEWORKS}
+            yield interleaved(f"compile: {step.name}", variants, effort.rounds(5), collect=True)
+            runs = {f.name: blocking(f.jit(step.of(f)), *placed) for f in FRAMEWORKS}
+            yield interleaved(f"step: {step.name}", runs, effort.rounds(30))
+
+
+def _step_of(model: Model, are_jitted: bool) -> Callable[..., Any]:
+    """`value_and_grad` of a model of equal layers."""
+
+    def step(framework: Framework, *arguments: Any) -> Any:
+        loss = model.loss(framework, *[framework.jit] * are_jitted)
+        return framework.value_and_grad(loss)(*arguments)
+
+    return step
 
 
 def _checkpointed_gradient(framework: Framework, weights: Any, rows: Any) -> Any:

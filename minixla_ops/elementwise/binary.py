@@ -104,6 +104,7 @@ class Div(Binary):
     """
 
     stablehlo_name = "divide"
+    is_cheap = True
     element_types = families.NUMERIC
     numpy = special.quotient
     linear_operands = (0,)
