@@ -91,6 +91,8 @@ class Definition:
             KeyError, TypeError: it is no such dictionary.
         """
         parts = [given.get(each, ()) for each in ("attrs", "inputs", "outputs")]
+        if not all(isinstance(each, (list, tuple)) for each in parts):
+            raise TypeError("its declarations are no lists")
         return cls.of(given["name"], *parts, has_references=True)
 
     def as_dict(self) -> dict[str, Any]:
