@@ -323,8 +323,7 @@ def histogramdd(
     ranges = [None] * size if range is None else operands.listed(range)
     if len(bins) != size or len(ranges) != size or amounts.shape != (count,):
         problem = "bins, range or weights do not fit the points"
-        shown = {"shape": points.shape, "bins": bins, "range": range}
-        shown["weights_shape"] = amounts.shape
+        shown = dict(shape=points.shape, bins=bins, range=range, weights_shape=amounts.shape)
         advice = "Give bins and a range for each axis, and a weight for each point."
         raise operands.shape_error("histogramdd", problem, advice, **shown)
     columns = [getitem(points, (slice(None), at)) for at, _ in enumerate(bins)]

@@ -231,8 +231,8 @@ def with_derivatives(function: Function, *derivatives: Function | None) -> Funct
 
 def mended(result: Any, is_wrong: Any, right: Callable[[], Any]) -> Any:
     """`result` with what is `right` where it is wrong, which is computed where anything is."""
-    cond = transforms().cond
-    return cond(mnp.any(is_wrong), lambda: ops.select(is_wrong, right(), result), lambda: result)
+    branches = (lambda: ops.select(is_wrong, right(), result)), lambda: result
+    return transforms().cond(mnp.any(is_wrong), *branches)
 
 
 def root(x: Any) -> Any:

@@ -149,15 +149,11 @@ def _along_all(
 
 fft2 = _along_two("fft2", "The transform along two axes.", "FFT")
 ifft2 = _along_two("ifft2", "The inverse of `fft2`.", "IFFT")
-rfft2 = _along_two(
-    "rfft2", "`rfft` along the last of two axes, then `fft` along the other.", "RFFT"
-)
+rfft2 = _along_two("rfft2", "`rfft` along the last axis of two, then `fft`.", "RFFT")
 irfft2 = _along_two("irfft2", "The inverse of `rfft2`.", "IRFFT")
 fftn = _along_all("fftn", "The transform along axes.", "FFT")
 ifftn = _along_all("ifftn", "The inverse of `fftn`.", "IFFT")
-rfftn = _along_all(
-    "rfftn", "`rfft` along the last of the axes, then `fft` along the others.", "RFFT"
-)
+rfftn = _along_all("rfftn", "`rfft` along the last of the axes, then `fft`.", "RFFT")
 irfftn = _along_all("irfftn", "The inverse of `rfftn`.", "IRFFT")
 
 

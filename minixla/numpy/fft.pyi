@@ -55,11 +55,11 @@ def rfft(a: ArrayLike, n: int | None = ..., axis: int = ..., norm: str | None = 
     """The first n // 2 + 1 elements of `fft` of real numbers."""
 
 def rfft2(a: ArrayLike, s: Sequence[int] | None = ..., axes: Sequence[int] = ..., norm: str | None = ...) -> Array:
-    """`rfft` along the last of two axes, then `fft` along the other."""
+    """`rfft` along the last axis of two, then `fft`."""
 
 def rfftfreq(n: int, d: ArrayLike = ..., *, dtype: DTypeLike | None = ..., device: Any = ...) -> Array:
     """The frequencies of the elements of a transform of real numbers; see `fftfreq`."""
 
 def rfftn(a: ArrayLike, s: Sequence[int] | None = ..., axes: Sequence[int] | None = ..., norm: str | None = ...) -> Array:
-    """`rfft` along the last of the axes, then `fft` along the others."""
+    """`rfft` along the last of the axes, then `fft`."""
 

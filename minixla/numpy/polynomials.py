@@ -289,8 +289,7 @@ def polyfit(
         ShapeError: x, y or w have other axes; or there are too few values for covariances.
         AttributeValueError: `deg` is negative.
     """
-    is_known = {"full": full, "cov": isinstance(cov, str) or cov}
-    plain_flags("polyfit", is_known, is_known)
+    plain_flags("polyfit", ["full", "cov"], {"full": full, "cov": isinstance(cov, str) or cov})
     order = operands.static_size(deg, "polyfit", "deg") + 1
     shapes = [operands.operand_shape(each, "polyfit") for each in (x, y, 0 if w is None else w)]
     (points, *_), (rows, *_) = [(*each.dimensions, 0) for each in shapes[:2]]

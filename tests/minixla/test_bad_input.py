@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 import warnings
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -20,6 +18,7 @@ import pytest
 import minixla as mx
 from minixla.interop.jax_table import JaxFunction
 from tests.docstrings import functions_of
+from tests.minixla.examples import EXAMPLES, first_call
 from tests.minixla.signatures import differences
 
 MODULES = {
@@ -93,17 +92,6 @@ def _notes(error: BaseException) -> str:
     return "".join(getattr(error, "__notes__", []))
 
 
-#: Where examples are taken from.
-EXAMPLES: dict[str, ModuleType] = {
-    "numpy": mx.numpy,
-    "numpy.linalg": mx.numpy.linalg,
-    "numpy.fft": mx.numpy.fft,
-    "nn": mx.nn,
-    "random": mx.random,
-    "scipy.linalg": mx.scipy.linalg,
-    "scipy.signal": mx.scipy.signal,
-    "scipy.special": mx.scipy.special,
-}
 WRONG = {
     "text": "text",
     "None": None,
@@ -132,25 +120,6 @@ OTHERS = {
 }
 
 
-def _first_call(
-    module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments of the first call of a function in its own example."""
-    function, calls = getattr(module, name), []
-
-    def recorded(*args: Any, **options: Any) -> Any:
-        calls.append((args, options))
-        return function(*args, **options)
-
-    text = inspect.cleandoc(function.__doc__ or "")
-    names = {"mx": mx, "np": mx.numpy, "jax": jax, "jnp": jax.numpy}
-    with monkeypatch.context() as patched:
-        patched.setattr(module, name, recorded)
-        test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
-        doctest.DocTestRunner().run(test, out=lambda text: None)
-    return calls[0] if calls else None
-
-
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(8))
@@ -163,7 +132,7 @@ def test_each_argument_of_each_example(
     module, raw = EXAMPLES[path], []
     for name in [*functions_of(module)][part::8]:
         function = getattr(module, name)
-        call = _first_call(module, name, monkeypatch)
+        call = first_call(module, name, monkeypatch)
         if call is None or function.__module__ == "numpy" or name in OTHERS:
             continue
         args, options = call
@@ -201,7 +170,7 @@ def test_each_flag(path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     for name in functions_of(module):
         function = getattr(module, name)
         flags = _flags(function)
-        call = _first_call(module, name, monkeypatch) if flags else None
+        call = first_call(module, name, monkeypatch) if flags else None
         if call is None or function.__module__ == "numpy":
             continue
         args, options = call
