@@ -128,9 +128,9 @@ def main(given: Sequence[str] | None = None) -> int:
         arguments.error(f"there is no suite {', '.join(unknown)}; there are {suites}")
     earlier = {} if options.compare is None else read(options.compare)
     about = machine()
-    print(header(about, bool(earlier), options.markdown))
     if options.cpu:
-        print("times are CPU times\n")
+        print("CPU times")
+    print(header(about, bool(earlier), options.markdown))
     effort, rows, worse = QUICK if options.quick else FULL, [], []
     for name in options.suites or SUITES:
         suspects = set()
