@@ -948,7 +948,7 @@ def triu_indices_from(arr: ArrayLike, k: int = ...) -> tuple[Array, Array]:
 def vander(x: ArrayLike, N: int | None = ..., increasing: builtins.bool = ...) -> Array:
     """A matrix whose columns are powers of the vector `x`, the highest first."""
 
-def pad(array: ArrayLike, pad_width: Any, mode: str = ..., **kwargs: Any) -> Array:
+def pad(array: ArrayLike, pad_width: Any, mode: Any = ..., **kwargs: Any) -> Array:
     """`array` with elements put before and after it along each axis."""
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:

@@ -7,20 +7,22 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.tracing import one_program
+from minixla.interop.jax_table import functions_of
 from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized, value_error
 from minixla_ops.elementwise.operators import convert
 
 
 @one_program("array")
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """`array` with elements put before and after it along each axis.
 
     Args:
         array: an array.
         pad_width: how many: (before, after) for each axis, one pair for all, or one number.
         mode: "constant" (keyword constant_values, default 0), "edge", "reflect" and "symmetric"
-            (keyword reflect_type, "even" or "odd"), "wrap", "maximum", "minimum" and "mean" of
-            the axis, "empty" (zeros).
+            (keyword reflect_type, "even" or "odd"), "wrap", "empty" (zeros), "linear_ramp" (keyword
+            end_values), "maximum", "minimum", "mean" and "median" of the axis (keyword
+            stat_length), or a function that jax.numpy.pad calls.
         kwargs: the mode's keyword.
 
     Raises:
@@ -30,6 +32,8 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     result = array = lifted(array)
     widths = _widths(pad_width, array.ndim)
     allowed = _KEYWORDS.get(mode) if isinstance(mode, str) else None
+    if callable(mode) or (allowed in ("end_values", "stat_length") and array.size):
+        return _PAD(array, widths, mode, **kwargs)
     if mode not in _KEYWORDS or any(name != allowed for name in kwargs):
         problem = f"mode {mode!r} or its keywords are not supported"
         raise value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
@@ -48,9 +52,10 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     return keep_weak(result, array)
 
 
-_KEYWORDS: dict[str, Any] = {"constant": "constant_values"}
-_KEYWORDS |= dict.fromkeys(("reflect", "symmetric"), "reflect_type")
-_KEYWORDS |= dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean"))
+_PAD = functions_of("jax.numpy", ["pad"])["pad"]
+_KEYWORDS = dict(constant="constant_values", linear_ramp="end_values", edge=None, empty=None)
+_KEYWORDS |= dict(reflect="reflect_type", symmetric="reflect_type", wrap=None)
+_KEYWORDS |= dict.fromkeys(("maximum", "minimum", "mean", "median"), "stat_length")
 
 
 def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
@@ -87,14 +92,9 @@ def _padded(array: Any, axis: int, before: int, after: int, mode: str, keywords:
     else:
         if mode == "edge":
             ends = [ops.slice_in_dim(array, at, at + 1, axis) for at in (0, size - 1)]
-        elif mode == "constant":
+        else:
             sizes = resized(array.shape, axis, 1)
             ends = [mnp.broadcast_to(keywords["ends"][axis, side], sizes) for side in (0, 1)]
-        else:
-            functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
-            value = functions[mode](array, axis, keepdims=True)
-            value = mnp.rint(value) if kind_of(array).is_integer else value
-            ends = [lifted(convert(value, kind_of(array)))] * 2
         parts = [_repeated(ends[0], axis, before), array, _repeated(ends[1], axis, after)]
     parts = [part for part in parts if part.shape[axis]]
     return parts[0] if len(parts) == 1 else ops.concat_in_dim(parts, axis)

@@ -17,6 +17,11 @@ from minixla_ops.vocabulary.shorthand import array_shape
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
+#: JAX's other names.
+_PRECISIONS = {"FLOAT32": "HIGHEST", "BFLOAT16_3X": "HIGH", "TENSORFLOAT32": "HIGH"}
+_PRECISIONS |= {"BFLOAT16": "DEFAULT", "FASTEST": "DEFAULT"}
+
+
 class Precisions(Attribute):
     """DEFAULT, HIGH or HIGHEST for both operands, or a pair of them (rule P).
 
@@ -31,7 +36,7 @@ class Precisions(Attribute):
     def canonical(self, value: Any) -> tuple[str, str]:
         names = value if isinstance(value, (tuple, list)) else (value, value)
         texts = [str(getattr(name, "name", name)).upper() for name in names]  # of an enumeration
-        first, second = map(self._of_one.canonical, texts)
+        first, second = [self._of_one.canonical(_PRECISIONS.get(x, x)) for x in texts]
         return first, second
 
     def stablehlo(self, value: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -259,3 +260,21 @@ ERRORS = [
 def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
     with pytest.raises(kind, match=f"(?s)(?=.*{message}).*called at"):
         run(name, args, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("float32", "HIGHEST"),
+        ("bfloat16_3x", "HIGH"),
+        ("tensorfloat32", "HIGH"),
+        ("bfloat16", "DEFAULT"),
+        ("fastest", "DEFAULT"),
+    ],
+)
+def test_precisions_have_the_names_of_jaxs(name, wanted):
+    x = np.ones((2, 2), np.float32)
+    text = mx.make_graph(lambda x: mnp.matmul(x, x, precision=name))(x).stablehlo()
+    assert f"precision = [{wanted}, {wanted}]" in text
+    theirs = jax.jit(lambda x: jnp.matmul(x, x, precision=name)).lower(x).as_text()
+    assert wanted == "DEFAULT" or f"precision = [{wanted}, {wanted}]" in theirs
