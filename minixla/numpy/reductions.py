@@ -171,15 +171,10 @@ def _index(
     else:
         best = _folded(row, x, place, True)
         is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
-        size, last = (shorthand.full_like(positions, sizes[place] - at) for at in (0, 1))
-        found = ops.select(is_best, positions, last)
         if kind.is_inexact:
-            # The least by position: XLA:CPU's library may leave NaN out of the extreme.
-            found = ops.select(ops.ne(x, x), positions - size, found)
+            is_best = ops.or_(is_best, ops.ne(x, x))
+        found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
         found = ops.reduce(found, neutral_element("min", operands.default_int()), ops.min, [place])
-        if kind.is_inexact:
-            shift = shorthand.full_like(found, sizes[place])
-            found = ops.select(ops.lt(found, shorthand.full_like(found, 0)), found + shift, found)
     found = mnp.expand_dims(found, dropped) if keepdims else found
     return _or_missing(row, found, -1, a, axis, keepdims)
 

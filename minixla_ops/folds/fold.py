@@ -11,6 +11,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, REDUCTION
+from minixla.core.tracing import closed_graph
 from minixla_ops.folds.fold_programs import fold, tangents_of_fold
 from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.programs import computations
@@ -116,6 +117,34 @@ class Fold(Operation):
             return of_operand, computations.total(ops.select(starts, cotangents, zero))
         return self._program_vjp(cotangents, operands, active)
 
+    def with_nan(
+        self,
+        emit: Any,
+        names: Sequence[str],
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+    ) -> Sequence[str]:
+        """The names of the result, written as `names`, and on XLA:CPU of what is NaN where it must.
+
+        The library that reduces many floats there takes maxima and minima of the numbers alone.
+        """
+        shape = array_shape(shapes[0])
+        kind = shape.element_type
+        is_extreme = computations.monoid_of(self.computation) in ("max", "min")
+        is_long = not shape.is_dynamic and shape.size >= _LIBRARYS and kind.bits >= 16
+        if emit.platform != "cpu" or not (is_extreme and is_long and kind.is_float):
+            return names
+        flag = Shape("pred")
+        whether = self.replace(computation=computations.computation_of(ops.or_, (flag, flag), ""))
+
+        def function(operand: Any, initial: Any, extreme: Any) -> list[Any]:
+            is_nan = whether(ops.ne(operand, operand), ops.ne(initial, initial))
+            return [ops.select(is_nan, shorthand.full_like(extreme, math.nan), extreme)]
+
+        program = closed_graph(function, [*shapes, *results], self.builder_name)
+        return emit.expand(program, [*operands, *names])
+
     def _split(self, operands: Values, result: Any) -> tuple[Any, Any]:
         """The extremes of elements alone, and where the start beats them; None: nowhere."""
         operand, initial = operands
@@ -161,6 +190,10 @@ class Fold(Operation):
         # They join at the end, the identity takes their place.
         total = operation(*moved, computations.neutral_element(monoid, scalars[0].element_type))
         return computations.apply_computation(self.computation, [*starts, total])[0], out
+
+
+# XLA:CPU leaves reductions of as many elements to its library.
+_LIBRARYS = 4096
 
 
 def halves(values: Values) -> tuple[Values, Values]:
@@ -287,10 +320,12 @@ class Reduce(Fold):
     def stablehlo(self, emit, operands, shapes, results):
         operation = computations.short_form(self.computation)
         if operation is None:
-            return super().stablehlo(emit, operands, shapes, results)
-        text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
-        text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
-        return shorthand.written(emit, text, shapes, results[0])
+            names = super().stablehlo(emit, operands, shapes, results)
+        else:
+            text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
+            text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
+            names = shorthand.written(emit, text, shapes, results[0])
+        return self.with_nan(emit, names, operands, shapes, results)
 
     def folded(self, operands, initials):
         order, sizes = self._order(array_shape(operands[0]).dimensions)

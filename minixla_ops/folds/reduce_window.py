@@ -85,7 +85,10 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         if is_small and computations.monoid_of(self.computation) is None:
             program = self.program(tuple(shapes))
             return Call(program).stablehlo(emit, operands, shapes, results)
-        return super().stablehlo(emit, operands, shapes, results)
+        names = super().stablehlo(emit, operands, shapes, results)
+        if self.window.overlaps:
+            return names
+        return self.with_nan(emit, names, operands, shapes, results)  # XLA makes it a Reduce
 
     def folded(self, operands, initials):
         window, base = self.window, array_shape(operands[0]).dimensions

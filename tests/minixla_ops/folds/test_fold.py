@@ -757,3 +757,30 @@ def test_agrees_with_lax_reduce():
     ours = ops.reduce(operand, 0.0, log_add_exp, [0])
     theirs = lax.reduce(operand, np.float32(0), lambda x, y: jnp.logaddexp(x, y), [0])
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("computation", [ops.max, ops.min], ids=["max", "min"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+def test_extremes_of_many_elements_keep_nan(kind, computation):
+    """XLA:CPU's library of reductions takes those of the numbers alone, from 4,096 elements on."""
+    x = generator.normal(size=(70, 60)).astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
+    x[3, 5] = math.nan
+    start = -np.inf if computation is ops.max else np.inf
+
+    def all_of(x):
+        by_axes = [ops.reduce(x, start, computation, axes) for axes in ([0], [1], [0, 1])]
+        sizes, none = (2, 3), ((0, 0), (0, 0))
+        tiles = ops.reduce_window(x, start, computation, sizes, sizes, none)
+        return [*by_axes, tiles, ops.reduce(x[:1], start, computation, [0, 1])]
+
+    with jax.enable_x64(True):
+        found = mx.jit(all_of)(x)
+        expected = mx.reference(all_of)(x)
+        for result, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(result, float), np.asarray(wanted, float))
+        assert [int(np.isnan(np.asarray(each, float)).sum()) for each in found] == [1, 1, 1, 1, 0]
+
+
+def test_an_initial_value_that_is_nan_is_the_extreme():
+    x = np.ones(5000, np.float32)
+    assert math.isnan(mx.jit(lambda x: ops.reduce(x, np.float32(math.nan), ops.max, [0]))(x))
