@@ -24,6 +24,9 @@ _PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "searchsorted": lambda np_, x: np_.searchsorted(x, x),
     "histogram": lambda np_, x: np_.histogram(x)[0],
     "cumsum": lambda np_, x: np_.cumsum(x),
+    "cumprod": lambda np_, x: np_.cumprod(x),
+    "max": lambda np_, x: np_.max(x),
+    "argmax": lambda np_, x: np_.argmax(x),
     "convolve with 16 numbers": lambda np_, x: np_.convolve(x, x[:16]),
     "fft": lambda np_, x: np_.fft.fft(x),
     "rfft": lambda np_, x: np_.fft.rfft(x),
@@ -68,6 +71,22 @@ def _compiled(effort: Effort) -> Iterator[Comparison]:
             compiled = each.jit(getattr(each.numpy.fft, name))
             variants[each.name] = blocking(compiled, square)
         yield interleaved(f"compiled {name}, f32[{len(square)},100]", variants, rounds)
+    variants = {}
+    for each in FRAMEWORKS:
+        variants[each.name] = blocking(each.jit(partial(each.numpy.max, axis=1)), square)
+    yield interleaved(f"compiled max over rows, f32[{len(square)},100]", variants, rounds)
+    yield from _special(rounds, size)
+
+
+def _special(rounds: int, size: int) -> Iterator[Comparison]:
+    """Gamma functions of positive numbers, compiled."""
+    a, b = np.random.default_rng(0).uniform(0.1, 5, (2, size)).astype(np.float32)
+    for name, operands in {"gamma": [a], "gammaln": [a], "beta": [a, b], "betaln": [a, b]}.items():
+        variants = {}
+        for each in FRAMEWORKS:
+            compiled = each.jit(getattr(each.library.scipy.special, name))
+            variants[each.name] = blocking(compiled, *map(jnp.asarray, operands))
+        yield interleaved(f"compiled {name}, f32[{size}]", variants, rounds)
 
 
 def _random(rounds: int, count: int, size: int) -> Iterator[Comparison]:

@@ -83,7 +83,8 @@ def _as_it_is(layer: Callable[..., Any]) -> Callable[..., Any]:
 class Model(NamedTuple):
     """A model: its loss on either framework, parameters and one batch.
 
-    The loss of those of equal layers takes a second argument, by which each layer is wrapped.
+    The loss of those of equal layers takes a second argument, by which each layer is wrapped, and
+    whether the layers are one loop over parameters that it stacks.
     """
 
     name: str
@@ -99,21 +100,27 @@ def random_array(*sizes: int) -> np.ndarray:
     return (generator.standard_normal(sizes) * scale).astype(np.float32)
 
 
-def _mlp_loss(framework: Framework, wrap: Wrap = _as_it_is) -> Callable[..., Any]:
+def _mlp_loss(
+    framework: Framework, wrap: Wrap = _as_it_is, is_loop: bool = False
+) -> Callable[..., Any]:
     @wrap
     def layer(parameters: Any, x: Any) -> Any:
         weights, bias = parameters
         return framework.numpy.tanh(x @ weights + bias)
 
-    return _chain(layer)
+    return _chain(framework, layer, is_loop)
 
 
-def _chain(layer: Callable[..., Any]) -> Callable[..., Any]:
+def _chain(framework: Framework, layer: Callable[..., Any], is_loop: bool) -> Callable[..., Any]:
     """The loss of layers one after the other."""
 
     def loss(parameters: Any, x: Any, y: Any) -> Any:
-        for each in parameters:
-            x = layer(each, x)
+        if is_loop:
+            stacked = jax.tree.map(lambda *each: framework.numpy.stack(each), *parameters)
+            x, _ = framework.control.scan(lambda x, each: (layer(each, x), None), x, stacked)
+        else:
+            for each in parameters:
+                x = layer(each, x)
         return ((x - y) ** 2).mean()
 
     return loss
@@ -157,7 +164,9 @@ def _cnn(batch: int = 32, size: int = 32) -> Model:
     )
 
 
-def _transformer_loss(framework: Framework, wrap: Wrap = _as_it_is) -> Callable[..., Any]:
+def _transformer_loss(
+    framework: Framework, wrap: Wrap = _as_it_is, is_loop: bool = False
+) -> Callable[..., Any]:
     np_, nn = framework.numpy, framework.nn
 
     @wrap
@@ -173,7 +182,7 @@ def _transformer_loss(framework: Framework, wrap: Wrap = _as_it_is) -> Callable[
         normed = nn.layer_norm(x, p["scale2"], p["offset2"])
         return x + nn.gelu(normed @ p["up"] + p["bias_up"]) @ p["down"] + p["bias_down"]
 
-    return _chain(block)
+    return _chain(framework, block, is_loop)
 
 
 def _transformer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call, ratio_of
 from benchmarks.models import (
     FRAMEWORKS,
+    MINIXLA,
     Framework,
     Model,
     deep_models,
@@ -65,23 +66,41 @@ def memory(effort: Effort) -> Iterator[Comparison]:
 
 
 def deep(effort: Effort) -> Iterator[Comparison]:
-    """Networks of equal layers, which are written out, or each a call of one jitted function."""
+    """Networks of equal layers: written out, each a call of one jitted function, or one loop."""
     for model in deep_models(effort.small):
         arguments = model.parameters, *model.batch
-        placed = jax.tree.map(jnp.asarray, arguments)
-        for are_jitted, how in enumerate(("", ", layers jitted")):
-            step = Program(f"{model.name}{how}", _step_of(model, bool(are_jitted)), arguments)
-            variants = {f.name: lambda f=f, step=step: _compiled(step, f) for f in FRAMEWORKS}
-            yield interleaved(f"compile: {step.name}", variants, effort.rounds(5), collect=True)
-            runs = {f.name: blocking(f.jit(step.of(f)), *placed) for f in FRAMEWORKS}
-            yield interleaved(f"step: {step.name}", runs, effort.rounds(30))
+        hows = {"": _step_of(model), ", jitted": _step_of(model, True)}
+        hows[", one loop"] = _step_of(model, is_loop=True)
+        steps = {how: Program(model.name + how, step, arguments) for how, step in hows.items()}
+        plain, jitted, loop = steps.values()
+        for step in (plain, jitted):
+            pairs = {each.name: (step, each) for each in FRAMEWORKS}
+            yield from _beside(step.name, pairs, effort)
+        for step in (jitted, loop):
+            pairs = {"minixla": (step, MINIXLA), "written out": (plain, MINIXLA)}
+            yield from _beside(f"{step.name} or not", pairs, effort)
 
 
-def _step_of(model: Model, are_jitted: bool) -> Callable[..., Any]:
+def _beside(
+    title: str, pairs: dict[str, tuple[Program, Framework]], effort: Effort
+) -> Iterator[Comparison]:
+    """What two programs take to compile and run, and their memory."""
+    variants = {name: partial(_compiled, *pair) for name, pair in pairs.items()}
+    yield interleaved(f"compile: {title}", variants, effort.rounds(5), collect=True)
+    runs = {}
+    for name, (step, framework) in pairs.items():
+        placed = jax.tree.map(jnp.asarray, step.arguments)
+        runs[name] = blocking(framework.jit(step.of(framework)), *placed)
+    yield interleaved(f"step: {title}", runs, effort.rounds(30))
+    sizes = {name: _temporary(*pair) / 1024 for name, pair in pairs.items()}
+    yield Comparison(f"memory: {title}", "KiB", sizes, ratio_of(*sizes.values()), 1)
+
+
+def _step_of(model: Model, are_jitted: bool = False, is_loop: bool = False) -> Callable[..., Any]:
     """`value_and_grad` of a model of equal layers."""
 
     def step(framework: Framework, *arguments: Any) -> Any:
-        loss = model.loss(framework, *[framework.jit] * are_jitted)
+        loss = model.loss(framework, framework.jit if are_jitted else lambda layer: layer, is_loop)
         return framework.value_and_grad(loss)(*arguments)
 
     return step
