@@ -8,6 +8,7 @@ became. Whatever does not fit raises an error, upon which MLIR reads the whole t
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jax.extend.mlir import ir
@@ -37,6 +38,7 @@ _BLOCK = re.compile(r"\{\s*\n|\n\s*\}")
 _MOST = 1 << 12
 
 
+@dataclass(slots=True, eq=False)
 class _Form:
     """What lines say but for names.
 
@@ -46,10 +48,10 @@ class _Form:
         is_placed: whether the line says where it comes from.
     """
 
-    __slots__ = ("is_placed", "name", "operands", "type")
-
-    def __init__(self, name: str, operands: list[str], type_: str, is_placed: bool) -> None:
-        self.name, self.operands, self.type, self.is_placed = name, operands, type_, is_placed
+    name: str
+    operands: list[str]
+    type: str
+    is_placed: bool
 
 
 #: A form, and the names of the result and the operands.
