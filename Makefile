@@ -121,10 +121,12 @@ check-python:
 	  echo "minixla needs Python 3.11 or newer, and '$(PYTHON)' is $$('$(PYTHON)' --version 2>&1);" \
 	    "name another with: make PYTHON=python3.11" >&2; exit 1; }
 
+KERNELS := $(wildcard minixla/engine/kernels/*.cc)
+
 # The stamp holds what the environment was made from, and is written last: whatever differs, or a
 # run that broke off, makes a new one. The folder counts, since an editable install names it.
 environment: check-python
-	@key="$$({ '$(PYTHON)' --version; pwd; cat requirements.lock pyproject.toml; } | cksum)"; \
+	@key="$$({ '$(PYTHON)' --version; pwd; cat requirements.lock pyproject.toml setup.py $(KERNELS); } | cksum)"; \
 	if [ "$$(cat $(VENV)/stamp 2>/dev/null)" != "$$key" ]; then \
 	  echo 'installing requirements.lock into $(VENV)' && \
 	  '$(PYTHON)' -m venv --clear $(VENV) && \

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import minixla
+from minixla.engine import kernels
 
 ROOT = Path(__file__).parents[1]
 #: What users do first, in a folder that knows nothing of this one.
@@ -109,7 +110,9 @@ def test_every_kind_of_file_is_package_data():
 def test_the_wheel_has_all_files_of_the_packages_and_no_others(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     packed = {name for name in names if ".dist-info/" not in name}
-    assert packed == tracked("minixla", "minixla_ops")
+    built = {name for name in packed if name.startswith("minixla/engine/kernels/library.")}
+    assert packed - built == tracked("minixla", "minixla_ops")
+    assert len(built) == (kernels.library() is not None)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
@@ -117,7 +120,12 @@ def test_the_wheel_has_all_files_of_the_packages_and_no_others(wheel):
 def test_the_source_archive_has_all_that_the_wheel_is_made_from(archive):
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    wanted = tracked("minixla", "minixla_ops") | {"LICENSE", "README.md", "pyproject.toml"}
+    wanted = tracked("minixla", "minixla_ops") | {
+        "LICENSE",
+        "README.md",
+        "pyproject.toml",
+        "setup.py",
+    }
     assert wanted - names == set()
 
 

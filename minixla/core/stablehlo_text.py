@@ -35,6 +35,8 @@ class Emitter:
     inlines_meshes = False
     #: Over how many devices the program that it is for may be split.
     device_count = 1
+    #: Whether it may call compiled code of this package, as on this machine's CPU, on one device.
+    calls_kernels = False
     #: The ids of programs whose calls stay calls where compilers would write the program instead.
     apart: Collection[int] = ()
 

@@ -14,6 +14,7 @@ from minixla.core.errors import MinixlaError, TransformError, explain, too_large
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.source import Source
+from minixla.engine import kernels
 
 #: For each target of the programs that were lowered, where the last call of it is, and of what.
 _CALLED: dict[str, tuple[Source | None, Callable[[], Operation | None]]] = {}
@@ -55,6 +56,8 @@ def prepare_target(target: str, source: Source | None, operation: Operation | No
     if target.startswith("lapack_"):
         # The kernels are registered from the start, as null pointers.
         initialize_lapack()
+    if target.startswith(kernels.PREFIX) and (path := kernels.library()) is not None:
+        register_code(target, str(path), target, "cpu")
     _CALLED[target] = source, (lambda: None) if operation is None else ref(operation)
     if operation is not None:
         _CALLERS.add(operation)

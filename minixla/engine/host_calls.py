@@ -17,6 +17,7 @@ from minixla.core.graph import Graph, inner_first
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
+from minixla.engine import kernels
 from minixla.engine.foreign_code import prepare_target
 from minixla.engine.repeats import repeated
 
@@ -122,6 +123,8 @@ class HostEmitter(Emitter):
         self.device_count = getattr(module_context.axis_context, "num_devices", 1)
         platforms = module_context.platforms
         platform = platforms[0] if len(platforms) == 1 else None
+        is_here = not module_context.lowering_parameters.for_export and self.device_count == 1
+        self.calls_kernels = is_here and platform == "cpu" and kernels.library() is not None
         super().__init__(locations=True, prefix=prefix, platform=platform)
 
     def module(self, graph: Graph, *given: Any, **options: Any) -> str:

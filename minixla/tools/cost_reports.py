@@ -11,7 +11,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 import minixla as mx
 from minixla.core.errors import explain
 from minixla.core.tracing import _state
-from minixla.engine import far, run_graph
+from minixla.engine import far, kernels, run_graph
 from minixla.engine.meshes import abstract_mesh, spec_of
 from minixla.sharding.mesh import Mesh
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
@@ -129,7 +129,9 @@ def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = N
         if platform is not None:
             return _report(graph, *costs_on(platform, run, given), platform)
         try:
-            return _report(graph, far.analysed(run.lower(*given).compile()).numbers)
+            with kernels.left_out():
+                compiled = run.lower(*given).compile()
+            return _report(graph, far.analysed(compiled).numbers)
         except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
             return _report(graph)
 

@@ -21,6 +21,7 @@ from minixla_ops.linear_algebra.matrices import diagonal
 from minixla_ops.linear_algebra.qr import Geqrf, HouseholderProduct
 from minixla_ops.linear_algebra.svd import Svd
 from minixla_ops.linear_algebra.triangular_systems import Cholesky, TriangularSolve
+from minixla_ops.products import convolution_kernel
 from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, full_like, zeros
 
 _Function = Callable[..., Any]
@@ -61,6 +62,10 @@ def _approximate_top_k(call: Any, shapes: Any, programs: Any) -> _Function | Non
         return [ops.slice(x, (0,) * shape.rank, shape.dimensions) for x, shape in pairs]
 
     return first
+
+
+def _convolution(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    return convolution_kernel.convolution_of(call, shapes)
 
 
 def _slice_to_dynamic(call: Any, shapes: Any, programs: Any) -> _Function | None:
@@ -208,6 +213,7 @@ _MEANINGS: dict[str, tuple[Callable[..., _Function | None], int | None, int | No
     "PadToStatic": (_pad_to_static, 1, None),
     "SliceToDynamic": (_slice_to_dynamic, None, 1),
     "TopK": (_top_k, 1, 2),
+    **dict.fromkeys(convolution_kernel.TARGETS.values(), (_convolution, 2, 1)),
 }
 _LAPACK = {
     "geev": (_decomposed(Eig, _of_eig), 1, None),

@@ -25,6 +25,7 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
 from minixla_ops.products import convolution_dimensions
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
+from minixla_ops.products.convolution_kernel import is_for_kernel, kernel_call
 from minixla_ops.products.convolution_lowering import cpu_program, product_of_parts
 from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
@@ -194,6 +195,8 @@ class ConvGeneralDilated(Product):
             program = cpu_program(self, lhs, rhs, result)
             if program is not None:
                 return Call(program).stablehlo(emit, operands, shapes, results)
+            if emit.calls_kernels and is_for_kernel(self, lhs, rhs, result):
+                return kernel_call(self, emit, operands, (lhs, rhs, result))
         if lhs.element_type.is_complex:
             # GPUs have no complex convolutions, and on CPU they are slow.
             return emit.expand(product_of_parts(self, lhs, rhs), operands)
