@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks import (
     arrays,
+    convolutions,
     extending,
     far,
     importing,
@@ -30,6 +31,7 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "eager": running.eager,
     "steps": running.steps,
     "layers": running.layers,
+    "convolutions": convolutions.convolutions,
     "reference": running.reference,
     "interpreter": running.interpreter,
     "arrays": arrays.arrays,
