@@ -18,13 +18,18 @@ from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
 from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, hoist_constants
+from minixla.core.shared_contexts import SharedContexts
 from minixla.engine.host_calls import effect_of
 from minixla.engine.program import abstract_value, add_functions, spans_devices, traced_for_jax
 from minixla.engine.random_keys import key_ranks
+from minixla.engine.repeats import instruction_count
 
 _PLAIN = {bool, int, float, complex, np.ndarray}
 # Of constants: JAX has options for more.
 _MOST_BYTES = 1 << 24
+# What the text of an instruction has, with its source line, more or less.
+_INSTRUCTION_BYTES = 200
+_contexts = SharedContexts(mlir.make_ir_context)
 
 
 def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
@@ -86,6 +91,7 @@ def _computation(
     The graph's first inputs are constants.
     """
     backend, devices, amount = pxla._get_and_check_device_assignment((), mesh.empty_concrete_mesh)
+    size = _INSTRUCTION_BYTES * instruction_count(graph) + sum(x.array.nbytes for x in literals)
     platforms = (getattr(backend, "_raw_platform", backend.platform),)
     context = ModuleContext(
         platforms=tuple(map(xla_bridge.canonicalize_platform, platforms)),
@@ -95,6 +101,7 @@ def _computation(
         channel_iterator=count(2),
         host_callbacks=[],
         lowering_parameters=LoweringParameters(),
+        context=_contexts.context_for(size),
     )
     name = wrap_name("jit", graph.name)
     with context.context, ir.Location.unknown(context.context):

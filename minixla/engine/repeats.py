@@ -50,13 +50,17 @@ def _programs(graph: Graph) -> Iterator[Graph]:
 
 def _may_be_apart(graph: Graph) -> bool:
     is_plain = not graph.has_side_effect and not graph.is_inlined
-    return is_plain and _size(graph) >= _INSTRUCTIONS and not _operations(graph) & _NOT_APART
+    return (
+        is_plain
+        and instruction_count(graph) >= _INSTRUCTIONS
+        and not _operations(graph) & _NOT_APART
+    )
 
 
 @inner_first
-def _size(graph: Graph) -> int:
+def instruction_count(graph: Graph) -> int:
     """How many instructions a program has, with those of programs that it runs."""
-    return len(graph.instructions) + sum(map(_size, graph.computations))
+    return len(graph.instructions) + sum(map(instruction_count, graph.computations))
 
 
 @inner_first

@@ -13,31 +13,22 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.forks import limits, problem_of, serve_in_forks
+from minixla.core.shared_contexts import SharedContexts
 
 # What propagation over a healthy program needs, several times over: seconds, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 30.0, 2e-4
 _BYTES, _BYTES_PER_BYTE = 8 << 30, 4000
 
 
-class _Contexts:
-    """A context for each MiB of text: one takes milliseconds to make, and keeps what it read."""
-
-    most = 1 << 20
-    context: Any = None
-    left = 0
-
-    def context_for(self, size: int) -> Any:
-        """The context for a text of so many bytes."""
-        if size >= self.left:
-            self.context, self.left = make_ir_context(), self.most
-            self.context.emit_error_diagnostics = False
-            # The threads of the process that this one was forked from are not here.
-            self.context.enable_multithreading(False)
-        self.left -= size
-        return self.context
+def _new_context() -> Any:
+    context = make_ir_context()
+    context.emit_error_diagnostics = False
+    # The threads of the process that this one was forked from are not here.
+    context.enable_multithreading(False)
+    return context
 
 
-_contexts = _Contexts()
+_contexts = SharedContexts(_new_context)
 
 
 def _answer(request: Any, given: list[np.ndarray]) -> tuple[dict[str, Any], list[bytes]]:

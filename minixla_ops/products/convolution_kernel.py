@@ -6,6 +6,7 @@ XLA:CPU runs a convolution on one thread, of few features slowly, and in loops w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ TARGETS = {"f32": "minixla_convolution_f32", "f64": "minixla_convolution_f64"}
 Layout = tuple[int, ...]
 
 
+@lru_cache(maxsize=1024)
 def is_for_kernel(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> bool:
     """Whether the kernel computes a convolution: of one group, in one dimension or two."""
     shapes = lhs, rhs, result
@@ -38,12 +40,29 @@ def kernel_call(
     it: ConvGeneralDilated, emit: Any, operands: Sequence[str], shapes: tuple[Shape, Shape, Shape]
 ) -> Sequence[str]:
     """Writes the call; XLA brings the arrays into the layouts that the kernel reads and writes."""
-    numbers, (lhs, rhs, result) = it.dimension_numbers, shapes
+    target = TARGETS[shapes[0].element_type.name]
+    emit.foreign_call(target)
+    return emit.operation(
+        "stablehlo.custom_call",
+        operands,
+        shapes[:2],
+        shapes[2:],
+        call_target_name=quoted(target),
+        has_side_effect=False,
+        api_version="4 : i32",
+        **_attributes(it, *shapes),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _attributes(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> dict[str, str]:
+    """What the kernel is told, and the layouts that it needs."""
+    numbers = it.dimension_numbers
     batch, features, *base = sizes_at(lhs, numbers.lhs)
     kernel = sizes_at(rhs, numbers.kernel_spatial_dimensions)
     windows = sizes_at(result, numbers.output_spatial_dimensions)
-    convolved, correlated = _layouts(numbers, False), _layouts(numbers, True)
     # As of a kernel's gradient: a few large windows, unless more must be copied for it.
+    convolved, correlated = _layouts(numbers, False), _layouts(numbers, True)
     costs = [sum(each != tuple(sorted(each)[::-1]) for each in x) for x in (correlated, convolved)]
     is_correlation = (costs[0], prod(windows)) < (costs[1], prod(kernel))
     is_correlation &= set(it.lhs_dilation) == {1}
@@ -59,21 +78,12 @@ def kernel_call(
     }
     config = [f"{name} = array<i64: {', '.join(map(str, each))}>" for name, each in given.items()]
     config += [f"is_correlation = {str(is_correlation).lower()}", f'dim_labels = "{numbers}"']
-    target = TARGETS[lhs.element_type.name]
-    emit.foreign_call(target)
     *taken, made = correlated if is_correlation else convolved
-    return emit.operation(
-        "stablehlo.custom_call",
-        operands,
-        [lhs, rhs],
-        [result],
-        call_target_name=quoted(target),
-        has_side_effect=False,
-        api_version="4 : i32",
-        backend_config=f"{{{', '.join(config)}}}",
-        operand_layouts=layouts_text(taken),
-        result_layouts=layouts_text([made]),
-    )
+    return {
+        "backend_config": f"{{{', '.join(config)}}}",
+        "operand_layouts": layouts_text(taken),
+        "result_layouts": layouts_text([made]),
+    }
 
 
 def convolution_of(call: Any, shapes: Sequence[Shape]) -> Callable[..., Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,8 @@ import pytest
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.shapes import Shape
+from minixla.core.shared_contexts import SharedContexts
+from minixla.engine import lowering
 from minixla.engine.lowering import lowered
 from minixla.engine.program import stage_for_jax
 
@@ -217,3 +220,25 @@ def test_errors_of_the_function_come_as_they_are():
         mx.jit(lambda x: x * (1 // 0)).lower(X)
     with pytest.raises(mx.ShapeError):
         mx.jit(lambda x: ops.add(x, X[0])).lower(X)
+
+
+def test_stages_of_one_context_are_used_on_several_threads():
+    def staged(step):
+        return mx.jit(lambda x: ops.tanh(x * step) + step).lower(X)
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(staged, range(24)))
+        texts = list(pool.map(lambda each: each.as_text(), made))
+        results = list(pool.map(lambda each: each.compile()(X), made))
+    assert len(set(texts)) == 24
+    for step, result in enumerate(results):
+        np.testing.assert_allclose(result, np.tanh(X * step) + step, rtol=1e-5)
+
+
+def test_a_full_context_is_followed_by_another(monkeypatch):
+    contexts = SharedContexts(lowering.mlir.make_ir_context, most=300)
+    monkeypatch.setattr(lowering, "_contexts", contexts)
+    stages = [mx.jit(lambda x, n=n: x + n).lower(X) for n in range(3)]
+    modules = [each.compiler_ir() for each in stages]
+    assert len({id(each.context) for each in modules}) > 1
+    assert [float(each.compile()(X)[0, 0]) for each in stages] == [0, 1, 2]

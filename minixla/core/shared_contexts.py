@@ -1,0 +1,27 @@
+"""MLIR's contexts, which take milliseconds to make, and keep all that they have read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(eq=False, slots=True)
+class SharedContexts:
+    """A context for each MiB of text, and one of its own for a longer text.
+
+    Modules of one context may be used on several threads: MLIR guards what they share.
+    """
+
+    make: Callable[[], Any]
+    most: int = 1 << 20
+    _context: Any = None
+    _left: int = 0
+
+    def context_for(self, size: int) -> Any:
+        """The context for a text of about so many bytes."""
+        if size > self.most:
+            return self.make()
+        if self._context is None or size > self._left:
+            self._context, self._left = self.make(), self.most
+        self._left -= size
+        return self._context
