@@ -12,16 +12,18 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import minixla_ops as ops
-from minixla.core import Shape
+from minixla.core import Shape, element_type
 from minixla.core.stablehlo_text import layouts_text, quoted
 from minixla_ops.folds.sliding_windows import sizes_at
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
+from minixla_ops.vocabulary.casting import emit_converted
 
 if TYPE_CHECKING:
     from minixla_ops.products.convolution import ConvGeneralDilated
 
-#: The targets, by the element type of all arrays.
+#: The targets, by the element type in which they sum.
 TARGETS = {"f32": "minixla_convolution_f32", "f64": "minixla_convolution_f64"}
+_SUMMED_IN = {"bf16": "f32", "f16": "f32", "f32": "f32", "f64": "f64"}
 
 Layout = tuple[int, ...]
 
@@ -32,26 +34,30 @@ def is_for_kernel(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape)
     shapes = lhs, rhs, result
     is_simple = it.group_count == 1 and lhs.rank in (3, 4) and not any(it.window_reversal)
     is_static = not any(shape.is_dynamic or 0 in shape.dimensions for shape in shapes)
-    kinds = {shape.element_type.name for shape in shapes}
-    return is_simple and is_static and len(kinds) == 1 and kinds <= {*TARGETS}
+    kinds = {_SUMMED_IN.get(shape.element_type.name) for shape in shapes}
+    return is_simple and is_static and kinds in ({"f32"}, {"f64"})
 
 
 def kernel_call(
     it: ConvGeneralDilated, emit: Any, operands: Sequence[str], shapes: tuple[Shape, Shape, Shape]
 ) -> Sequence[str]:
     """Writes the call; XLA brings the arrays into the layouts that the kernel reads and writes."""
-    target = TARGETS[shapes[0].element_type.name]
+    kind = _SUMMED_IN[shapes[0].element_type.name]
+    wide = [shape.with_element_type(element_type(kind)) for shape in shapes]
+    operands = emit_converted(emit, operands, shapes[:2], wide[:2])
+    target = TARGETS[kind]
     emit.foreign_call(target)
-    return emit.operation(
+    names = emit.operation(
         "stablehlo.custom_call",
         operands,
-        shapes[:2],
-        shapes[2:],
+        wide[:2],
+        wide[2:],
         call_target_name=quoted(target),
         has_side_effect=False,
         api_version="4 : i32",
-        **_attributes(it, *shapes),
+        **_attributes(it, *wide),
     )
+    return emit_converted(emit, names, wide[2:], shapes[2:])
 
 
 @lru_cache(maxsize=1024)

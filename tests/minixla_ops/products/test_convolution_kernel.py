@@ -80,7 +80,7 @@ def results_of(kind):
 
 
 @pytest.mark.parametrize("case", [case for case in {**CASES, **OWN} if case not in LEFT_TO_XLA])
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", [*TARGETS, "bf16", "f16"])
 def test_results_are_exact_where_sums_are(case, kind):
     rows, results = results_of(kind)
     function, operands = rows[case]
