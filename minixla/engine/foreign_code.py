@@ -3,6 +3,7 @@
 import ctypes
 import re
 from collections.abc import Callable
+from threading import Lock
 from weakref import WeakSet, ref
 
 import jax
@@ -20,6 +21,7 @@ from minixla.engine import kernels
 _CALLED: dict[str, tuple[Source | None, Callable[[], Operation | None]]] = {}
 #: By target the library, symbol and platform of code that was registered from shared libraries.
 LIBRARIES: dict[str, tuple[str, str, str]] = {}
+_REGISTERING = Lock()
 #: The operations that were lowered to a call of compiled code of users'.
 _CALLERS: WeakSet[Operation] = WeakSet()
 # XLA's words for a target without code, with the target and the platform.
@@ -39,11 +41,12 @@ def register_code(target: str, path: str, symbol: str, platform: str) -> None:
         OSError: there is no such library.
         AttributeError: it has no such symbol.
     """
-    if target not in LIBRARIES:
-        handler = getattr(ctypes.CDLL(path), symbol)
-        known = {"cuda": "CUDA", "rocm": "ROCM"}.get(platform, platform)
-        jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=known)
-        LIBRARIES[target] = path, symbol, platform
+    with _REGISTERING:
+        if target not in LIBRARIES:
+            handler = getattr(ctypes.CDLL(path), symbol)
+            known = {"cuda": "CUDA", "rocm": "ROCM"}.get(platform, platform)
+            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=known)
+            LIBRARIES[target] = path, symbol, platform
 
 
 def prepare_target(target: str, source: Source | None, operation: Operation | None = None) -> None:
