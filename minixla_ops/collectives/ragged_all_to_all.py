@@ -63,8 +63,7 @@ class RaggedAllToAll(Composed, Collective):
     replica_groups = GROUPS
     channel_id = CHANNEL
 
-    def shape(self, *operands):
-        rows, starts, sizes, output, places, counts = self.array_shapes(operands)
+    def shape(self, rows, starts, sizes, output, places, counts):
         is_of_one_type = rows.element_type is output.element_type
         if not (rows.rank and is_of_one_type and rows.dimensions[1:] == output.dimensions[1:]):
             advice = "Element types and all dimensions but the first must be equal."

@@ -46,6 +46,7 @@ class Map(Composed):
 
     stablehlo_name = "map"
     operands = ("operands...",)
+    only_arrays = False
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
     dimensions: tuple[int, ...] = attribute(Integers(0))
     static_count: int = attribute(Integer(0), default=0, stablehlo=None, hlo=None)

@@ -30,6 +30,7 @@ class Internal(Composed):
     #: Why users do not build it, and what to use.
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
+    only_arrays = False
 
     def stablehlo(self, emit, operands, shapes, results):
         return emit.expand(composed_program(self, tuple(shapes)), operands)
@@ -152,11 +153,12 @@ class Bitcast(Internal):
     operand_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
     result_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
     dynamic_operands = ()
+    only_arrays = True
     reads_bits = True
     instead = "Use reshape, transpose or bitcast_convert_type."
 
     def shape(self, operand):
-        (operand,), result = self.array_shapes([operand]), self.output_shape
+        result = self.output_shape
         bits = operand.size * operand.element_type.bits
         is_static = isinstance(result, Shape) and not result.is_dynamic
         if not is_static or result.size * result.element_type.bits != bits:
@@ -222,6 +224,7 @@ class Fusion(Internal):
     """
 
     operands = ("operands...",)
+    is_call = True
     computation: Graph = attribute(Instance(Graph), hlo="calls")
     kind: str = attribute(attributes.Enumeration(*_KINDS), default="kLoop")
     instead = "Use call, or plain functions: XLA decides what it fuses."

@@ -36,7 +36,6 @@ class _OfDimension(Operation):
 
     def checked(self, operand: Any) -> Shape:
         """The operand's shape."""
-        (operand,) = self.array_shapes([operand])
         if not 0 <= self.dimension < operand.rank:
             problem = f"the operand has no dimension {self.dimension}"
             self.refuse_attribute("C1", problem, f"dimension must be in [0, {operand.rank}).")

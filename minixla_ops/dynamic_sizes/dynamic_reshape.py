@@ -55,8 +55,7 @@ class DynamicReshape(Operation):
     dims_are_dynamic: Sequence[bool] = attribute(_Flags(Boolean()), stablehlo=None, hlo=None)
     linear_operands = dynamic_operands = (0,)
 
-    def shape(self, operand, *dim_sizes):
-        operand, *sizes = self.array_shapes([operand, *dim_sizes])
+    def shape(self, operand, *sizes):
         bounds, flags = self.new_size_bounds, self.dims_are_dynamic
         if not len(sizes) == len(bounds) == len(flags):
             advice = "Give one of each for each dimension."

@@ -97,8 +97,7 @@ class BitcastConvertType(Operation):
     zero_derivative = "it reinterprets bits"
     reads_bits = True
 
-    def shape(self, operand):
-        (array,) = self.array_shapes([operand])
+    def shape(self, array):
         old, new = array.element_type, self.new_element_type
         if old is not new and not {old.kind, new.kind}.isdisjoint(("pred", "complex")):
             advice = "Use convert_element_type, or real and imag."

@@ -96,9 +96,8 @@ class BatchNorm(Composed):
     results: ClassVar[int] = 3
     program = formula = GIVEN
 
-    def shape(self, *operands):
-        shapes, at = self.array_shapes(operands), self.feature_index
-        operand = shapes[0]
+    def shape(self, *shapes):
+        operand, at = shapes[0], self.feature_index
         if operand.element_type not in FLOATS:
             problem = f"{operand.element_type} is no floating-point type"
             self.refuse("C1", problem, "Convert operand with convert_element_type.")

@@ -54,11 +54,11 @@ class Fold(Operation):
     folded = over_batch = sum_transpose = extreme_jvp = extreme_vjp = GIVEN
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    def check_operands(self, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
+    def check_operands(self, shapes: Sequence[Any]) -> Sequence[Shape]:
         """The shapes of the N operands, after checks C1 to C4."""
         if len(shapes) % 2 or not shapes:
             self.refuse("C1", f"{len(shapes)} operands and initial values together", _ONE_EACH)
-        operands, initials = halves(self.array_shapes(shapes))
+        operands, initials = halves(shapes)
         computations.check_equal_dimensions(self, "C2", "operands", operands)
         scalars = tuple([Shape(operand.element_type) for operand in operands])
         for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):

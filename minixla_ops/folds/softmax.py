@@ -44,7 +44,6 @@ class Softmax(Composed):
     dimensions: tuple[int, ...] = attribute(Integers(unique=True))
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if operand.element_type not in INEXACT:
             problem = f"{operand.element_type} is no floating-point or complex type"
             self.refuse("C1", problem, "Convert operand with convert_element_type.")

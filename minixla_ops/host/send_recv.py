@@ -97,6 +97,7 @@ class _Done(_OnChannel):
 
     stablehlo_name = "get_tuple_element"
     operands = ("context",)
+    only_arrays = False
     has_side_effect = True
     #: The members of the context that it gives.
     given: ClassVar[Sequence[int]]

@@ -52,7 +52,7 @@ class AtStartIndices(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
         first = len(self.operands) - 1
-        starts = self.array_shapes(shapes[first:])
+        starts = shapes[first:]
         wide = [each if each.element_type.bits >= 32 else Shape("s32") for each in starts]
         types = [*shapes[:first], *wide]
         converted = emit_converted(emit, operands, shapes, types)
@@ -96,8 +96,7 @@ class DynamicSlice(AtStartIndices):
     linear_operands = (0,)
 
     def shape(self, operand, *starts):
-        operand, *indices = self.array_shapes([operand, *starts])
-        self.check_starts("C1", operand, indices)
+        self.check_starts("C1", operand, starts)
         self.check_sizes("C2", operand, self.slice_sizes)
         whole = zip(operand.dynamic, operand.dimensions, self.slice_sizes, strict=True)
         dynamic = [flag and one == other for flag, one, other in whole]
@@ -162,8 +161,7 @@ class DynamicUpdateSlice(AtStartIndices):
     linear_operands = (0, 1)
 
     def shape(self, operand, update, *starts):
-        operand, update, *indices = self.array_shapes([operand, update, *starts])
-        self.check_starts("C1", operand, indices)
+        self.check_starts("C1", operand, starts)
         if update.element_type is not operand.element_type:
             problem = "operand and update differ in element type"
             self.refuse("C2", problem, "Convert one side with convert_element_type.")

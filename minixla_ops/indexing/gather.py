@@ -63,7 +63,6 @@ class Gather(indexed_windows.IndexedWindows):
     indices_are_sorted: bool = attribute(Flag(), default=False)
 
     def shape(self, operand, start_indices):
-        operand, start_indices = self.array_shapes([operand, start_indices])
         numbers = self.dimension_numbers
         self.check_numbers(operand, start_indices)
         if len(self.slice_sizes) != operand.rank:

@@ -97,7 +97,7 @@ class Scatter(indexed_windows.IndexedWindows):
         return not variables[len(variables) // 2]
 
     def shape(self, *shapes):
-        operands, indices, updates = split(self.array_shapes(shapes))
+        operands, indices, updates = split(shapes)
         if len(operands) != len(updates) or not operands:
             problem = f"{len(operands)} operands and {len(updates)} updates"
             self.refuse("C11", problem, _ONE_EACH)
@@ -148,7 +148,7 @@ class Scatter(indexed_windows.IndexedWindows):
         return as_results([result.reshape(sizes) for result in results])
 
     def stablehlo(self, emit, operands, shapes, results):
-        operand, *_, updates = self.array_shapes(shapes)
+        operand, *_, updates = shapes
         numbers = self.dimension_numbers
         windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
         if not self.indices_in_bounds and window_bounds.may_lie_partly_outside(numbers, windows):

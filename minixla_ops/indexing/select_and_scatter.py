@@ -77,7 +77,6 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
     scatter: Graph = attribute(Instance(Graph))
 
     def shape(self, operand, source, init_value):
-        operand, source, init_value = self.array_shapes([operand, source, init_value])
         if source.element_type is not operand.element_type:
             problem = "source has another element type than operand"
             self.refuse("C1", problem, "Convert it with convert_element_type.")

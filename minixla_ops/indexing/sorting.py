@@ -68,8 +68,7 @@ class Sort(Operation):
     dimension: int = attribute(Dimension(), hlo="dimensions")
     is_stable: bool = attribute(Flag(), default=False)
 
-    def shape(self, *operands):
-        shapes = self.array_shapes(operands)
+    def shape(self, *shapes):
         if not shapes:
             self.refuse("C1", "there is no operand", "Give at least one array.")
         computations.check_equal_dimensions(self, "C1", "operands", shapes)

@@ -59,7 +59,6 @@ class Fft(Operation):
     lacking = {"tpu": "f64"}
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         form, lengths = self.fft_type, self.fft_length
         if not 1 <= len(lengths) <= min(3, operand.rank):
             advice = "Give one to three lengths, those of the operand's last dimensions."

@@ -110,7 +110,6 @@ class LuSolve(LinearSystem, Composed):
     transpose_a: str = TRANSPOSE_A
 
     def shape(self, a, lu, permutation, b):
-        a, lu, permutation, b = self.array_shapes([a, lu, permutation, b])
         if lu is not a or a.rank < 2 or a.dimensions[-1] != a.dimensions[-2]:
             self.refuse("C1", "a and lu are not square matrices of one shape", "Give lu(a)'s.")
         if permutation is not Shape("s32", a.dimensions[:-1]):

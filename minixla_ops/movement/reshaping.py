@@ -49,7 +49,6 @@ class Reshape(Operation):
     linear_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         result = operand.with_dimensions(self.dimensions)
         if result.size != operand.size:
             problem = f"{operand.size} elements cannot fill dimensions of {result.size}"
@@ -164,7 +163,6 @@ class Transpose(Operation):
     linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if sorted(self.permutation) != list(range(operand.rank)):
             advice = f"Give the numbers 0 ... {operand.rank - 1} in some order."
             advice = advice if operand.rank else "A scalar takes the empty permutation."
@@ -223,7 +221,6 @@ class Rev(Operation):
     linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if any(each >= operand.rank for each in self.dimensions):
             problem = "an entry is no dimension of the operand"
             self.refuse_attribute("C1", problem, f"Entries must be in [0, {operand.rank}).")

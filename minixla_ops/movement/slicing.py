@@ -68,7 +68,6 @@ class Slice(Operation):
         return zip(self.start_indices, self.limit_indices, self.strides, strict=True)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if {*map(len, self.values.values())} != {operand.rank}:
             advice = "Give one start, one limit and one stride for each dimension."
             self.refuse_attribute("C1", f"a list does not have {operand.rank} entries", advice)
@@ -195,7 +194,6 @@ class Pad(Operation):
     dynamic_operands = (0,)
 
     def shape(self, operand, padding_value):
-        operand, padding_value = self.array_shapes([operand, padding_value])
         config = self.padding_config
         if padding_value is not Shape(operand.element_type):
             problem = f"padding_value is not a scalar of type {operand.element_type}"
@@ -304,8 +302,8 @@ class ConcatInDim(Operation):
     dimension: int = attribute(kinds.Dimension(), hlo="dimensions")
     linear_operands = dynamic_operands = EVERY_OPERAND
 
-    def shape(self, *operands):
-        shapes, at = self.array_shapes(operands), self.dimension
+    def shape(self, *shapes):
+        at = self.dimension
         if not shapes:
             self.refuse("C1", "no operand was given", "Give one array or more.")
         first = shapes[0]
@@ -336,15 +334,15 @@ class ConcatInDim(Operation):
         return np.concatenate([each[tuple(kept)] for each in operands], self.dimension)
 
     def stablehlo(self, emit, operands, shapes, results):
-        if not any(shape.is_dynamic for shape in self.array_shapes(shapes)):
+        if not any(shape.is_dynamic for shape in shapes):
             # XLA:TPU ends the process over some derivatives of joins with empty operands.
-            given = list(zip(operands, self.array_shapes(shapes), strict=True))
+            given = list(zip(operands, shapes, strict=True))
             given = [each for each in given if each[1].dimensions[self.dimension]] or given[:1]
             if len(given) == 1:
                 return [given[0][0]]
             operands, shapes = zip(*given, strict=True)
         # XLA:CPU ends the process where it joins arrays of 2-bit integers.
-        if emit.platform == "cpu" and results[0].element_type.bits == 2:  # type: ignore[union-attr]  # an array
+        if emit.platform == "cpu" and results[0].element_type.bits == 2:
             return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
         return super().stablehlo(emit, operands, shapes, results)
 

@@ -96,6 +96,7 @@ class ConvGeneralDilated(Product):
 
     hlo_name = "convolution"
     stablehlo_name = "convolution"
+    only_fast_in_main = True
     lacking = {"tpu": "s64 u64", "cuda": "s2 u2 s4 u4 u8 s16 u16 s32 u32 s64 u64 f4e2m1fn"}
     spec_names = (
         *("Conv", "ConvWithGeneralPadding", "ConvWithGeneralDimensions"),
@@ -127,7 +128,6 @@ class ConvGeneralDilated(Product):
         return self.feature_group_count * self.batch_group_count
 
     def shape(self, lhs, rhs):
-        lhs, rhs = self.array_shapes([lhs, rhs])
         numbers = self.dimension_numbers
         kind = self.result_type(lhs, rhs)
         self._check_roles(lhs, rhs)
@@ -189,7 +189,7 @@ class ConvGeneralDilated(Product):
         return product.transpose(np.argsort(numbers.output))
 
     def write(self, emit, operands, shapes, results):
-        lhs, rhs, result = *self.array_shapes(shapes), *self.array_shapes(results)
+        lhs, rhs, result = *shapes, *results
         if emit.platform == "cpu":
             program = cpu_program(self, lhs, rhs, result)
             if program is not None:
@@ -226,7 +226,7 @@ class ConvGeneralDilated(Product):
     def hlo_attributes(self, shapes):
         window = None
         if self.window_strides:
-            window = self.window(self.array_shapes(shapes)[1].dimensions).hlo
+            window = self.window(shapes[1].dimensions).hlo
             if any(self.window_reversal):
                 reversal = "x".join([str(int(flag)) for flag in self.window_reversal])
                 window = f"{window[:-1]} rhs_reversal={reversal}}}"

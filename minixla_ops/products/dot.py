@@ -104,7 +104,6 @@ class DotGeneral(Dot, products.Product):
     dynamic_operands = (0, 1)
 
     def shape(self, lhs, rhs):
-        lhs, rhs = self.array_shapes([lhs, rhs])
         return self.dot_shape(lhs, rhs, self.dimension_numbers)
 
     def reference(self, lhs, rhs):

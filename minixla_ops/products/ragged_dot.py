@@ -105,7 +105,6 @@ class RaggedDot(Composed, Dot):
     )
 
     def shape(self, lhs, rhs, group_sizes):
-        lhs, rhs, group_sizes = self.array_shapes([lhs, rhs, group_sizes])
         numbers, ragged, groups = self.dimension_numbers
         whole = self.dot_shape(lhs, rhs, numbers)
         if len(ragged) != 1 or not 0 <= ragged[0] < lhs.rank:

@@ -52,8 +52,8 @@ class ScaledDot(Composed, Dot):
     operands = "lhs", "lhs_scale", "rhs", "rhs_scale"
 
     def shape(self, *operands):
-        shapes = lhs, lhs_scale, rhs, rhs_scale = self.array_shapes(operands)
-        for name, each in zip(self.operands, shapes, strict=True):
+        lhs, lhs_scale, rhs, rhs_scale = operands
+        for name, each in zip(self.operands, operands, strict=True):
             if not each.element_type.is_float:
                 problem = f"{name} is of type {each.element_type}"
                 self.refuse("C8", problem, "It takes floating-point types.")

@@ -76,7 +76,6 @@ class _Samples(Operation):
     draw = scaled = GIVEN
 
     def shape(self, first, second):
-        first, second = self.array_shapes([first, second])
         shape, kind = self.output_shape, first.element_type
         if first is not second or first.rank:
             advice = "Give scalars; scale and shift the samples for parameters that differ."
@@ -94,7 +93,7 @@ class _Samples(Operation):
         return cast(self.draw(first, second, kind, self.output_shape.dimensions), kind)
 
     def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(results)
+        (shape,) = results
         kind = shape.element_type
         name = "f32" if kind.is_inexact else "s32"
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]

@@ -150,7 +150,13 @@ class Two(Operation):
     operands = "lhs", "rhs"
 
     def shape(self, lhs, rhs):
-        return self.array_shapes([lhs, rhs])[0]
+        return lhs
+
+
+class TwoOfAnyKind(Two):
+    """Takes tuples and tokens, too."""
+
+    only_arrays = False
 
 
 WRONG_OPERANDS = [
@@ -177,6 +183,7 @@ def test_an_operand_that_is_no_array(shape):
         Two().infer((VECTOR, shape))
     for phrase in ("two: operand rhs is not an array", f"rhs {shape}", "get_tuple_element"):
         assert phrase in str(caught.value)
+    assert TwoOfAnyKind().infer((shape, VECTOR)) is shape
 
 
 def test_operand_labels():
