@@ -10,6 +10,7 @@ from minixla.core import errors
 from minixla.core.data_flow import Edge
 from minixla.core.errors import ErrorType, MinixlaError, ShapeError, explain
 from minixla.core.linear import add_cotangents, instantiate
+from minixla.core.operation_docstrings import check_text
 from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered, role
@@ -427,14 +428,15 @@ class Operation(Record):
                 advice += "zeros, by set_dimension_size(operand, bound, dimension)."
                 raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
-    def refuse(self, label: str, problem: str, advice: str) -> NoReturn:
+    def refuse(self, label: str, problem: str, advice: str = "") -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
 
-        The message shows the operands' shapes and the attributes.
+        The message shows the operands' shapes and the attributes. Where there is no advice, it
+        ends with what the docstring says of the check.
         """
         raise self._refusal(ShapeError, label, problem, advice)
 
-    def refuse_attribute(self, label: str, problem: str, advice: str) -> NoReturn:
+    def refuse_attribute(self, label: str, problem: str, advice: str = "") -> NoReturn:
         """Raises AttributeValueError for the check `label`, see `refuse`."""
         raise self._refusal(errors.AttributeValueError, label, problem, advice)
 
@@ -445,6 +447,7 @@ class Operation(Record):
         own = self.__dict__.get
         changed = [n for n, f in self.fields.items() if own(n, f.default) is not f.default]
         given = [*operands, *[f"{name} {shown_attribute(own(name))}" for name in changed]]
+        advice = advice or check_text(type(self), label)
         error = explain(kind, self.builder_name, f"({label}) {problem}", given, advice)
         error.refusal = self, kind, label, problem, advice
         return error

@@ -106,7 +106,7 @@ class AddDependency(Identity):
 
     def shape(self, operand, dependency):
         if dependency is not TOKEN:
-            self.refuse("C1", "dependency is not a token", "Give a token[].")
+            self.refuse("C1", "dependency is not a token")
         return operand
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -145,7 +145,7 @@ class Bitcast(Internal):
 
     Checks:
         (C1) output_shape is a static array's of as many bits as the operand.
-        (C2) each layout names every dimension once.
+        (C2) each layout names every dimension once, the fastest first.
     """
 
     operands = ("operand",)
@@ -162,12 +162,10 @@ class Bitcast(Internal):
         bits = operand.size * operand.element_type.bits
         is_static = isinstance(result, Shape) and not result.is_dynamic
         if not is_static or result.size * result.element_type.bits != bits:
-            advice = "Both must take the same memory."
-            self.refuse_attribute("C1", "the shapes differ in bits", advice)
+            self.refuse_attribute("C1", "the shapes differ in bits")
         for layout, shape in ((self.operand_layout, operand), (self.result_layout, result)):
             if layout is not None and sorted(layout) != list(range(shape.rank)):
-                advice = "A layout names each dimension once, the fastest first."
-                self.refuse_attribute("C2", f"{layout} is no layout of {shape}", advice)
+                self.refuse_attribute("C2", f"{layout} is no layout of {shape}")
         return result
 
     def composition(self, operand):

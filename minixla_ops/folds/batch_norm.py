@@ -109,8 +109,7 @@ class BatchNorm(Composed):
             wanted = operand if index in self.whole else vector
             if shape is not wanted:
                 problem = f"{self.operands[index]} is not of shape {wanted}"
-                advice = "Arrays have the shape of operand, vectors one element for each feature."
-                self.refuse("C4" if index in self.whole else "C3", problem, advice)
+                self.refuse("C4" if index in self.whole else "C3", problem)
         return as_results((operand, vector, vector)[: self.results])
 
     def reference(self, *operands):

@@ -63,8 +63,7 @@ class Fold(Operation):
         scalars = tuple([Shape(operand.element_type) for operand in operands])
         for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):
             if initial is not scalar:
-                advice = f"It must be a scalar of its operand's element type: {scalar}."
-                self.refuse("C3", f"init_values[{index}] is {initial}", advice)
+                self.refuse("C3", f"init_values[{index}] is {initial}")
         wanted = scalars * 2, scalars
         computations.check_computation(self, "C4", "computation", self.computation, *wanted)
         return operands
@@ -289,7 +288,7 @@ class Reduce(Fold):
                 problem = f"dimension {dimension} is no dimension of the operands"
                 self.refuse_attribute("C5", problem, f"Dimensions must be in [0, {rank}).")
         if len(set(dimensions)) != len(dimensions):
-            self.refuse_attribute("C6", "a dimension is named twice", "Name each dimension once.")
+            self.refuse_attribute("C6", "a dimension is named twice")
         kept = self._kept(rank)
         results = []
         for each in operands:

@@ -29,11 +29,10 @@ class AtStartIndices(Operation):
         """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
         advice = "Give one integer scalar for each dimension."
         if len(starts) != operand.rank:
-            problem = f"{len(starts)} start indices for an operand of rank {operand.rank}"
-            self.refuse(label, problem, advice)
+            self.refuse(label, f"{len(starts)} start indices for an operand of rank {operand.rank}")
         for start in starts:
             if start.rank or not start.element_type.is_integer:
-                self.refuse(label, f"start index {start} is not an integer scalar", advice)
+                self.refuse(label, f"start index {start} is not an integer scalar")
             if start is not starts[0]:
                 advice = "Convert them to one integer type with convert_element_type."
                 self.refuse(label, "the start indices differ in type", advice)
@@ -41,8 +40,7 @@ class AtStartIndices(Operation):
     def check_sizes(self, label: str, operand: Shape, sizes: Sequence[int]) -> None:
         """Raises ShapeError unless the box has the operand's rank and fits into it."""
         if len(sizes) != operand.rank:
-            problem = f"a box of {len(sizes)} dimensions in an operand of {operand.rank}"
-            self.refuse(label, problem, "The box needs one size for each dimension of the operand.")
+            self.refuse(label, f"a box of {len(sizes)} dimensions in an operand of {operand.rank}")
         advice = "The box must fit into the operand; only its place is clamped."
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:

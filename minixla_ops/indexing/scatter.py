@@ -120,20 +120,17 @@ class Scatter(indexed_windows.IndexedWindows):
         window_dims = numbers.update_window_dims
         if updates.rank != len(outer) + len(window_dims):
             problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
-            advice = "They have a dimension for each one of the indices but index_vector_dim"
-            self.refuse("C14", problem, f"{advice}, and for each one in update_window_dims.")
+            self.refuse("C14", problem)
         inner = index_numbers.window_dimensions(operand.rank, numbers)
         for at, place in zip(inner, window_dims, strict=True):
             size, whole = updates.dimensions[place], operand.dimensions[at]
             if size > whole:
-                problem = f"windows have size {size} in dimension {at} of size {whole}"
-                self.refuse("C15", problem, "Windows must be no larger than the operand.")
+                self.refuse("C15", f"windows have size {size} in dimension {at} of size {whole}")
         places = index_numbers.outer_dimensions(updates.rank, numbers)
         for at, size in zip(places, outer, strict=True):
             given = updates.dimensions[at]
             if given != size:
-                problem = f"dimension {at} of the updates has size {given}, not {size}"
-                self.refuse("C16", problem, "There must be a window for each index vector.")
+                self.refuse("C16", f"dimension {at} of the updates has size {given}, not {size}")
 
     def reference(self, *arrays):
         operands, indices, updates = split(arrays)

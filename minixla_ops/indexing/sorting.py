@@ -70,7 +70,7 @@ class Sort(Operation):
 
     def shape(self, *shapes):
         if not shapes:
-            self.refuse("C1", "there is no operand", "Give at least one array.")
+            self.refuse("C1", "there is no operand")
         computations.check_equal_dimensions(self, "C1", "operands", shapes)
         if not 0 <= self.dimension < shapes[0].rank:
             problem = f"there is no dimension {self.dimension}"

@@ -115,8 +115,7 @@ class LuSolve(LinearSystem, Composed):
         if permutation is not Shape("s32", a.dimensions[:-1]):
             self.refuse("C2", "permutation does not fit a", "Give lu(a)'s.")
         if b.element_type is not a.element_type or b.dimensions[:-1] != a.dimensions[:-1]:
-            advice = "All dimensions but the last must be equal."
-            self.refuse("C3", "a and b differ in type, rows or batch dimensions", advice)
+            self.refuse("C3", "a and b differ in type, rows or batch dimensions")
         return b
 
     def composition(self, a, lu, permutation, b):

@@ -204,11 +204,9 @@ class TriangularSolve(MatrixOperation, LinearSystem):
         self.check_matrix(a)
         types, batches = (a.element_type, b.element_type), (a.dimensions[:-2], b.dimensions[:-2])
         if types[0] is not types[1] or a.rank != b.rank or batches[0] != batches[1]:
-            problem = "a and b differ in type or batch dimensions"
-            self.refuse("C2", problem, "All dimensions but the last two must be equal.")
+            self.refuse("C2", "a and b differ in type or batch dimensions")
         if b.dimensions[-2 if self.left_side else -1] != a.dimensions[-1]:
-            advice = "b must have as many rows as a, or columns without left_side."
-            self.refuse("C3", "a and b do not fit each other", advice)
+            self.refuse("C3", "a and b do not fit each other")
         return b
 
     def reference(self, a, b):

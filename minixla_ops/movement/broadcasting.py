@@ -136,14 +136,14 @@ class BroadcastInDim(Operation):
         sizes, mapping = self.out_dim_size, self.broadcast_dimensions
         if not len(set(mapping)) == len(mapping) == operand.rank:
             problem = f"broadcast_dimensions must name {operand.rank} different dimensions"
-            self.refuse_attribute("C1", problem, "Give one entry for each dimension of operand.")
+            self.refuse_attribute("C1", problem)
         for index, (size, dimension) in enumerate(zip(operand.dimensions, mapping, strict=True)):
             if not 0 <= dimension < len(sizes):
                 problem = f"entry {dimension} of broadcast_dimensions is no dimension of the result"
                 self.refuse_attribute("C2", problem, f"Entries must be in [0, {len(sizes)}).")
             if size not in (1, sizes[dimension]):
                 problem = f"dimension {index} of size {size} cannot become {sizes[dimension]}"
-                self.refuse("C3", problem, "A size must be kept, unless it is 1.")
+                self.refuse("C3", problem)
         return operand.with_dimensions(sizes)
 
     def reference(self, operand):

@@ -160,21 +160,17 @@ class ConvGeneralDilated(Product):
         groups, batch_groups = self.feature_group_count, self.batch_group_count
         if groups > 1 and batch_groups > 1:
             problem = "feature_group_count and batch_group_count are both above 1"
-            self.refuse_attribute("C7", problem, "Use one kind of groups.")
+            self.refuse_attribute("C7", problem)
         batch, features = sliding_windows.sizes_at(lhs, numbers.lhs[:2])
         outputs, inputs = sliding_windows.sizes_at(rhs, numbers.rhs[:2])
         if features != inputs * groups:
-            problem = f"lhs has {features} features, the kernel takes {inputs * groups}"
-            advice = "The input features of rhs times feature_group_count must be those of lhs."
-            self.refuse("C8", problem, advice)
+            self.refuse("C8", f"lhs has {features} features, the kernel takes {inputs * groups}")
         if outputs % groups:
-            problem = f"{groups} groups do not divide the {outputs} output features"
-            self.refuse("C9", problem, "Each group must make equally many output features.")
+            self.refuse("C9", f"{groups} groups do not divide the {outputs} output features")
         if outputs % batch_groups or batch % batch_groups:
             output = f"the {outputs} output features"
             problem = f"{batch_groups} groups do not divide a batch of {batch} and {output}"
-            advice = "Each group must have equally many members and output features."
-            self.refuse("C10", problem, advice)
+            self.refuse("C10", problem)
 
     def reference(self, lhs, rhs):
         numbers = self.dimension_numbers

@@ -54,14 +54,11 @@ class Dot(products.SumOfProducts):
                 advice = f"Dimensions of {name} must be in [0, {shape.rank})."
                 self.refuse_attribute("C4", f"{name} has no dimension {each}", advice)
             if named.count(each) > 1:
-                problem = f"dimension {each} of {name} is named twice"
-                self.refuse_attribute("C5", problem, "A dimension is contracting, batch, or kept.")
+                self.refuse_attribute("C5", f"dimension {each} of {name} is named twice")
 
     def _check_pairs(self, label: str, role: str, lhs: Shape, rhs: Shape, named: Any) -> None:
         if len(named[0]) != len(named[1]):
-            problem = f"lhs and rhs differ in the number of {role} dimensions"
-            advice = f"Each {role} dimension of lhs is paired with one of rhs."
-            self.refuse_attribute("C3", problem, advice)
+            self.refuse_attribute("C3", f"lhs and rhs differ in the number of {role} dimensions")
         for one, other in zip(*named, strict=True):
             if lhs.dimensions[one] != rhs.dimensions[other]:
                 left = f"dimension {one} of lhs has size {lhs.dimensions[one]}"
