@@ -20,6 +20,7 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import pulled_program, sum_over
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
+from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
 
@@ -101,9 +102,7 @@ class BatchNorm(Composed):
         if operand.element_type not in FLOATS:
             problem = f"{operand.element_type} is no floating-point type"
             self.refuse("C1", problem, "Convert operand with convert_element_type.")
-        if at >= operand.rank:
-            advice = f"feature_index must be in [0, {operand.rank})."
-            self.refuse_attribute("C2", f"operand has no dimension {at}", advice)
+        check_dimensions(self, "C2", operand, at)
         vector = Shape(operand.element_type, [operand.dimensions[at]])
         for index, shape in enumerate(shapes):
             wanted = operand if index in self.whole else vector

@@ -19,6 +19,7 @@ from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.runs_programs import moved_batches
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, shifted
+from minixla_ops.vocabulary.checks import check_equal_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
@@ -101,8 +102,8 @@ class Scatter(indexed_windows.IndexedWindows):
         if len(operands) != len(updates) or not operands:
             problem = f"{len(operands)} operands and {len(updates)} updates"
             self.refuse("C11", problem, _ONE_EACH)
-        computations.check_equal_dimensions(self, "C12", "operands", operands)
-        computations.check_equal_dimensions(self, "C13", "updates", updates)
+        check_equal_dimensions(self, "C12", "operands", operands)
+        check_equal_dimensions(self, "C13", "updates", updates)
         for index, (operand, update) in enumerate(zip(operands, updates, strict=True)):
             if update.element_type is not operand.element_type:
                 problem = f"operands[{index}] and updates[{index}] differ in element type"

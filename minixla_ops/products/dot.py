@@ -16,6 +16,7 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.products import dot_dimensions
 from minixla_ops.products import product as products
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
+from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, written
 
 
@@ -49,10 +50,8 @@ class Dot(products.SumOfProducts):
         return Shape(kind, sizes, [shape.dynamic[each] for shape, each in kept])
 
     def _check_names(self, name: str, shape: Shape, named: Sequence[int]) -> None:
+        check_dimensions(self, "C4", shape, *named, of=name)
         for each in named:
-            if not 0 <= each < shape.rank:
-                advice = f"Dimensions of {name} must be in [0, {shape.rank})."
-                self.refuse_attribute("C4", f"{name} has no dimension {each}", advice)
             if named.count(each) > 1:
                 self.refuse_attribute("C5", f"dimension {each} of {name} is named twice")
 
