@@ -10,6 +10,7 @@ from minixla.core import errors
 from minixla.core.data_flow import Edge
 from minixla.core.errors import ErrorType, MinixlaError, ShapeError, explain
 from minixla.core.linear import add_cotangents, instantiate
+from minixla.core.operation_docstrings import check_text
 from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered, role
@@ -74,12 +75,15 @@ class Operation(Record):
         missing_rules: why a rule is left out, by the rule's name.
         linear_operands: indices of the operands that it is linear in, or None.
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
+        only_arrays: whether tuples and tokens are refused before `shape` sees them.
         dynamic_operands: indices of the operands whose dimensions may be dynamic: the rules are
             right for a size below its bound.
         is_elementwise: each element of the results depends on the operands' elements at the same
             place alone.
+        is_call: does nothing but run its one program on its operands.
         is_cheap: takes so little that a reverse derivative computes it again, from values that it
             keeps, rather than keep its result.
+        only_fast_in_main: XLA:CPU has fast code for it in a program's main function alone.
         spans_devices: runs on several devices, by `run`, so that no program can hold it.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
@@ -93,7 +97,9 @@ class Operation(Record):
     operands: ClassVar[Sequence[str]] = ()
     is_plain: ClassVar[bool] = True
     is_elementwise: ClassVar[bool] = False
+    is_call: ClassVar[bool] = False
     is_cheap: ClassVar[bool] = False
+    only_fast_in_main: ClassVar[bool] = False
     # Of a record: the result shapes by operand shapes.
     _inferred: ClassVar[dict[Any, Any]] = {}
     has_side_effect: ClassVar[bool] = False
@@ -107,6 +113,7 @@ class Operation(Record):
     lacking_together: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
+    only_arrays: ClassVar[bool] = True
     dynamic_operands: ClassVar[Sequence[int]] = ()
     spans_devices: ClassVar[bool] = False
     reads_bits: ClassVar[bool] = False
@@ -159,7 +166,7 @@ class Operation(Record):
         raise self.lacks("reference", advice="mx.reference needs it.")
 
     def stablehlo(
-        self, emit: "Emitter", operands: Names, shapes: ShapeList, results: ShapeList, /
+        self, emit: "Emitter", operands: Names, shapes: Sequence[Any], results: Sequence[Any], /
     ) -> Names:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
@@ -185,7 +192,7 @@ class Operation(Record):
         return dict(self.__dict__[key])
 
     def hlo(
-        self, emit: "HloEmitter", operands: Names, shapes: ShapeList, result: AnyShape, /
+        self, emit: "HloEmitter", operands: Names, shapes: Sequence[Any], result: Any, /
     ) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
@@ -195,7 +202,7 @@ class Operation(Record):
         """
         return emit.instruction(self.hlo_name, operands, result, **self.hlo_attributes(shapes))
 
-    def hlo_attributes(self, shapes: ShapeList, /) -> dict[str, Any]:
+    def hlo_attributes(self, shapes: Sequence[Any], /) -> dict[str, Any]:
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
@@ -380,6 +387,8 @@ class Operation(Record):
 
     def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
         self._check_count(shapes)
+        if self.only_arrays:
+            self.array_shapes(shapes)
         self._refuse_dynamic(shapes)
         try:
             found = self.shape(*shapes)
@@ -419,14 +428,15 @@ class Operation(Record):
                 advice += "zeros, by set_dimension_size(operand, bound, dimension)."
                 raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
-    def refuse(self, label: str, problem: str, advice: str) -> NoReturn:
+    def refuse(self, label: str, problem: str, advice: str = "") -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
 
-        The message shows the operands' shapes and the attributes.
+        The message shows the operands' shapes and the attributes. Where there is no advice, it
+        ends with what the docstring says of the check.
         """
         raise self._refusal(ShapeError, label, problem, advice)
 
-    def refuse_attribute(self, label: str, problem: str, advice: str) -> NoReturn:
+    def refuse_attribute(self, label: str, problem: str, advice: str = "") -> NoReturn:
         """Raises AttributeValueError for the check `label`, see `refuse`."""
         raise self._refusal(errors.AttributeValueError, label, problem, advice)
 
@@ -437,6 +447,7 @@ class Operation(Record):
         own = self.__dict__.get
         changed = [n for n, f in self.fields.items() if own(n, f.default) is not f.default]
         given = [*operands, *[f"{name} {shown_attribute(own(name))}" for name in changed]]
+        advice = advice or check_text(type(self), label)
         error = explain(kind, self.builder_name, f"({label}) {problem}", given, advice)
         error.refusal = self, kind, label, problem, advice
         return error

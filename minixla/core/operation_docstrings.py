@@ -50,8 +50,7 @@ def of_operation(cls: Any) -> str:
     """
     parts = dict(sections(cls.__doc__ or ""))
     for title in ("Args", "Returns", "Checks"):
-        if title not in parts:
-            parts[title] = next((each[title] for each in _families(cls) if title in each), "")
+        parts[title] = next((each[title] for each in _families(cls) if title in each), "")
     if checks := parts.pop("Checks"):
         lines = "\n".join(_resolved(cls, checks))
         own = parts.get("Raises")
@@ -61,9 +60,18 @@ def of_operation(cls: Any) -> str:
     return text.replace("`element_types`", _types(cls)) if "`element_types`" in text else text
 
 
+def check_text(cls: Any, label: str) -> str:
+    """What an operation's docstring says that its check `label` asks for, as an error ends."""
+    for each in _families(cls):
+        checks = " ".join("\n".join(_resolved(cls, each.get("Checks", ""))).split())
+        if found := re.search(rf"\({label}\) (.*?)(?= \([A-Z]\d+\)|$)", checks):
+            return f"Rule: {found[1]}"
+    return ""
+
+
 def _families(cls: Any) -> Iterator[dict[str, str]]:
-    """The sections of the base classes' docstrings, the nearest first."""
-    for base in cls.__mro__[1:]:
+    """The sections of the docstrings of the class and its base classes, the nearest first."""
+    for base in cls.__mro__:
         if base.__module__ == "minixla.core.operation":
             break
         yield sections(base.__dict__.get("__doc__") or "")

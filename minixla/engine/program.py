@@ -225,7 +225,7 @@ def spans_devices(graph: Graph) -> bool:
 
 def _is_apart(step: Instruction) -> bool:
     """Whether an instruction, or one of a program that it calls, runs on several devices."""
-    called = step.op.computations if step.op.hlo_name == "call" else ()
+    called = step.op.computations if step.op.is_call else ()
     return step.op.spans_devices or any(map(spans_devices, called))
 
 

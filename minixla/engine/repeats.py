@@ -9,8 +9,6 @@ from minixla.core.graph import Graph, inner_first
 # what is saved is most of its optimisation, and code that fusions over calls would repeat. With
 # fewer instructions the calls themselves take longer.
 _CALLS, _INSTRUCTIONS = 4, 32
-# XLA:CPU brings convolutions into the form that it has a library for in main functions alone.
-_NOT_APART = frozenset({"convolution"})
 
 
 def repeated(graph: Graph) -> set[int]:
@@ -24,7 +22,7 @@ def repeated(graph: Graph) -> set[int]:
     for current in _programs(graph):
         used: set[int] = set()
         for step in current.instructions:
-            if step.op.is_plain or step.op.hlo_name != "call":
+            if not step.op.is_call:
                 continue
             if not used:
                 used.update(map(id, current.outputs))
@@ -50,11 +48,7 @@ def _programs(graph: Graph) -> Iterator[Graph]:
 
 def _may_be_apart(graph: Graph) -> bool:
     is_plain = not graph.has_side_effect and not graph.is_inlined
-    return (
-        is_plain
-        and instruction_count(graph) >= _INSTRUCTIONS
-        and not _operations(graph) & _NOT_APART
-    )
+    return is_plain and instruction_count(graph) >= _INSTRUCTIONS and not _needs_main(graph)
 
 
 @inner_first
@@ -64,7 +58,7 @@ def instruction_count(graph: Graph) -> int:
 
 
 @inner_first
-def _operations(graph: Graph) -> frozenset[str]:
-    """The names of its operations, and of theirs."""
-    own = {step.op.hlo_name for step in graph.instructions}
-    return frozenset(own).union(*map(_operations, graph.computations))
+def _needs_main(graph: Graph) -> bool:
+    """Whether an operation of its, or of theirs, is fast in main functions alone."""
+    is_own = any(step.op.only_fast_in_main for step in graph.instructions)
+    return is_own or any(map(_needs_main, graph.computations))

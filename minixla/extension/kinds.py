@@ -169,7 +169,7 @@ class TypeKind(Kind):
         self.allowed = None if allowed is None else tuple(allowed)
 
     @cached_property
-    def description(self) -> str:  # type: ignore[override]  # made when asked for
+    def description(self) -> str:
         return "a type" if self.allowed is None else f"one of the types {set_names(self.allowed)}"
 
     def canonical(self, value: Any) -> DeclaredType:
@@ -282,7 +282,7 @@ class ListKind(Kind):
         self.is_ambiguous, self.keeps_identity = member.is_ambiguous, member.keeps_identity
 
     @cached_property
-    def description(self) -> str:  # type: ignore[override]  # made when asked for
+    def description(self) -> str:
         length = "" if self.minimum is None else f" of at least {self.minimum}"
         return f"a sequence{length}, each member {self.member.description}"
 

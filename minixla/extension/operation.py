@@ -55,7 +55,6 @@ class CustomOperation(DeclaredOperation, Composed):
             raise explain(ShapeError, self.builder_name, problem, lengths, f"It takes {wanted}.")
 
     def shape(self, *operands):
-        self.array_shapes(operands)
         for index, (shape, kind) in enumerate(zip(operands, self.operand_types, strict=True)):
             if isinstance(kind, ForeignType):
                 self.refuse("types", f"operand {index} is declared as {kind}", f"{kind.reason}.")

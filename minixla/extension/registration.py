@@ -14,6 +14,7 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.extension import wrappers
 from minixla.extension.contexts import callable_of
 from minixla.extension.definitions import Definition
+from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
 from minixla.extension.operation import CustomOperation
 from minixla.extension.registered import RegisteredOperation
 
@@ -25,9 +26,9 @@ _WORDS = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])"
 def register_op(
     name: str,
     *,
-    attrs: Sequence[Any] = (),
-    inputs: Sequence[Any] = (),
-    outputs: Sequence[Any] = (),
+    attrs: Sequence[str | AttributeDeclaration] = (),
+    inputs: Sequence[str | ArgumentDeclaration] = (),
+    outputs: Sequence[str | ArgumentDeclaration] = (),
     shape_fn: Callable[..., Any] | None = None,
     doc: str = "",
     version: int = 0,

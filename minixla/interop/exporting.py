@@ -11,15 +11,16 @@ from minixla.extension.libraries import TARGETS
 from minixla.interop.reading import require_flatbuffers
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.jit import jit
+from minixla.typing import PyTree
 
 
 @api_boundary
 def export(
-    fun: Callable[..., Any],
-    *args: Any,
+    fun: Callable[..., PyTree],
+    *args: PyTree,
     platforms: Sequence[str] | None = None,
     vjp_order: int = 0,
-    **kwargs: Any,
+    **kwargs: PyTree,
 ) -> bytes:
     """A function for arguments of the given shapes, as bytes.
 

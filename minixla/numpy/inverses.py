@@ -1,8 +1,8 @@
 """Inverse and hyperbolic functions, sinc and logaddexp: compositions with derivatives of their own.
 
-XLA has no such operations. Differentiating the compositions would lose digits, or give NaN where
-the derivative exists. Types narrower than f32 are computed in f32. Those of complex numbers are in
-`minixla_ops.elementwise.complex_functions`.
+XLA has no such operations, and chlo's lose digits, or the least numbers. Differentiating the
+compositions would lose digits, too, or give NaN where the derivative exists. Types narrower than
+f32 are computed in f32. Complex ones are in `minixla_ops.elementwise.complex_functions`.
 """
 
 import math

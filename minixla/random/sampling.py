@@ -295,7 +295,7 @@ def sampler(
 
         public = kept_by_key(wraps(function)(public), names, *arrays, known=known)
         public.__module__ = "minixla.random"
-        public.__signature__ = declared  # type: ignore[attr-defined]  # a function has any
+        public.__signature__ = declared
         return public
 
     return made

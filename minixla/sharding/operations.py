@@ -43,6 +43,7 @@ class Identity(SdyOperation):
     linear_operands = (0,)
     is_elementwise = True
     dynamic_operands = (0,)
+    only_arrays = False
 
     def shape(self, operand):
         return operand

@@ -11,8 +11,6 @@ from minixla.core.tracing import closed_graph, shape_of
 from minixla_ops.programs.compositions import is_composed
 from minixla_ops.programs.reference_evaluation import reference_graph
 
-_CALLS = ("call", "composite-call", "fusion")
-
 
 def is_array(value: Value) -> bool:
     """Whether a value is an array of fixed size: no tuple, token or array of dynamic size."""
@@ -41,8 +39,7 @@ def inexact_part(function: Any, moving: Sequence[bool], given: Sequence[Any]) ->
 
 def is_call(step: Instruction) -> bool:
     """Whether an instruction only runs a program on its operands."""
-    is_called = step.op.hlo_name in _CALLS and not step.op.spans_devices
-    return is_called and len(step.op.computations) == 1
+    return step.op.is_call and not step.op.spans_devices
 
 
 class Unfolded(Instruction):

@@ -40,8 +40,8 @@ _SHARDING = "sharding rule"
 
 @api_boundary
 def check_op(
-    op: Any,
-    cases: Iterable[Any],
+    op: RegisteredOperation | type[Operation] | Callable[..., Any],
+    cases: Iterable[Sequence[Any]],
     *,
     order: int = 2,
     variants: bool = True,

@@ -53,6 +53,8 @@ class CustomDerivativeCall(Operation):
     """
 
     operands = ("operands...",)
+    is_call = True
+    only_arrays = False
     function: Any = attribute(Function(), hlo=None)
     computation: Any = attribute(Instance(Graph), default=None, hlo="to_apply")
     captured: int = attribute(Integer(0), default=0, hlo=None)

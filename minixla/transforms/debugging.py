@@ -61,6 +61,7 @@ class DebugCallback(HostCallback):
     """
 
     has_side_effect = True
+    only_arrays = False
     zero_derivative = "it has no results"
     callback: Callable[..., Any] = attribute(Function(), hlo=None)
     ordered: bool = attribute(Boolean(), hlo=None)

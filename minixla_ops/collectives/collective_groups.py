@@ -147,15 +147,13 @@ class Collective(Operation):
         groups, size = self.replica_groups, self.count if size is None else size
         named = [number for group in groups for number in group]
         if len(set(named)) < len(named) or not all(groups):
-            problem = "a group is empty, or a number comes twice"
-            self.refuse_attribute("G1", problem, "Each process belongs to one group.")
+            self.refuse_attribute("G1", "a group is empty, or a number comes twice")
         self._check_processes(max(named, default=-1) + 1)
         for members in map(len, groups):
             wanted = members if size is None else size
             if wanted % members if self.spans_partitions else wanted != members:
                 problem = f"a group has {members} members where there should be {size}"
-                advice = "All groups must have the size that the count says."
-                self.refuse_attribute("G2", problem, advice)
+                self.refuse_attribute("G2", problem)
         if self.values.get("use_global_device_ids") and not self.channel_id:
             problem = "use_global_device_ids is set without a channel"
             self.refuse_attribute("G3", problem, "Give a channel_id that is positive.")

@@ -48,7 +48,6 @@ class AllGather(collective_groups.Collective):
     counted_by = "shard_count"
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         dimension = self.check_dimension("all_gather_dimension", operand)
         self.check_groups()
         return collective_groups.scaled(operand, dimension, self.shard_count)
@@ -101,7 +100,6 @@ class AllToAll(collective_groups.Collective):
     counted_by = "split_count"
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         split, concat = [self.check_dimension(name, operand) for name in self.along]
         part = self.block(operand, split, "C2")
         self.check_groups()

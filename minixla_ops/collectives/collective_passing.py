@@ -61,7 +61,6 @@ class CollectivePermute(Collective):
         return (sorted(named),) if named else ()
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if any(len(pair) != 2 for pair in self.source_target_pairs):
             advice = "Give (source, target) for each."
             self.refuse_attribute("C1", "a pair has not two numbers", advice)
@@ -116,7 +115,6 @@ class CollectiveBroadcast(Collective, Composed):
     channel_id = CHANNEL
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         self.check_groups()
         return operand
 

@@ -53,9 +53,8 @@ class _Reducing(collective_groups.Collective, Composed):
         """The operation on one operand with a sum."""
         return self(operand, computation=_computation(type(self), ops.add, operand))
 
-    def check_operands(self, operands: Sequence[Any]) -> Sequence[Shape]:
-        """The shapes, after checks C1 to C3."""
-        shapes = self.array_shapes(operands)
+    def check_operands(self, shapes: Sequence[Any]) -> None:
+        """Checks C1 to C3."""
         if not shapes:
             self.refuse("C1", "there is no operand", "Give an array, or several.")
         scalar = Shape(shapes[0].element_type)
@@ -64,7 +63,6 @@ class _Reducing(collective_groups.Collective, Composed):
             self.refuse("C2", "operands differ in element type", advice)
         given = "computation", self.computation, (scalar, scalar), (scalar,)
         computations.check_computation(self, "C3", *given)
-        return shapes
 
     def total(self, operands: Any, **how: Any) -> Sequence[np.ndarray]:
         """Each operand combined over the group, once for all members."""
@@ -162,9 +160,9 @@ class AllReduce(_Reducing):
     use_global_device_ids = collective_groups.GLOBAL_IDS
 
     def shape(self, *operands):
-        shapes = self.check_operands(operands)
+        self.check_operands(operands)
         self.check_groups()
-        return as_results(shapes)
+        return as_results(operands)
 
     def reference(self, *operands):
         return as_results(self.total(operands))
@@ -209,7 +207,8 @@ class ReduceScatter(_Reducing):
 
     def shape(self, *operands):
         results = []
-        for operand in self.check_operands(operands):
+        self.check_operands(operands)
+        for operand in operands:
             dimension = self.check_dimension("scatter_dimension", operand, "C4")
             results.append(self.block(operand, dimension, "C5"))
         self.check_groups()

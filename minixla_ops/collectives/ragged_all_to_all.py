@@ -45,7 +45,7 @@ class RaggedAllToAll(Composed, Collective):
 
     Checks:
         (C1) input and output have one element type and equal dimensions but for the first.
-        (C2) offsets and sizes are integers of one shape, of one or two dimensions.
+        (C2) offsets and sizes are integers of one shape, [members] or [members, updates].
         (G1), (G2), (G4) see Collective; the size is that of the offsets' first dimension.
 
     Raises:
@@ -63,18 +63,15 @@ class RaggedAllToAll(Composed, Collective):
     replica_groups = GROUPS
     channel_id = CHANNEL
 
-    def shape(self, *operands):
-        rows, starts, sizes, output, places, counts = self.array_shapes(operands)
+    def shape(self, rows, starts, sizes, output, places, counts):
         is_of_one_type = rows.element_type is output.element_type
         if not (rows.rank and is_of_one_type and rows.dimensions[1:] == output.dimensions[1:]):
-            advice = "Element types and all dimensions but the first must be equal."
-            self.refuse("C1", "input and output do not have the same rows", advice)
+            self.refuse("C1", "input and output do not have the same rows")
         indices = starts, sizes, places, counts
         are_integers = all(each.element_type.is_integer for each in indices)
         differ = any(each.dimensions != starts.dimensions for each in indices)
         if differ or not are_integers or starts.rank not in (1, 2):
-            advice = "They must be integers of shape [members] or [members, updates]."
-            self.refuse("C2", "offsets and sizes differ in shape or are no lists", advice)
+            self.refuse("C2", "offsets and sizes differ in shape or are no lists")
         self.check_groups(size=starts.dimensions[0])
         return output
 

@@ -44,7 +44,7 @@ class Conditional(RunsPrograms):
         branches: the Graph of each.
 
     Checks:
-        (C1) the first operand is pred[], and there are two branches, or s32[].
+        (C1) the first operand is s32[], or pred[] to choose between two branches.
         (C2) each branch takes its operands.
         (C3) all branches give values of the same shapes.
         (C4) there is a branch, and an operand for each.
@@ -58,12 +58,11 @@ class Conditional(RunsPrograms):
     def shape(self, branch_index, *operands):
         branches = self.branches
         if not branches:
-            self.refuse("C4", "there is no branch", "Give one or more.")
+            self.refuse("C4", "there is no branch")
         is_pred = branch_index is Shape("pred")
         if branch_index is not Shape("s32") and (not is_pred or len(branches) != 2):
             problem = f"the predicate or index of {len(branches)} branches has another type"
-            advice = "It must be s32[], or pred[] to choose between two branches."
-            self.refuse("C1", problem, advice)
+            self.refuse("C1", problem)
         outputs = branches[0].output_shapes
         for number, branch in enumerate(branches):
             name = f"branch {number}"

@@ -46,6 +46,7 @@ class Map(Composed):
 
     stablehlo_name = "map"
     operands = ("operands...",)
+    only_arrays = False
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
     dimensions: tuple[int, ...] = attribute(Integers(0))
     static_count: int = attribute(Integer(0), default=0, stablehlo=None, hlo=None)
@@ -54,8 +55,7 @@ class Map(Composed):
         count = len(operands) - self.static_count
         mapped = [each for each in operands[:count] if isinstance(each, Shape)]
         if len(mapped) != count or len({each.dimensions for each in mapped}) != 1:
-            advice = "Give one array or more, all of the same dimensions."
-            self.refuse("C1", "the operands are not arrays of equal dimensions", advice)
+            self.refuse("C1", "the operands are not arrays of equal dimensions")
         every = tuple(range(mapped[0].rank))
         if self.dimensions != every:
             problem = "only maps over all dimensions exist"

@@ -48,8 +48,8 @@ class Scan(RunsPrograms, Composed):
 
     Checks:
         (C1) each input has the dimension scan_dimension, of size `length`.
-        (C2) to_apply takes one element of each input and the carries.
-        (C3) it gives the outputs' elements, then carries of the same shapes.
+        (C2) to_apply takes an element of each input, without that dimension, then the carries.
+        (C3) to_apply gives the outputs' elements, then carries of the same shapes.
         (C4) the outputs' elements have the dimensions before scan_dimension.
     """
 
@@ -73,28 +73,21 @@ class Scan(RunsPrograms, Composed):
         for index, each in enumerate(self.array_shapes(operands[:count])):
             if dimension >= each.rank or each.dimensions[dimension] != self.length:
                 problem = f"input {index} has no {self.length} elements along dimension {dimension}"
-                advice = "Inputs have one size along the dimension that is scanned."
-                self.refuse("C1", problem, advice)
+                self.refuse("C1", problem)
             elements.append(each.without_dimension(dimension))
         taken, given = self.to_apply.input_shapes, self.to_apply.output_shapes
         if taken != (*elements, *inits):
             both = f"{_listed(taken)}, not {_listed((*elements, *inits))}"
-            problem = f"to_apply takes other values than the elements and carries: {both}"
-            advice = "It takes one element of each input, without the dimension, then the carries."
-            self.refuse("C2", problem, advice)
+            self.refuse("C2", f"to_apply takes other values than the elements and carries: {both}")
         outputs = given[: len(given) - self.carries]
         if given[len(outputs) :] != tuple(inits):
             both = f"it gives {_listed(given)}, the carries are {_listed(inits)}"
-            problem = f"to_apply gives other carries than it takes: {both}"
-            advice = "Its last results are the next carries, of the same shapes."
-            self.refuse("C3", problem, advice)
+            self.refuse("C3", f"to_apply gives other carries than it takes: {both}")
         stacked = []
         for index, each in enumerate(self.array_shapes(outputs)):
             if each.rank < dimension:
                 short = "has too few dimensions to be stacked"
-                problem = f"output {index}, with elements {each}, {short}"
-                advice = "To be stacked, it must have the dimensions before scan_dimension."
-                self.refuse("C4", problem, advice)
+                self.refuse("C4", f"output {index}, with elements {each}, {short}")
             stacked.append(each.with_dimension(dimension, self.length))
         return (*stacked, *inits)
 

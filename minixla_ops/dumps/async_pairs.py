@@ -171,8 +171,7 @@ class AsyncStart(_Start):
     def shape(self, *operands):
         results: Any = Call(self.computation).infer(operands)
         if len(results) != 1:
-            advice = "Give a computation of one result, which may be a tuple."
-            self.refuse_attribute("C3", f"the computation has {len(results)} results", advice)
+            self.refuse_attribute("C3", f"the computation has {len(results)} results")
         return TupleShape([TupleShape(operands), *results, Shape("s32")])
 
     def composition(self, *operands):

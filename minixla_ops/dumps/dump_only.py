@@ -30,6 +30,7 @@ class Internal(Composed):
     #: Why users do not build it, and what to use.
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
+    only_arrays = False
 
     def stablehlo(self, emit, operands, shapes, results):
         return emit.expand(composed_program(self, tuple(shapes)), operands)
@@ -105,7 +106,7 @@ class AddDependency(Identity):
 
     def shape(self, operand, dependency):
         if dependency is not TOKEN:
-            self.refuse("C1", "dependency is not a token", "Give a token[].")
+            self.refuse("C1", "dependency is not a token")
         return operand
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -144,7 +145,7 @@ class Bitcast(Internal):
 
     Checks:
         (C1) output_shape is a static array's of as many bits as the operand.
-        (C2) each layout names every dimension once.
+        (C2) each layout names every dimension once, the fastest first.
     """
 
     operands = ("operand",)
@@ -152,20 +153,19 @@ class Bitcast(Internal):
     operand_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
     result_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
     dynamic_operands = ()
+    only_arrays = True
     reads_bits = True
     instead = "Use reshape, transpose or bitcast_convert_type."
 
     def shape(self, operand):
-        (operand,), result = self.array_shapes([operand]), self.output_shape
+        result = self.output_shape
         bits = operand.size * operand.element_type.bits
         is_static = isinstance(result, Shape) and not result.is_dynamic
         if not is_static or result.size * result.element_type.bits != bits:
-            advice = "Both must take the same memory."
-            self.refuse_attribute("C1", "the shapes differ in bits", advice)
+            self.refuse_attribute("C1", "the shapes differ in bits")
         for layout, shape in ((self.operand_layout, operand), (self.result_layout, result)):
             if layout is not None and sorted(layout) != list(range(shape.rank)):
-                advice = "A layout names each dimension once, the fastest first."
-                self.refuse_attribute("C2", f"{layout} is no layout of {shape}", advice)
+                self.refuse_attribute("C2", f"{layout} is no layout of {shape}")
         return result
 
     def composition(self, operand):
@@ -222,6 +222,7 @@ class Fusion(Internal):
     """
 
     operands = ("operands...",)
+    is_call = True
     computation: Graph = attribute(Instance(Graph), hlo="calls")
     kind: str = attribute(attributes.Enumeration(*_KINDS), default="kLoop")
     instead = "Use call, or plain functions: XLA decides what it fuses."

@@ -18,6 +18,7 @@ from minixla.core.errors import AttributeValueError, DerivativeError, TransformE
 from minixla.core.linear import with_sizes_of
 from minixla.core.registry import fill_role
 from minixla.core.tracer import is_dynamic
+from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 #: The shape of a size.
@@ -33,14 +34,6 @@ class _OfDimension(Operation):
 
     dimension: int = attribute(Dimension(), hlo="dimensions")
     dynamic_operands = (0,)
-
-    def checked(self, operand: Any) -> Shape:
-        """The operand's shape."""
-        (operand,) = self.array_shapes([operand])
-        if not 0 <= self.dimension < operand.rank:
-            problem = f"the operand has no dimension {self.dimension}"
-            self.refuse_attribute("C1", problem, f"dimension must be in [0, {operand.rank}).")
-        return operand
 
 
 @register
@@ -69,7 +62,7 @@ class GetDimensionSize(_OfDimension):
     zero_derivative = "a size does not depend on values"
 
     def shape(self, operand):
-        self.checked(operand)
+        check_dimensions(self, "C1", operand, self.dimension)
         return SIZE
 
     def reference(self, operand):
@@ -129,7 +122,7 @@ class SetDimensionSize(_OfDimension):
     linear_operands = (0,)
 
     def shape(self, operand, val):
-        operand = self.checked(operand)
+        check_dimensions(self, "C1", operand, self.dimension)
         if val is not SIZE:
             advice = "val must be a scalar s32[]; convert with convert_element_type."
             self.refuse("C2", "val is not a size", advice)

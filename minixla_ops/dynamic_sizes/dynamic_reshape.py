@@ -55,17 +55,14 @@ class DynamicReshape(Operation):
     dims_are_dynamic: Sequence[bool] = attribute(_Flags(Boolean()), stablehlo=None, hlo=None)
     linear_operands = dynamic_operands = (0,)
 
-    def shape(self, operand, *dim_sizes):
-        operand, *sizes = self.array_shapes([operand, *dim_sizes])
+    def shape(self, operand, *sizes):
         bounds, flags = self.new_size_bounds, self.dims_are_dynamic
         if not len(sizes) == len(bounds) == len(flags):
-            advice = "Give one of each for each dimension."
-            self.refuse_attribute("C1", "the lists differ in length", advice)
+            self.refuse_attribute("C1", "the lists differ in length")
         if any(size is not SIZE for size in sizes):
             self.refuse("C2", "a size is not s32[]", "Convert with convert_element_type.")
         if math.prod(bounds) != operand.size:
-            problem = f"bounds of {math.prod(bounds)} elements for {operand.size}"
-            self.refuse("C3", problem, "The product of the bounds must be that of the operand.")
+            self.refuse("C3", f"bounds of {math.prod(bounds)} elements for {operand.size}")
         return Shape(operand.element_type, bounds, flags)
 
     def reference(self, operand, *dim_sizes):

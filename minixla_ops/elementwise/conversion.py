@@ -97,16 +97,13 @@ class BitcastConvertType(Operation):
     zero_derivative = "it reinterprets bits"
     reads_bits = True
 
-    def shape(self, operand):
-        (array,) = self.array_shapes([operand])
+    def shape(self, array):
         old, new = array.element_type, self.new_element_type
         if old is not new and not {old.kind, new.kind}.isdisjoint(("pred", "complex")):
             advice = "Use convert_element_type, or real and imag."
             self.refuse("C1", f"{old} cannot be read as {new}", advice)
         if max(old.bits, new.bits) % min(old.bits, new.bits):
-            advice = "Choose types one of which is a multiple of the other in width."
-            problem = f"widths of {old.bits} and {new.bits} bits do not divide one another"
-            self.refuse("C2", problem, advice)
+            self.refuse("C2", f"widths of {old.bits} and {new.bits} bits do not divide one another")
         if old.bits == new.bits:
             return array.with_element_type(new)
         if old.bits > new.bits:

@@ -61,7 +61,7 @@ class Elementwise(Operation):
         super().__init_subclass__()
 
     def shape(self, *operands):
-        first, *rest = self.array_shapes(operands)
+        first, *rest = operands
         for index, other in enumerate(rest, 1):
             if other is not first:
                 labels = self.operand_labels(len(operands))

@@ -52,7 +52,6 @@ class Select(Elementwise):
     linear_operands = (1, 2)
 
     def shape(self, pred, on_true, on_false):
-        pred, on_true, on_false = self.array_shapes([pred, on_true, on_false])
         if pred.element_type is not _PRED:
             self.refuse("C1", "pred must be of element type pred", "Compare it with 0 (ne).")
         if on_true is not on_false:
@@ -74,7 +73,7 @@ class Select(Elementwise):
     def hlo(self, emit, operands, shapes, result):
         # In HLO itself pred has the dimensions of the values.
         pred, *values = operands
-        if result.rank and shapes[0].rank == 0:  # type: ignore[union-attr]  # an array
+        if result.rank and shapes[0].rank == 0:
             whole = result.with_element_type(_PRED)
             pred = emit.instruction("broadcast", [pred], whole, dimensions=())
         return emit.instruction("select", [pred, *values], result)
@@ -164,7 +163,7 @@ class Clamp(Expandable):
     of_complex = staticmethod(lambda min, operand, max: ops.min(ops.max(operand, min), max))
 
     def shape(self, min, operand, max):
-        shapes = min, operand, max = self.array_shapes([min, operand, max])
+        shapes = min, operand, max
         if len({each.element_type for each in shapes}) > 1:
             self.refuse("C1", "the element types differ", "Convert with convert_element_type.")
         for name, bound in (("min", min), ("max", max)):

@@ -35,8 +35,7 @@ class _Special(Expandable):
     least_bits = 16  # MLIR has no erfc of these
 
     def stablehlo(self, emit, operands, shapes, results):
-        (shape, *_) = self.array_shapes(shapes)
-        if shape.element_type.bits < self.least_bits:
+        if shapes[0].element_type.bits < self.least_bits:
             return super().stablehlo(emit, operands, shapes, results)
         return emit.operation(f"chlo.{self.builder_name}", operands, shapes, results)
 
@@ -118,7 +117,7 @@ class _Sum(_Special, Binary):
     offset = 0
 
     def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(results)
+        (shape,) = results
         wide = shape.with_element_type(F32) if shape.element_type.bits < 32 else shape
         names = emit_converted(emit, operands, shapes, [wide, wide])
         order, sign, scale, *arguments = emit.expand(kept_program(self._split, (wide, wide)), names)

@@ -20,6 +20,7 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import pulled_program, sum_over
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
+from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
 
@@ -96,22 +97,18 @@ class BatchNorm(Composed):
     results: ClassVar[int] = 3
     program = formula = GIVEN
 
-    def shape(self, *operands):
-        shapes, at = self.array_shapes(operands), self.feature_index
-        operand = shapes[0]
+    def shape(self, *shapes):
+        operand, at = shapes[0], self.feature_index
         if operand.element_type not in FLOATS:
             problem = f"{operand.element_type} is no floating-point type"
             self.refuse("C1", problem, "Convert operand with convert_element_type.")
-        if at >= operand.rank:
-            advice = f"feature_index must be in [0, {operand.rank})."
-            self.refuse_attribute("C2", f"operand has no dimension {at}", advice)
+        check_dimensions(self, "C2", operand, at)
         vector = Shape(operand.element_type, [operand.dimensions[at]])
         for index, shape in enumerate(shapes):
             wanted = operand if index in self.whole else vector
             if shape is not wanted:
                 problem = f"{self.operands[index]} is not of shape {wanted}"
-                advice = "Arrays have the shape of operand, vectors one element for each feature."
-                self.refuse("C4" if index in self.whole else "C3", problem, advice)
+                self.refuse("C4" if index in self.whole else "C3", problem)
         return as_results((operand, vector, vector)[: self.results])
 
     def reference(self, *operands):

@@ -18,6 +18,7 @@ from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation
 from minixla_ops.vocabulary import GIVEN, shorthand
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, shifted
+from minixla_ops.vocabulary.checks import check_dimensions, check_equal_dimensions
 from minixla_ops.vocabulary.shorthand import (
     Values,
     array_shape,
@@ -54,17 +55,16 @@ class Fold(Operation):
     folded = over_batch = sum_transpose = extreme_jvp = extreme_vjp = GIVEN
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    def check_operands(self, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
+    def check_operands(self, shapes: Sequence[Any]) -> Sequence[Shape]:
         """The shapes of the N operands, after checks C1 to C4."""
         if len(shapes) % 2 or not shapes:
             self.refuse("C1", f"{len(shapes)} operands and initial values together", _ONE_EACH)
-        operands, initials = halves(self.array_shapes(shapes))
-        computations.check_equal_dimensions(self, "C2", "operands", operands)
+        operands, initials = halves(shapes)
+        check_equal_dimensions(self, "C2", "operands", operands)
         scalars = tuple([Shape(operand.element_type) for operand in operands])
         for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):
             if initial is not scalar:
-                advice = f"It must be a scalar of its operand's element type: {scalar}."
-                self.refuse("C3", f"init_values[{index}] is {initial}", advice)
+                self.refuse("C3", f"init_values[{index}] is {initial}")
         wanted = scalars * 2, scalars
         computations.check_computation(self, "C4", "computation", self.computation, *wanted)
         return operands
@@ -283,14 +283,11 @@ class Reduce(Fold):
 
     def shape(self, *shapes):
         operands = self.check_operands(shapes)
-        rank, dimensions = operands[0].rank, self.dimensions_to_reduce
-        for dimension in dimensions:
-            if not 0 <= dimension < rank:
-                problem = f"dimension {dimension} is no dimension of the operands"
-                self.refuse_attribute("C5", problem, f"Dimensions must be in [0, {rank}).")
+        dimensions = self.dimensions_to_reduce
+        check_dimensions(self, "C5", operands[0], *dimensions, of="operands")
         if len(set(dimensions)) != len(dimensions):
-            self.refuse_attribute("C6", "a dimension is named twice", "Name each dimension once.")
-        kept = self._kept(rank)
+            self.refuse_attribute("C6", "a dimension is named twice")
+        kept = self._kept(operands[0].rank)
         results = []
         for each in operands:
             sizes = [each.dimensions[at] for at in kept]

@@ -14,6 +14,7 @@ from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import neutral_element, sum_over
 from minixla_ops.vocabulary.batch_dimensions import shifted
 from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -44,14 +45,10 @@ class Softmax(Composed):
     dimensions: tuple[int, ...] = attribute(Integers(unique=True))
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if operand.element_type not in INEXACT:
             problem = f"{operand.element_type} is no floating-point or complex type"
             self.refuse("C1", problem, "Convert operand with convert_element_type.")
-        for each in self.dimensions:
-            if not 0 <= each < operand.rank:
-                problem = f"dimension {each} is no dimension of the operand"
-                self.refuse_attribute("C2", problem, f"It must be in [0, {operand.rank}).")
+        check_dimensions(self, "C2", operand, *self.dimensions)
         return operand
 
     def reference(self, operand):

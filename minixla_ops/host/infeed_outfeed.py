@@ -42,7 +42,7 @@ class Infeed(Transfer):
     Checks:
         (C1) the shape is an array's or that of a tuple of arrays; nested tuples are not supported.
         (C2) at most one operand, a token.
-        (C3) when it runs: the item has that shape.
+        (C3) when it runs: the item has the shape that the program reads.
 
     Raises:
         DeadlockError: when it runs, there is no item left: see `mx.transfer_to_infeed`.
@@ -74,9 +74,7 @@ class Infeed(Transfer):
         values = item if is_tuple and isinstance(item, tuple) else (item,)
         shapes = tuple(map(shape_of_data, values))
         if shapes != leaves or isinstance(item, tuple) != is_tuple:
-            problem = f"the item has another shape, ({', '.join(map(str, shapes))})"
-            advice = "Items must be of the shapes and element types that the program reads."
-            self.refuse("C3", problem, advice)
+            self.refuse("C3", f"the item has another shape, ({', '.join(map(str, shapes))})")
         pairs = zip(values, leaves, strict=True)
         arrays = tuple([np.asarray(value).astype(leaf.dtype) for value, leaf in pairs])
         data = arrays if is_tuple else arrays[0]

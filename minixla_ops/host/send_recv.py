@@ -97,6 +97,7 @@ class _Done(_OnChannel):
 
     stablehlo_name = "get_tuple_element"
     operands = ("context",)
+    only_arrays = False
     has_side_effect = True
     #: The members of the context that it gives.
     given: ClassVar[Sequence[int]]
@@ -192,7 +193,7 @@ class RecvDone(_Done):
         value = np.asarray(value)
         if (value.dtype, value.shape) != (buffer.dtype, buffer.shape):
             sent, wanted = [f"{each.dtype}{list(each.shape)}" for each in (value, buffer)]
-            self.refuse("C2", f"{sent} is sent, {wanted} received", "Both ends must agree.")
+            self.refuse("C2", f"{sent} is sent, {wanted} received")
         return value, None
 
 

@@ -29,6 +29,7 @@ class AfterAll(Operation):
 
     stablehlo_name = "after_all"
     operands = ("tokens...",)
+    only_arrays = False
     zero_derivative = "tokens hold no numbers"
     missing_rules = {"batch": "tokens have no batch"}
 
@@ -67,6 +68,7 @@ class Transfer(Operation):
     """
 
     has_side_effect = True
+    only_arrays = False
     #: How many operands stand before the token; None: any number.
     data_count: ClassVar[int | None] = 0
 

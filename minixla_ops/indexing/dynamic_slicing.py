@@ -29,11 +29,10 @@ class AtStartIndices(Operation):
         """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
         advice = "Give one integer scalar for each dimension."
         if len(starts) != operand.rank:
-            problem = f"{len(starts)} start indices for an operand of rank {operand.rank}"
-            self.refuse(label, problem, advice)
+            self.refuse(label, f"{len(starts)} start indices for an operand of rank {operand.rank}")
         for start in starts:
             if start.rank or not start.element_type.is_integer:
-                self.refuse(label, f"start index {start} is not an integer scalar", advice)
+                self.refuse(label, f"start index {start} is not an integer scalar")
             if start is not starts[0]:
                 advice = "Convert them to one integer type with convert_element_type."
                 self.refuse(label, "the start indices differ in type", advice)
@@ -41,8 +40,7 @@ class AtStartIndices(Operation):
     def check_sizes(self, label: str, operand: Shape, sizes: Sequence[int]) -> None:
         """Raises ShapeError unless the box has the operand's rank and fits into it."""
         if len(sizes) != operand.rank:
-            problem = f"a box of {len(sizes)} dimensions in an operand of {operand.rank}"
-            self.refuse(label, problem, "The box needs one size for each dimension of the operand.")
+            self.refuse(label, f"a box of {len(sizes)} dimensions in an operand of {operand.rank}")
         advice = "The box must fit into the operand; only its place is clamped."
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:
@@ -52,7 +50,7 @@ class AtStartIndices(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
         first = len(self.operands) - 1
-        starts = self.array_shapes(shapes[first:])
+        starts = shapes[first:]
         wide = [each if each.element_type.bits >= 32 else Shape("s32") for each in starts]
         types = [*shapes[:first], *wide]
         converted = emit_converted(emit, operands, shapes, types)
@@ -96,8 +94,7 @@ class DynamicSlice(AtStartIndices):
     linear_operands = (0,)
 
     def shape(self, operand, *starts):
-        operand, *indices = self.array_shapes([operand, *starts])
-        self.check_starts("C1", operand, indices)
+        self.check_starts("C1", operand, starts)
         self.check_sizes("C2", operand, self.slice_sizes)
         whole = zip(operand.dynamic, operand.dimensions, self.slice_sizes, strict=True)
         dynamic = [flag and one == other for flag, one, other in whole]
@@ -162,8 +159,7 @@ class DynamicUpdateSlice(AtStartIndices):
     linear_operands = (0, 1)
 
     def shape(self, operand, update, *starts):
-        operand, update, *indices = self.array_shapes([operand, update, *starts])
-        self.check_starts("C1", operand, indices)
+        self.check_starts("C1", operand, starts)
         if update.element_type is not operand.element_type:
             problem = "operand and update differ in element type"
             self.refuse("C2", problem, "Convert one side with convert_element_type.")

@@ -36,10 +36,10 @@ class Gather(indexed_windows.IndexedWindows):
 
     Checks:
         (C1) ... (C10) see IndexedWindows.
-        (C11) one slice size for each dimension of the operand.
+        (C11) one slice size for each dimension of the operand, collapsed ones too.
         (C12) 0 <= slice size <= operand size.
-        (C13) slice sizes in collapsed_slice_dims and operand_batching_dims are 1; an empty result
-            may have 0 there.
+        (C13) slice sizes in collapsed_slice_dims and operand_batching_dims must be 1; an empty
+            result may have 0 there.
 
     Example:
         >>> numbers = ops.GatherDimensionNumbers(
@@ -63,17 +63,15 @@ class Gather(indexed_windows.IndexedWindows):
     indices_are_sorted: bool = attribute(Flag(), default=False)
 
     def shape(self, operand, start_indices):
-        operand, start_indices = self.array_shapes([operand, start_indices])
         numbers = self.dimension_numbers
         self.check_numbers(operand, start_indices)
         if len(self.slice_sizes) != operand.rank:
             problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
-            advice = "Give one size for each dimension of the operand, collapsed ones too."
-            self.refuse_attribute("C11", problem, advice)
+            self.refuse_attribute("C11", problem)
         for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
             if not 0 <= part <= size:
                 problem = f"a slice of size {part} is not within dimension {at} of size {size}"
-                self.refuse_attribute("C12", problem, "0 <= slice size <= operand size must hold.")
+                self.refuse_attribute("C12", problem)
         inner = index_numbers.window_dimensions(operand.rank, numbers)
         window = [self.slice_sizes[d] for d in inner]
         at, parts = numbers.index_vector_dim, (start_indices.dimensions, start_indices.dynamic)
@@ -85,8 +83,7 @@ class Gather(indexed_windows.IndexedWindows):
             size = self.slice_sizes[at]
             if size > 1 or (size == 0 and result.size):
                 problem = f"the result lacks dimension {at}, but its slice size is {size}"
-                advice = "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1."
-                self.refuse_attribute("C13", problem, advice)
+                self.refuse_attribute("C13", problem)
         return result
 
     def reference(self, operand, start_indices):

@@ -26,10 +26,10 @@ class IndexedWindows(Operation):
         (C5) window dimensions (offset_dims, update_window_dims) ascend, without repeats, within
             the rank of the result or the updates.
         (C6) collapsed or inserted dimensions ascend, without repeats, within the operand's rank.
-        (C7) batching dimensions of the operand do too, and none is collapsed or inserted.
+        (C7) batching dimensions of the operand ascend, too; none is collapsed or inserted.
         (C8) the batching dimensions of the indices are different dimensions of them, and not
             index_vector_dim.
-        (C9) there are as many of them as of the operand, and of equal sizes.
+        (C9) each batching dimension of the operand goes with one of the indices, of equal size.
         (C10) window, collapsed or inserted, and batching dimensions add up to the operand's rank.
     """
 
@@ -47,14 +47,12 @@ class IndexedWindows(Operation):
         self._check_ascending("C7", 4, rank)
         both = set(numbers[1]) & set(numbers[4])
         if both:
-            problem = f"dimension {min(both)} is in {names[1]} and {names[4]}"
-            self.refuse_attribute("C7", problem, "A dimension of the operand has one part only.")
+            self.refuse_attribute("C7", f"dimension {min(both)} is in {names[1]} and {names[4]}")
         self._check_batching(operand, indices)
         parts = [len(numbers[0]), len(numbers[1]), len(numbers[4])]
         if sum(parts) != rank:
             problem = f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}"
-            advice = f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together."
-            self.refuse_attribute("C10", problem, advice)
+            self.refuse_attribute("C10", problem)
         outer = index_numbers.without_vectors(indices.dimensions, numbers.index_vector_dim)
         self._check_ascending("C5", 0, len(numbers[0]) + len(outer))
 
@@ -93,8 +91,7 @@ class IndexedWindows(Operation):
             self.refuse_attribute("C8", problem, f"Entries must be in [0, {indices.rank}).")
         sizes = [operand.dimensions[each] for each in numbers[4]]
         if sizes != [indices.dimensions[each] for each in listed]:
-            advice = "Each batching dimension of the operand goes with one of the indices."
-            self.refuse("C9", f"{own} and {name} differ in number or in size", advice)
+            self.refuse("C9", f"{own} and {name} differ in number or in size")
 
     def add_factors(
         self, arrays: Sequence[Sizes], add: Adding, add_part: AddingPart, apart: str, absent: str

@@ -19,6 +19,7 @@ from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.runs_programs import moved_batches
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, shifted
+from minixla_ops.vocabulary.checks import check_equal_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
@@ -97,12 +98,12 @@ class Scatter(indexed_windows.IndexedWindows):
         return not variables[len(variables) // 2]
 
     def shape(self, *shapes):
-        operands, indices, updates = split(self.array_shapes(shapes))
+        operands, indices, updates = split(shapes)
         if len(operands) != len(updates) or not operands:
             problem = f"{len(operands)} operands and {len(updates)} updates"
             self.refuse("C11", problem, _ONE_EACH)
-        computations.check_equal_dimensions(self, "C12", "operands", operands)
-        computations.check_equal_dimensions(self, "C13", "updates", updates)
+        check_equal_dimensions(self, "C12", "operands", operands)
+        check_equal_dimensions(self, "C13", "updates", updates)
         for index, (operand, update) in enumerate(zip(operands, updates, strict=True)):
             if update.element_type is not operand.element_type:
                 problem = f"operands[{index}] and updates[{index}] differ in element type"
@@ -120,20 +121,17 @@ class Scatter(indexed_windows.IndexedWindows):
         window_dims = numbers.update_window_dims
         if updates.rank != len(outer) + len(window_dims):
             problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
-            advice = "They have a dimension for each one of the indices but index_vector_dim"
-            self.refuse("C14", problem, f"{advice}, and for each one in update_window_dims.")
+            self.refuse("C14", problem)
         inner = index_numbers.window_dimensions(operand.rank, numbers)
         for at, place in zip(inner, window_dims, strict=True):
             size, whole = updates.dimensions[place], operand.dimensions[at]
             if size > whole:
-                problem = f"windows have size {size} in dimension {at} of size {whole}"
-                self.refuse("C15", problem, "Windows must be no larger than the operand.")
+                self.refuse("C15", f"windows have size {size} in dimension {at} of size {whole}")
         places = index_numbers.outer_dimensions(updates.rank, numbers)
         for at, size in zip(places, outer, strict=True):
             given = updates.dimensions[at]
             if given != size:
-                problem = f"dimension {at} of the updates has size {given}, not {size}"
-                self.refuse("C16", problem, "There must be a window for each index vector.")
+                self.refuse("C16", f"dimension {at} of the updates has size {given}, not {size}")
 
     def reference(self, *arrays):
         operands, indices, updates = split(arrays)
@@ -148,7 +146,7 @@ class Scatter(indexed_windows.IndexedWindows):
         return as_results([result.reshape(sizes) for result in results])
 
     def stablehlo(self, emit, operands, shapes, results):
-        operand, *_, updates = self.array_shapes(shapes)
+        operand, *_, updates = shapes
         numbers = self.dimension_numbers
         windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
         if not self.indices_in_bounds and window_bounds.may_lie_partly_outside(numbers, windows):

@@ -77,7 +77,6 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
     scatter: Graph = attribute(Instance(Graph))
 
     def shape(self, operand, source, init_value):
-        operand, source, init_value = self.array_shapes([operand, source, init_value])
         if source.element_type is not operand.element_type:
             problem = "source has another element type than operand"
             self.refuse("C1", problem, "Convert it with convert_element_type.")
@@ -90,7 +89,7 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
             self.refuse("C4", f"{told}, the window has positions {positions}", advice)
         scalar = Shape(operand.element_type)
         if init_value is not scalar:
-            self.refuse("C5", f"init_value is {init_value}", f"It must be {scalar}.")
+            self.refuse("C5", f"init_value is {init_value}")
         check, both = computations.check_computation, (scalar, scalar)
         check(self, "C6", "select", self.select, both, [Shape("pred")])
         check(self, "C7", "scatter", self.scatter, both, [scalar])

@@ -19,6 +19,7 @@ from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation
 from minixla_ops.vocabulary.batch_dimensions import align_batches
+from minixla_ops.vocabulary.checks import check_dimensions, check_equal_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
 
 
@@ -68,15 +69,11 @@ class Sort(Operation):
     dimension: int = attribute(Dimension(), hlo="dimensions")
     is_stable: bool = attribute(Flag(), default=False)
 
-    def shape(self, *operands):
-        shapes = self.array_shapes(operands)
+    def shape(self, *shapes):
         if not shapes:
-            self.refuse("C1", "there is no operand", "Give at least one array.")
-        computations.check_equal_dimensions(self, "C1", "operands", shapes)
-        if not 0 <= self.dimension < shapes[0].rank:
-            problem = f"there is no dimension {self.dimension}"
-            advice = f"dimension must be in [0, {shapes[0].rank}), or -1 for the last."
-            self.refuse_attribute("C2", problem, advice)
+            self.refuse("C1", "there is no operand")
+        check_equal_dimensions(self, "C1", "operands", shapes)
+        check_dimensions(self, "C2", shapes[0], self.dimension, of="operands")
         given = "comparator", self.comparator, _parameters(shapes), [Shape("pred")]
         computations.check_computation(self, "C3", *given)
         return as_results(shapes)

@@ -32,7 +32,6 @@ class _OfSquare(ValuesAndVectors):
 
     def checked(self, a: Any) -> Shape:
         """The operand's shape, which must be that of square matrices."""
-        (a,) = self.array_shapes([a])
         self.check_matrices(a, square=True)
         return a
 

@@ -59,11 +59,9 @@ class Fft(Operation):
     lacking = {"tpu": "f64"}
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         form, lengths = self.fft_type, self.fft_length
         if not 1 <= len(lengths) <= min(3, operand.rank):
-            advice = "Give one to three lengths, those of the operand's last dimensions."
-            self.refuse_attribute("C1", f"{len(lengths)} dimensions cannot be transformed", advice)
+            self.refuse_attribute("C1", f"{len(lengths)} dimensions cannot be transformed")
         kind, allowed = operand.element_type, _REALS if form == "RFFT" else _COMPLEX
         if kind not in allowed:
             names = " or ".join(each.name for each in allowed)

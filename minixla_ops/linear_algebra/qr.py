@@ -79,7 +79,6 @@ class Geqrf(_Reflections):
     operands = ("a",)
 
     def shape(self, a):
-        (a,) = self.array_shapes([a])
         self.check_matrices(a)
         return a, a.with_dimensions((*a.dimensions[:-2], min(a.dimensions[-2:])))
 
@@ -144,7 +143,6 @@ class HouseholderProduct(_Reflections):
     operands = "a", "taus"
 
     def shape(self, a, taus):
-        a, taus = self.array_shapes([a, taus])
         self.check_matrices(a)
         *batch, m, n = a.dimensions
         if m < n:
@@ -220,7 +218,6 @@ class Qr(Factorization, Composed):
     full_matrices: bool = attribute(Boolean(), default=True)
 
     def shape(self, a):
-        (a,) = self.array_shapes([a])
         self.check_matrices(a)
         *batch, m, n = a.dimensions
         k = m if self.full_matrices else min(m, n)

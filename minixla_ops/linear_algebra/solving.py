@@ -110,14 +110,12 @@ class LuSolve(LinearSystem, Composed):
     transpose_a: str = TRANSPOSE_A
 
     def shape(self, a, lu, permutation, b):
-        a, lu, permutation, b = self.array_shapes([a, lu, permutation, b])
         if lu is not a or a.rank < 2 or a.dimensions[-1] != a.dimensions[-2]:
             self.refuse("C1", "a and lu are not square matrices of one shape", "Give lu(a)'s.")
         if permutation is not Shape("s32", a.dimensions[:-1]):
             self.refuse("C2", "permutation does not fit a", "Give lu(a)'s.")
         if b.element_type is not a.element_type or b.dimensions[:-1] != a.dimensions[:-1]:
-            advice = "All dimensions but the last must be equal."
-            self.refuse("C3", "a and b differ in type, rows or batch dimensions", advice)
+            self.refuse("C3", "a and b differ in type, rows or batch dimensions")
         return b
 
     def composition(self, a, lu, permutation, b):

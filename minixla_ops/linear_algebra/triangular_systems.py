@@ -48,9 +48,9 @@ class MatrixOperation(Operation):
             self.refuse("C1", problem, "The last two dimensions of a must be equal in size.")
 
     def stablehlo(self, emit, operands, shapes, results):
-        (result,) = self.array_shapes(results)
+        (result,) = results
         wide = F32 if result.element_type.bits < 32 else result.element_type
-        wides = [shape.with_element_type(wide) for shape in self.array_shapes(shapes)]
+        wides = [shape.with_element_type(wide) for shape in shapes]
         names = emit_converted(emit, operands, shapes, wides)
         found = [result.with_element_type(wide)]
         call = self.call(emit.platform, wide) if result.size else None
@@ -100,7 +100,6 @@ class Cholesky(MatrixOperation):
     lower: bool = attribute(Boolean(), default=True)
 
     def shape(self, a):
-        (a,) = self.array_shapes([a])
         self.check_matrix(a)
         return a
 
@@ -202,15 +201,12 @@ class TriangularSolve(MatrixOperation, LinearSystem):
     linear_operands = (1,)
 
     def shape(self, a, b):
-        a, b = self.array_shapes([a, b])
         self.check_matrix(a)
         types, batches = (a.element_type, b.element_type), (a.dimensions[:-2], b.dimensions[:-2])
         if types[0] is not types[1] or a.rank != b.rank or batches[0] != batches[1]:
-            problem = "a and b differ in type or batch dimensions"
-            self.refuse("C2", problem, "All dimensions but the last two must be equal.")
+            self.refuse("C2", "a and b differ in type or batch dimensions")
         if b.dimensions[-2 if self.left_side else -1] != a.dimensions[-1]:
-            advice = "b must have as many rows as a, or columns without left_side."
-            self.refuse("C3", "a and b do not fit each other", advice)
+            self.refuse("C3", "a and b do not fit each other")
         return b
 
     def reference(self, a, b):

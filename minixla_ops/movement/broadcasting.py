@@ -133,18 +133,17 @@ class BroadcastInDim(Operation):
     linear_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         sizes, mapping = self.out_dim_size, self.broadcast_dimensions
         if not len(set(mapping)) == len(mapping) == operand.rank:
             problem = f"broadcast_dimensions must name {operand.rank} different dimensions"
-            self.refuse_attribute("C1", problem, "Give one entry for each dimension of operand.")
+            self.refuse_attribute("C1", problem)
         for index, (size, dimension) in enumerate(zip(operand.dimensions, mapping, strict=True)):
             if not 0 <= dimension < len(sizes):
                 problem = f"entry {dimension} of broadcast_dimensions is no dimension of the result"
                 self.refuse_attribute("C2", problem, f"Entries must be in [0, {len(sizes)}).")
             if size not in (1, sizes[dimension]):
                 problem = f"dimension {index} of size {size} cannot become {sizes[dimension]}"
-                self.refuse("C3", problem, "A size must be kept, unless it is 1.")
+                self.refuse("C3", problem)
         return operand.with_dimensions(sizes)
 
     def reference(self, operand):
@@ -160,7 +159,7 @@ class BroadcastInDim(Operation):
 
     def hlo(self, emit, operands, shapes, result):
         # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.
-        (operand,), (shape,) = operands, self.array_shapes(shapes)
+        (operand,), (shape,) = operands, shapes
         kept = self._kept(shape)
         if len(kept) != shape.rank:
             squeezed = shape.with_dimensions([self.out_dim_size[dimension] for dimension in kept])
@@ -246,7 +245,6 @@ class Broadcast(Operation):
     linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         sizes = (*self.broadcast_sizes, *operand.dimensions)
         dynamic = (*[False] * len(self.broadcast_sizes), *operand.dynamic)
         return Shape(operand.element_type, sizes, dynamic)
@@ -255,9 +253,8 @@ class Broadcast(Operation):
         return np.broadcast_to(operand, (*self.broadcast_sizes, *operand.shape))
 
     def hlo_attributes(self, shapes):
-        (operand,) = self.array_shapes(shapes)
         first = len(self.broadcast_sizes)
-        return {"dimensions": tuple(range(first, first + operand.rank))}
+        return {"dimensions": tuple(range(first, first + shapes[0].rank))}
 
     def transpose(self, cotangents, operands, linear):
         return (sum_over(cotangents, range(len(self.broadcast_sizes))),)

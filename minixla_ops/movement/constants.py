@@ -9,6 +9,7 @@ from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
 from minixla.core.registry import fill_role
 from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.checks import check_dimensions
 
 
 @register
@@ -91,9 +92,7 @@ class Iota(Operation):
         shape = self.output_shape
         if not isinstance(shape, Shape) or shape.element_type.kind == "pred":
             self.refuse("C1", "it cannot count in this shape", "Give a numeric array shape.")
-        if self.iota_dimension >= shape.rank:
-            advice = f"It must be in [0, {shape.rank}); a scalar has no dimension."
-            self.refuse_attribute("C2", "iota_dimension is no dimension of the shape", advice)
+        check_dimensions(self, "C2", shape, self.iota_dimension, of="the shape")
         return shape
 
     def reference(self):

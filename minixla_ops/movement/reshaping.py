@@ -13,6 +13,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, PERMUTATION, RuleBuilder, ShardingRule
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension, shifted
+from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, listed, written
 
 _RUN = Field(Integers(), name="dimensions")
@@ -49,7 +50,6 @@ class Reshape(Operation):
     linear_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         result = operand.with_dimensions(self.dimensions)
         if result.size != operand.size:
             problem = f"{operand.size} elements cannot fill dimensions of {result.size}"
@@ -164,7 +164,6 @@ class Transpose(Operation):
     linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if sorted(self.permutation) != list(range(operand.rank)):
             advice = f"Give the numbers 0 ... {operand.rank - 1} in some order."
             advice = advice if operand.rank else "A scalar takes the empty permutation."
@@ -223,10 +222,7 @@ class Rev(Operation):
     linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
-        if any(each >= operand.rank for each in self.dimensions):
-            problem = "an entry is no dimension of the operand"
-            self.refuse_attribute("C1", problem, f"Entries must be in [0, {operand.rank}).")
+        check_dimensions(self, "C1", operand, *self.dimensions)
         return operand
 
     def reference(self, operand):

@@ -68,10 +68,8 @@ class Slice(Operation):
         return zip(self.start_indices, self.limit_indices, self.strides, strict=True)
 
     def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
         if {*map(len, self.values.values())} != {operand.rank}:
-            advice = "Give one start, one limit and one stride for each dimension."
-            self.refuse_attribute("C1", f"a list does not have {operand.rank} entries", advice)
+            self.refuse_attribute("C1", f"a list does not have {operand.rank} entries")
         sizes = []
         for at, (start, limit, stride) in enumerate(self._ranges()):
             size = operand.dimensions[at]
@@ -179,7 +177,7 @@ class Pad(Operation):
 
     Checks:
         (C1) padding_value is a scalar of the operand's element type.
-        (C2) one triple for each dimension.
+        (C2) one triple (low, high, interior) for each dimension.
         (C3) interior paddings are >= 0.
         (C4) no size of the result is negative.
 
@@ -195,14 +193,12 @@ class Pad(Operation):
     dynamic_operands = (0,)
 
     def shape(self, operand, padding_value):
-        operand, padding_value = self.array_shapes([operand, padding_value])
         config = self.padding_config
         if padding_value is not Shape(operand.element_type):
-            problem = f"padding_value is not a scalar of type {operand.element_type}"
-            self.refuse("C1", problem, "Give a scalar of the operand's element type.")
+            self.refuse("C1", f"padding_value is not a scalar of type {operand.element_type}")
         if len(config) != operand.rank or any(len(each) != 3 for each in config):
             problem = f"padding_config is not {operand.rank} triples"
-            self.refuse_attribute("C2", problem, "Give (low, high, interior) for each dimension.")
+            self.refuse_attribute("C2", problem)
         sizes = []
         pairs = zip(operand.dimensions, config, strict=True)
         for at, (size, (low, high, interior)) in enumerate(pairs):
@@ -212,8 +208,7 @@ class Pad(Operation):
                 self.refuse_attribute("C3", problem, advice)
             sizes.append(low + size + max(size - 1, 0) * interior + high)
             if sizes[-1] < 0:
-                problem = f"dimension {at} would have size {sizes[-1]}"
-                self.refuse_attribute("C4", problem, "No more can be removed than there is.")
+                self.refuse_attribute("C4", f"dimension {at} would have size {sizes[-1]}")
         return Shape(operand.element_type, sizes, operand.dynamic)
 
     def reference(self, operand, padding_value):
@@ -289,7 +284,7 @@ class ConcatInDim(Operation):
         An array whose size in that dimension is the sum of theirs.
 
     Checks:
-        (C1) at least one operand.
+        (C1) there is at least one operand.
         (C2) dimension is one of the operands' dimensions; scalars have none.
         (C3) operands have equal element types, ranks and, but for `dimension`, sizes.
 
@@ -304,10 +299,10 @@ class ConcatInDim(Operation):
     dimension: int = attribute(kinds.Dimension(), hlo="dimensions")
     linear_operands = dynamic_operands = EVERY_OPERAND
 
-    def shape(self, *operands):
-        shapes, at = self.array_shapes(operands), self.dimension
+    def shape(self, *shapes):
+        at = self.dimension
         if not shapes:
-            self.refuse("C1", "no operand was given", "Give one array or more.")
+            self.refuse("C1", "no operand was given")
         first = shapes[0]
         if not 0 <= at < first.rank:
             problem = f"dimension {at} is no dimension of operands of rank {first.rank}"
@@ -321,8 +316,7 @@ class ConcatInDim(Operation):
 
         for index, shape in enumerate(shapes):
             if rest(shape) != rest(first):
-                advice = "Element types, ranks and all sizes but the joined one must be equal."
-                self.refuse("C3", f"operand {index} does not fit operand 0", advice)
+                self.refuse("C3", f"operand {index} does not fit operand 0")
         sizes = list(first.dimensions)
         sizes[at] = sum(shape.dimensions[at] for shape in shapes)
         dynamic = map(any, zip(*[shape.dynamic for shape in shapes], strict=True))
@@ -336,15 +330,15 @@ class ConcatInDim(Operation):
         return np.concatenate([each[tuple(kept)] for each in operands], self.dimension)
 
     def stablehlo(self, emit, operands, shapes, results):
-        if not any(shape.is_dynamic for shape in self.array_shapes(shapes)):
+        if not any(shape.is_dynamic for shape in shapes):
             # XLA:TPU ends the process over some derivatives of joins with empty operands.
-            given = list(zip(operands, self.array_shapes(shapes), strict=True))
+            given = list(zip(operands, shapes, strict=True))
             given = [each for each in given if each[1].dimensions[self.dimension]] or given[:1]
             if len(given) == 1:
                 return [given[0][0]]
             operands, shapes = zip(*given, strict=True)
         # XLA:CPU ends the process where it joins arrays of 2-bit integers.
-        if emit.platform == "cpu" and results[0].element_type.bits == 2:  # type: ignore[union-attr]  # an array
+        if emit.platform == "cpu" and results[0].element_type.bits == 2:
             return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
         return super().stablehlo(emit, operands, shapes, results)
 

@@ -97,6 +97,7 @@ class ConvGeneralDilated(Product):
 
     hlo_name = "convolution"
     stablehlo_name = "convolution"
+    only_fast_in_main = True
     lacking = {"tpu": "s64 u64", "cuda": "s2 u2 s4 u4 u8 s16 u16 s32 u32 s64 u64 f4e2m1fn"}
     spec_names = (
         *("Conv", "ConvWithGeneralPadding", "ConvWithGeneralDimensions"),
@@ -128,7 +129,6 @@ class ConvGeneralDilated(Product):
         return self.feature_group_count * self.batch_group_count
 
     def shape(self, lhs, rhs):
-        lhs, rhs = self.array_shapes([lhs, rhs])
         numbers = self.dimension_numbers
         kind = self.result_type(lhs, rhs)
         self._check_roles(lhs, rhs)
@@ -161,21 +161,17 @@ class ConvGeneralDilated(Product):
         groups, batch_groups = self.feature_group_count, self.batch_group_count
         if groups > 1 and batch_groups > 1:
             problem = "feature_group_count and batch_group_count are both above 1"
-            self.refuse_attribute("C7", problem, "Use one kind of groups.")
+            self.refuse_attribute("C7", problem)
         batch, features = sliding_windows.sizes_at(lhs, numbers.lhs[:2])
         outputs, inputs = sliding_windows.sizes_at(rhs, numbers.rhs[:2])
         if features != inputs * groups:
-            problem = f"lhs has {features} features, the kernel takes {inputs * groups}"
-            advice = "The input features of rhs times feature_group_count must be those of lhs."
-            self.refuse("C8", problem, advice)
+            self.refuse("C8", f"lhs has {features} features, the kernel takes {inputs * groups}")
         if outputs % groups:
-            problem = f"{groups} groups do not divide the {outputs} output features"
-            self.refuse("C9", problem, "Each group must make equally many output features.")
+            self.refuse("C9", f"{groups} groups do not divide the {outputs} output features")
         if outputs % batch_groups or batch % batch_groups:
             output = f"the {outputs} output features"
             problem = f"{batch_groups} groups do not divide a batch of {batch} and {output}"
-            advice = "Each group must have equally many members and output features."
-            self.refuse("C10", problem, advice)
+            self.refuse("C10", problem)
 
     def reference(self, lhs, rhs):
         numbers = self.dimension_numbers
@@ -190,7 +186,7 @@ class ConvGeneralDilated(Product):
         return product.transpose(np.argsort(numbers.output))
 
     def write(self, emit, operands, shapes, results):
-        lhs, rhs, result = *self.array_shapes(shapes), *self.array_shapes(results)
+        lhs, rhs, result = *shapes, *results
         if emit.platform == "cpu":
             program = cpu_program(self, lhs, rhs, result)
             if program is not None:
@@ -229,7 +225,7 @@ class ConvGeneralDilated(Product):
     def hlo_attributes(self, shapes):
         window = None
         if self.window_strides:
-            window = self.window(self.array_shapes(shapes)[1].dimensions).hlo
+            window = self.window(shapes[1].dimensions).hlo
             if any(self.window_reversal):
                 reversal = "x".join([str(int(flag)) for flag in self.window_reversal])
                 window = f"{window[:-1]} rhs_reversal={reversal}}}"

@@ -16,6 +16,7 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.products import dot_dimensions
 from minixla_ops.products import product as products
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
+from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, written
 
 
@@ -49,19 +50,14 @@ class Dot(products.SumOfProducts):
         return Shape(kind, sizes, [shape.dynamic[each] for shape, each in kept])
 
     def _check_names(self, name: str, shape: Shape, named: Sequence[int]) -> None:
+        check_dimensions(self, "C4", shape, *named, of=name)
         for each in named:
-            if not 0 <= each < shape.rank:
-                advice = f"Dimensions of {name} must be in [0, {shape.rank})."
-                self.refuse_attribute("C4", f"{name} has no dimension {each}", advice)
             if named.count(each) > 1:
-                problem = f"dimension {each} of {name} is named twice"
-                self.refuse_attribute("C5", problem, "A dimension is contracting, batch, or kept.")
+                self.refuse_attribute("C5", f"dimension {each} of {name} is named twice")
 
     def _check_pairs(self, label: str, role: str, lhs: Shape, rhs: Shape, named: Any) -> None:
         if len(named[0]) != len(named[1]):
-            problem = f"lhs and rhs differ in the number of {role} dimensions"
-            advice = f"Each {role} dimension of lhs is paired with one of rhs."
-            self.refuse_attribute("C3", problem, advice)
+            self.refuse_attribute("C3", f"lhs and rhs differ in the number of {role} dimensions")
         for one, other in zip(*named, strict=True):
             if lhs.dimensions[one] != rhs.dimensions[other]:
                 left = f"dimension {one} of lhs has size {lhs.dimensions[one]}"
@@ -104,7 +100,6 @@ class DotGeneral(Dot, products.Product):
     dynamic_operands = (0, 1)
 
     def shape(self, lhs, rhs):
-        lhs, rhs = self.array_shapes([lhs, rhs])
         return self.dot_shape(lhs, rhs, self.dimension_numbers)
 
     def reference(self, lhs, rhs):

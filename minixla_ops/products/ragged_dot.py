@@ -86,8 +86,8 @@ class RaggedDot(Composed, Dot):
     Checks:
         (C1) ... (C7) see Dot.
         (C8) there is one ragged dimension, and it is one of lhs.
-        (C9) one group dimension where the ragged one is kept: a kept one of rhs, with one element
-            for each group; else none.
+        (C9) one group dimension where the ragged one is kept: a kept one of rhs, which numbers the
+            groups; else none.
         (C10) group_sizes are integers, [g] or [p..., g].
 
     Example:
@@ -105,7 +105,6 @@ class RaggedDot(Composed, Dot):
     )
 
     def shape(self, lhs, rhs, group_sizes):
-        lhs, rhs, group_sizes = self.array_shapes([lhs, rhs, group_sizes])
         numbers, ragged, groups = self.dimension_numbers
         whole = self.dot_shape(lhs, rhs, numbers)
         if len(ragged) != 1 or not 0 <= ragged[0] < lhs.rank:
@@ -122,8 +121,7 @@ class RaggedDot(Composed, Dot):
             return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
         counts = [rhs.dimensions[each] for each in groups if each in numbers.free(1, rhs.rank)]
         if not it.is_kept or len(groups) != 1 or counts != [sizes[-1]]:
-            advice = "It numbers the groups where the ragged one is neither contracting nor batch."
-            self.refuse("C9", "the group dimension of rhs does not fit", advice)
+            self.refuse("C9", "the group dimension of rhs does not fit")
         return whole.without_dimension(it.group_place)
 
     def reference(self, lhs, rhs, group_sizes):

@@ -40,7 +40,7 @@ class ScaledDot(Composed, Dot):
     Checks:
         (C1) ... (C7) see Dot.
         (C8) all operands are of floating-point types.
-        (C9) the sizes of a scale divide those of its operand, unless it is a scalar.
+        (C9) a scale is a scalar, or has an element a block: its sizes divide its operand's.
 
     Example:
         >>> lhs, rhs = np.float32([[1, 2]]), np.float32([[1, 1]])
@@ -52,17 +52,15 @@ class ScaledDot(Composed, Dot):
     operands = "lhs", "lhs_scale", "rhs", "rhs_scale"
 
     def shape(self, *operands):
-        shapes = lhs, lhs_scale, rhs, rhs_scale = self.array_shapes(operands)
-        for name, each in zip(self.operands, shapes, strict=True):
+        lhs, lhs_scale, rhs, rhs_scale = operands
+        for name, each in zip(self.operands, operands, strict=True):
             if not each.element_type.is_float:
-                problem = f"{name} is of type {each.element_type}"
-                self.refuse("C8", problem, "It takes floating-point types.")
+                self.refuse("C8", f"{name} is of type {each.element_type}")
         for name, whole, scale in (("lhs", lhs, lhs_scale), ("rhs", rhs, rhs_scale)):
             pairs = zip(scale.dimensions, whole.dimensions, strict=False)
             fits = all(count == size or (count > 0 and size % count == 0) for count, size in pairs)
             if scale.rank and not (fits and scale.rank == whole.rank):
-                problem = f"the sizes of {name}_scale do not divide those of {name}"
-                self.refuse("C9", problem, "A scale is a scalar or has one element a block.")
+                self.refuse("C9", f"the sizes of {name}_scale do not divide those of {name}")
         product = self.dot_shape(lhs, rhs, self.dimension_numbers)
         return product.with_element_type(self._result_type(lhs.element_type))
 

@@ -32,6 +32,7 @@ class Call(RunsPrograms):
 
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
+    is_call = True
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
     def shape(self, *operands):

@@ -171,6 +171,7 @@ class OptimizationBarrier(Operation):
     stablehlo_name = "optimization_barrier"
     hlo_name = "opt-barrier"
     operands = ("operand...",)
+    only_arrays = False
     linear_operands = EVERY_OPERAND
 
     def shape(self, *operand):

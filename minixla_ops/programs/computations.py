@@ -184,16 +184,6 @@ def check_computation(
     operation.refuse(label, problem, f"It must be {' -> '.join(wanted)}.")
 
 
-def check_equal_dimensions(
-    operation: Operation, label: str, name: str, shapes: Sequence[Shape]
-) -> None:
-    """Rejects, for check `label`, arrays called `name[0]` and so on that differ in dimensions."""
-    for index, shape in enumerate(shapes):
-        if shape.dimensions != shapes[0].dimensions:
-            problem = f"{name}[0] and {name}[{index}] differ in dimensions"
-            operation.refuse(label, problem, f"All {name} must have the same dimensions.")
-
-
 def apply_computation(computation: Graph, operands: Values, static: Values = ()) -> list[Any]:
     """A computation of scalars applied at each position of values, to static ones as a whole."""
     shape = array_shape(operands[0])

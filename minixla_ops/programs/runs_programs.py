@@ -25,6 +25,8 @@ Places = Sequence[int | None]
 class RunsPrograms(Operation):
     """Base class of those that run programs; members give these rules and `linearize`."""
 
+    only_arrays = False
+
     #: `entered(trace, known)`: the operation with its programs as a trace makes them, by
     #: `derived.entered_graph`, what is known of the operands that these take in the end, as after
     #: many iterations, and of the results; `known` is what the trace knows of these operands.

@@ -58,7 +58,7 @@ class _Samples(Operation):
 
     Checks:
         (C1) the parameters are scalars of one element type.
-        (C2) shape is a static array's, of that type.
+        (C2) shape is a static array's, of the parameters' element type.
         (C3) the element type is one of `element_types`.
 
     Members give a jvp, the names and
@@ -76,14 +76,12 @@ class _Samples(Operation):
     draw = scaled = GIVEN
 
     def shape(self, first, second):
-        first, second = self.array_shapes([first, second])
         shape, kind = self.output_shape, first.element_type
         if first is not second or first.rank:
             advice = "Give scalars; scale and shift the samples for parameters that differ."
             self.refuse("C1", "the parameters are not two scalars of one type", advice)
         if not isinstance(shape, Shape) or shape.is_dynamic or shape.element_type is not kind:
-            advice = "shape must be a static array shape of the parameters' element type."
-            self.refuse_attribute("C2", f"there are no samples of type {kind} in {shape}", advice)
+            self.refuse_attribute("C2", f"there are no samples of type {kind} in {shape}")
         if kind not in self.element_types:
             listed = ", ".join(n for n, each in ELEMENT_TYPES.items() if each in self.element_types)
             self.refuse("C3", f"no samples are drawn of type {kind}", f"It takes {listed}.")
@@ -94,7 +92,7 @@ class _Samples(Operation):
         return cast(self.draw(first, second, kind, self.output_shape.dimensions), kind)
 
     def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(results)
+        (shape,) = results
         kind = shape.element_type
         name = "f32" if kind.is_inexact else "s32"
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]

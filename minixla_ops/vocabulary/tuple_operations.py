@@ -35,6 +35,7 @@ class Tuple(Operation):
 
     stablehlo_name = "tuple"
     operands = ("elements...",)
+    only_arrays = False
     linear_operands = dynamic_operands = EVERY_OPERAND
 
     def shape(self, *elements):
@@ -89,6 +90,7 @@ class GetTupleElement(Operation):
 
     stablehlo_name = "get_tuple_element"
     operands = ("tuple_data",)
+    only_arrays = False
     index: int = attribute(Int32())
     linear_operands = (0,)
 
@@ -119,7 +121,7 @@ class GetTupleElement(Operation):
         return (TupleValue(members),)
 
     def batch(self, operands, dimensions):
-        return self(*operands), dimensions[0][self.index]  # type: ignore[index]  # a tuple's
+        return self(*operands), dimensions[0][self.index]
 
     @staticmethod
     def build(tuple_data: Any, index: int) -> Any:

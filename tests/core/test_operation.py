@@ -145,12 +145,24 @@ def test_wrong_attributes(attributes, problem, advice):
 
 
 class Two(Operation):
-    """Takes two operands."""
+    """Takes two operands.
+
+    Checks:
+        (C1) lhs is
+            small.
+        (C2) rhs is, too.
+    """
 
     operands = "lhs", "rhs"
 
     def shape(self, lhs, rhs):
-        return self.array_shapes([lhs, rhs])[0]
+        return lhs
+
+
+class TwoOfAnyKind(Two):
+    """Takes tuples and tokens, too."""
+
+    only_arrays = False
 
 
 WRONG_OPERANDS = [
@@ -177,6 +189,7 @@ def test_an_operand_that_is_no_array(shape):
         Two().infer((VECTOR, shape))
     for phrase in ("two: operand rhs is not an array", f"rhs {shape}", "get_tuple_element"):
         assert phrase in str(caught.value)
+    assert TwoOfAnyKind().infer((shape, VECTOR)) is shape
 
 
 def test_operand_labels():
@@ -191,7 +204,15 @@ def test_rejections_carry_their_label():
     assert str(caught.value).startswith("window: (C7) the sizes differ.\n  sizes (1, 2)\n")
     assert str(caught.value).endswith("\n  Make them equal.")
     with pytest.raises(AttributeValueError, match=r"two: \(C8\) too large"):
-        Two().refuse_attribute("C8", "too large", "")
+        Two().refuse_attribute("C8", "too large")
+
+
+def test_rejections_without_advice_end_with_the_check():
+    for operation in (Two(), TwoOfAnyKind()):  # which has its base class's
+        with pytest.raises(ShapeError, match=r"\(C1\) too large[\s\S]*\n  Rule: lhs is small\.\n"):
+            operation.refuse("C1", "too large")
+        with pytest.raises(ShapeError, match=r"\n  Rule: rhs is, too\.\n"):
+            operation.refuse("C2", "too large")
 
 
 def test_inference_is_done_once():

@@ -21,7 +21,7 @@ from jax.interpreters.mlir import make_ir_context
 from minixla.core.forks import limits, problem_of, serve_in_forks
 
 sys.path.append(str(Path(__file__).parent))
-import hlo_protos  # type: ignore[import-not-found]  # of the engine, without it
+import hlo_protos
 
 # What a healthy program needs, several times over: seconds of CPU, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5

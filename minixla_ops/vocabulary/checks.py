@@ -1,0 +1,26 @@
+"""Checks that operations of several families make of shapes, each under a label of theirs."""
+
+from collections.abc import Sequence
+
+from minixla.core import Operation, Shape
+
+
+def check_dimensions(
+    operation: Operation, label: str, operand: Shape, *dimensions: int, of: str = "operand"
+) -> None:
+    """Refuses, for check `label`, what is no dimension of an operand, which is called `of`."""
+    for each in dimensions:
+        if not 0 <= each < operand.rank:
+            within = f"Dimensions of {of} must be in [0, {operand.rank})."
+            advice = within if operand.rank else "A scalar has no dimension."
+            operation.refuse_attribute(label, f"{of} has no dimension {each}", advice)
+
+
+def check_equal_dimensions(
+    operation: Operation, label: str, name: str, shapes: Sequence[Shape]
+) -> None:
+    """Refuses, for check `label`, arrays called `name[0]` and so on that differ in dimensions."""
+    for index, shape in enumerate(shapes):
+        if shape.dimensions != shapes[0].dimensions:
+            problem = f"{name}[0] and {name}[{index}] differ in dimensions"
+            operation.refuse(label, problem, f"All {name} must have the same dimensions.")
