@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo
 
 from minixla.core.attributes import Literal
-from minixla.core.errors import MinixlaError
 from minixla.core.graph import Annotations, Graph, Instruction, Value
-from minixla.core.operation import REGISTRY, Operation
+from minixla.core.operation import REGISTRY, Operation, Shapes
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
-from minixla_ops.elementwise.families import Binary, Unary
-from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -25,26 +20,6 @@ from minixla_ops.vocabulary.shorthand import array_shape
 _MOST_FOLDED = 1000
 _SMALL = 4096
 _SIZE = "GetDimensionSize"
-
-
-def _elementwise() -> dict[type, Operation]:
-    by_name = {
-        f"stablehlo.{kind.stablehlo_name}": kind()
-        for kind in REGISTRY.values()
-        if kind.stablehlo_name not in (None, "compare")
-        and issubclass(kind, (Unary, Binary))
-        and (issubclass(kind, FloatUnary) or not kind.fields)
-    }
-    classes = {
-        getattr(view, "OPERATION_NAME", ""): view
-        for view in vars(stablehlo).values()
-        if isinstance(view, type) and issubclass(view, ir.OpView)
-    }
-    return {classes[name]: operation for name, operation in by_name.items()}
-
-
-#: Operations of one or two operands, without attributes but an accuracy, by MLIR's class.
-ELEMENTWISE: dict[type, Operation] = _elementwise()
 
 
 class Builder:
@@ -128,43 +103,15 @@ class Builder:
     def apply(self, operation: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
         """The results of one more instruction."""
         shapes = tuple([value.shape for value in operands])
-        step = Instruction(operation, tuple(operands), operation.infer(shapes), self.source)
+        return self.add(operation, operands, operation.infer(shapes))
+
+    def add(
+        self, operation: Operation, operands: Sequence[Value], shapes: Shapes
+    ) -> tuple[Value, ...]:
+        """`apply` where the shapes of the results are known."""
+        step = Instruction(operation, tuple(operands), shapes, self.source)
         self.instructions.append(step)
         return step.results
-
-    def elementwise(
-        self,
-        views: Iterable[Any],
-        source_of: Callable[[Any], Source | None],
-        is_annotated: bool = False,
-    ) -> Iterator[Any]:
-        """`apply` and `define` for the operations that depend on one or two operands alone.
-
-        Most operations of most programs are such: here each call counts. It yields the others, and
-        those that break a rule; where programs are annotated, those with attributes.
-        """
-        known, add = self._values, self.instructions.append
-        for view in views:
-            own, operation = view.operation, ELEMENTWISE.get(type(view))
-            if operation is None or ((operation.fields or is_annotated) and len(own.attributes)):
-                yield own
-                continue
-            self.source = source = source_of(own.location)
-            given = own.operands
-            first = known.get(hash(given[0])) or self.value(given[0])
-            operands: tuple[Value, ...] = (first,)
-            shapes: tuple[AnyShape, ...] = (first.shape,)
-            if len(given) == 2:
-                second = known.get(hash(given[1])) or self.value(given[1])
-                operands, shapes = (first, second), (first.shape, second.shape)
-            try:
-                shape = operation.infer(shapes)
-            except MinixlaError:
-                yield own
-                continue
-            step = Instruction(operation, operands, shape, source)
-            add(step)
-            known[hash(own.result)] = step.results[0]
 
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
         """The one result of one more instruction of the operation of XLA's name `name`."""

@@ -9,14 +9,14 @@ from jax.extend.mlir import ir
 from minixla.core.attributes import Attribute
 from minixla.core.collecting import collection_paused
 from minixla.core.errors import ImportError_, MinixlaError, explain
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Names
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 from minixla.interop.building import Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
-from minixla.interop.operations import TABLE, Translation
+from minixla.interop.operations import SIMPLE, TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
 from minixla.interop.repeated_lines import STAND_IN, Run, RunReader
 from minixla.interop.sdy import SDY, Shardings
@@ -36,6 +36,8 @@ _TYPES = (
     "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
     "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes."
 )
+# Operations of a region that may be as another one.
+_SHORT = 8
 _FLATTER = (
     "Inline functions that are called once (MLIR's pass inline), or write the repetition "
     "as stablehlo.while."
@@ -85,6 +87,9 @@ class Module:
         self.values: dict[tuple[Attribute, int], Any] = {}
         # By the hash of the location's attribute.
         self._sources: dict[int, Source | None] = {}
+        # By what tells them: the instruction that an operation became, and the graph of a region.
+        self._forms: dict[Any, Instruction] = {}
+        self._regions: dict[Any, Graph] = {}
         self._nesting = 0
         self._module = module
         self.functions = _functions(module)
@@ -122,11 +127,16 @@ class Module:
 
     def region(self, step: Step, number: int) -> Graph:
         """One region, which reads nothing from outside but constants, as a graph."""
-        body = self.body(step, number)
-        if body.captured:
-            advice = "XLA's computations are closed: pass the values as operands."
-            step.reject(f"its region {number} reads values from outside", advice)
-        return body.graph()
+        form = step.name, number, _form_of_region(step.operation.regions[number])
+        if form not in self._regions:
+            body = self.body(step, number)
+            if body.captured:
+                advice = "XLA's computations are closed: pass the values as operands."
+                step.reject(f"its region {number} reads values from outside", advice)
+            if form[2] is None:
+                return body.graph()
+            self._regions[form] = body.graph()
+        return self._regions[form]
 
     def body(self, step: Step, number: int) -> Builder:
         """One region, translated."""
@@ -180,10 +190,7 @@ class Module:
             except ValueError as error:
                 place = argument.location if self.is_hlo else block.owner.location
                 raise self.located(place, str(error), (), _TYPES) from None
-        # MLIR's verifier infers the types of elementwise operations as our rules do, up to sizes
-        # that it does not know: those of what leaves a block are checked.
-        views, is_annotated = self._views(block), self.shardings is not None
-        for operation in builder.elementwise(views, self._source, is_annotated):
+        for operation in self._operations(block):
             name = operation.name
             if name in _TERMINATORS:
                 return self._returned(operation, name, builder)
@@ -191,9 +198,9 @@ class Module:
         problem = "a block has no terminator"
         raise self.located(block.owner.location, problem, (), "End it with return.")
 
-    def _views(self, block: Any) -> Iterable[Any]:
+    def _operations(self, block: Any) -> Iterable[Any]:
         """The operations of a block, in the order in which they are translated."""
-        return block.operations
+        return [view.operation for view in block.operations]
 
     def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
         """The error for a place in the program."""
@@ -215,8 +222,28 @@ class Module:
             translation = _sharding
         builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
+        form = self._form(step) if name in SIMPLE else None
+        known = self._forms.get(form)
+        if known is not None:
+            results = builder.add(known.op, step.operands, known.result_shapes)
+        else:
+            results = self._meant(step, translation)
+        own = (operation.result,) if len(results) == 1 else operation.results
+        for result, value in zip(own, results, strict=True):
+            if known is None:
+                self._check_declared(step, "result", result, value)
+            builder.define(result, value)
+        if self.shardings is not None:
+            self.shardings.annotate(operation, results, builder)
+        if known is None and form is not None:
+            made = builder.instructions[-1]
+            if made.results == tuple(results) and made.operands == tuple(step.operands):
+                self._forms[form] = made
+
+    def _meant(self, step: Step, translation: Translation) -> Sequence[Value]:
+        """The results of a translation; its errors name the place."""
         try:
-            results = self._as_declared(step, translation(step))
+            return self._as_declared(step, translation(step))
         except ImportError_:
             raise
         except MinixlaError as error:
@@ -226,12 +253,14 @@ class Module:
             raise step.error(str(error), "Write its numbers out, as dense<[...]>.") from error
         except ValueError as error:
             raise step.error(str(error), _TYPES) from error
-        own = (operation.result,) if len(results) == 1 else operation.results
-        for result, value in zip(own, results, strict=True):
-            self._check_declared(step, "result", result, value)
-            builder.define(result, value)
-        if self.shardings is not None:
-            self.shardings.annotate(operation, results, builder)
+
+    def _form(self, step: Step) -> Any:
+        """What tells what an operation becomes, whatever its operands; None where more does."""
+        operation = step.operation
+        is_annotated = self.shardings is not None and len(operation.attributes)
+        if is_annotated or self.details or len(operation.regions):
+            return None
+        return *[value.shape for value in step.operands], *_form_of(operation)
 
     def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
         return results
@@ -267,6 +296,37 @@ class Module:
         advice = "XLA's programs do not recurse: use stablehlo.while."
         location = self.functions[name].location
         return self.located(location, f"function {name} calls itself", (), advice)
+
+
+def _form_of_region(region: Any) -> tuple[Any, ...] | None:
+    """What tells the graph of a short region; None where that reads more than its arguments."""
+    blocks = region.blocks
+    operations = [view.operation for view in blocks[0].operations] if len(blocks) == 1 else []
+    if not 0 < len(operations) <= _SHORT:
+        return None
+    numbers: dict[int, int] = {}
+    form: list[Any] = []
+    for argument in blocks[0].arguments:
+        numbers[hash(argument)] = len(numbers)
+        form.append(hash(argument.type))
+    for operation in operations:
+        read = [numbers.get(hash(each)) for each in operation.operands]
+        if None in read or len(operation.regions):
+            return None
+        for result in operation.results:
+            numbers[hash(result)] = len(numbers)
+        form += [*read, *_form_of(operation)]
+    return tuple(form)
+
+
+def _form_of(operation: Any) -> tuple[Any, ...]:
+    """What tells operations without regions, but for their operands: MLIR's objects are unique."""
+    attributes, types = operation.attributes, operation.results.types
+    try:
+        hashes = map(hash, (*types, *attributes.values()))
+    except TypeError:  # Python's interface to MLIR has no class for complex numbers
+        return (operation,)
+    return operation.name, len(types), *attributes, *hashes
 
 
 def _functions(module: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ became. Whatever does not fit raises an error, upon which MLIR reads the whole t
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,17 +25,17 @@ STAND_IN = "builtin.unrealized_conversion_cast"
 _NUMBER = "minixla_run"
 # In characters and lines: what is shorter is not worth it.
 _LONG, _LEAST = 1 << 14, 3
+# How often lines are to be of one form, on average.
+_REPEATED = 4
 # Of values; a "#" is that of one of several results.
-_NAMES = re.compile(r"(?a)(%[\w.$#-]+)")
+_NAME = re.compile(r"(?a)%[\w.$#-]+")
 _TYPE = r"tensor<(?:[^<>\n]|<[^<>\n]*>)*>"
 _TYPES = re.compile(_TYPE)
-_ARGUMENT = re.compile(rf": ({_TYPE})")
-_OPERATION = re.compile(r'(:\d+)? = "?((?:stablehlo|func)\.\w+|call)\b')
-# Behind the last name of a line, up to what the next one begins with.
-_RESULT = re.compile(rf"[^\n]*?(?::|->|,) ({_TYPE})( loc\([^\n]*\))?\n\s*")
-_BLOCK = re.compile(r"\{\s*\n|\n\s*\}")
-# Characters: what is longer holds a constant's numbers.
-_MOST = 1 << 12
+_ARGUMENT = re.compile(rf"(?a)(%[\w.$-]+): ({_TYPE})")
+_RESULT = re.compile(rf".*(?::|->|,) ({_TYPE})( loc\(.*\))?\s*")
+#: Forms of lines, which have % in place of each name.
+_DEFINES = re.compile(r'\s*%(?::\d+)? = "?((?:stablehlo|func)\.\w+|call)\b')
+_BLOCK = re.compile(r"\s*\}|.*\{\s*$")
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +63,7 @@ class Run(NamedTuple):
 
     Attributes:
         lines: what each says.
-        span: where they stand between the names of the text.
+        start: the number of the first line.
         forms: the forms that no run before has.
         given: by name the types of what the operation takes: values that the lines read, and the
             results and operands of each form's first line.
@@ -71,52 +71,84 @@ class Run(NamedTuple):
     """
 
     lines: list[_Line]
-    span: tuple[int, int]
+    start: int
     forms: list[_Form]
     given: dict[str, str]
     results: dict[str, str]
 
     def written(self, number: int) -> str:
-        """The operation, on the first of as many lines."""
+        """The operation."""
         (taken, types), (made, kinds) = [
             (", ".join(pairs), ", ".join(pairs.values())) for pairs in (self.given, self.results)
         ]
         attribute = f"{{{_NUMBER} = {number} : i64}}"
-        operation = f'{made} = "{STAND_IN}"({taken}) {attribute} : ({types}) -> ({kinds})'
-        return operation + "\n" * len(self.lines)
+        return f'{made} = "{STAND_IN}"({taken}) {attribute} : ({types}) -> ({kinds})'
 
 
 class _Function:
     """The runs of a function, and the names that its other lines hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: list[str], counts: Mapping[str, int], simple: frozenset[str]) -> None:
         self.runs: list[Run] = []
-        self.named: set[str] = set()
-        self.types: dict[str, str] = {}
-        #: Forms of the block; by what stands behind the first name, how many names lines have.
-        self.forms: dict[tuple[str, ...], _Form] = {}
-        self.widths: dict[str, tuple[int, ...]] = {}
+        #: Forms of the block, by the line but for names.
+        self.forms: dict[str, _Form] = {}
+        self._lines, self._counts, self._simple = lines, counts, simple
+        self._named: set[str] = set()
+        self._types: dict[str, str] = {}
+        # Where names are defined whose types nobody asked for.
+        self._places: dict[str, int] = {}
         self._has: set[_Form] = set()
 
-    def end(self, lines: list[_Line], span: tuple[int, int]) -> None:
+    def read(self, at: int, written: str) -> None:
+        """Notes what a line says that is of no known form."""
+        line = self._lines[at]
+        names, kind = _NAME.findall(line), _DEFINES.match(written)
+        self._named.update(names)
+        if kind is None:
+            self._types.update(_ARGUMENT.findall(line))
+        else:
+            name, *operands = names
+            self._places[name] = at
+            self._types.pop(name, None)
+            if self._counts[written] > 1 and kind[1] in self._simple and "sdy." not in written:
+                result = _RESULT.fullmatch(written)
+                if result is not None:
+                    self.forms[written] = _Form(name, operands, result[1], bool(result[2]))
+        if _BLOCK.match(written):
+            self.forms.clear()  # a block does not see what others define
+
+    def _type(self, name: str) -> str | None:
+        """The type of a value; None where its line does not end with it."""
+        whole, _, number = name.partition("#")
+        if name not in self._types and whole in self._places:
+            line = self._lines[self._places[whole]]
+            if number:
+                types = _TYPES.findall(line.rpartition("->")[2])
+                self._types |= {f"{whole}#{index}": each for index, each in enumerate(types)}
+            elif result := _RESULT.fullmatch(line):
+                self._types[name] = result[1]
+        return self._types.get(name)
+
+    def end(self, lines: list[_Line], start: int) -> None:
         """Makes a run of lines, for now as if all that they define were read by others."""
         made = {name: form.type for form, name, _ in lines}
+        self._types.update(made)
         read = dict.fromkeys([name for _, _, operands in lines for name in operands])
-        self.types.update(made)
-        forms = [form for form in {line[0]: None for line in lines} if form not in self._has]
-        names = [name for name in read if name not in made]
-        names += [name for form in forms for name in (form.name, *form.operands)]
-        if len(made) < max(_LEAST, len(lines)) or not self.types.keys() >= {*names}:
-            self.named.update(made, read)
-            return
-        self._has.update(forms)
-        given = {name: self.types[name] for name in names}
-        self.runs.append(Run(lines, span, forms, given, made))
+        if len(made) >= max(_LEAST, len(lines)):
+            forms = [form for form in {line[0]: None for line in lines} if form not in self._has]
+            names = [name for name in read if name not in made]
+            names += [name for form in forms for name in (form.name, *form.operands)]
+            given = {name: self._type(name) for name in names}
+            if None not in given.values():
+                self._has.update(forms)
+                self.runs.append(Run(lines, start, forms, given, made))
+                return
+        self._named.update(made, read)
 
     def settled(self) -> list[Run]:
         """The runs, of whose results each gives those that others read, and one at least."""
         counts = Counter(name for run in self.runs for name in (*run.given, *run.results))
-        named = {name.partition("#")[0] for name in self.named}
+        named = {name.partition("#")[0] for name in self._named}
         for run in self.runs:
             last = [*run.results][-1]
             for name in [*run.results]:
@@ -136,68 +168,39 @@ def folded(text: str, simple: frozenset[str]) -> tuple[str, list[Run]]:
     if len(text) < _LONG or _NUMBER in text:
         return text, []
     with collection_paused():
-        parts = _NAMES.split(text)
-        runs = [run for function in _functions(parts, simple) for run in function.settled()]
-    pieces, done = [], 0
-    for number, run in enumerate(runs):
-        start, end = run.span
-        pieces += [*parts[done:start], run.written(number)]
-        done = end
-    return "".join([*pieces, *parts[done:]]), runs
+        lines, forms = text.split("\n"), _NAME.sub("%", text).split("\n")
+        counts = Counter(forms)
+        if len(lines) < _REPEATED * len(counts):
+            return text, []
+        runs = [
+            run
+            for function in _functions(lines, forms, counts, simple)
+            for run in function.settled()
+        ]
+        for number, run in enumerate(runs):
+            end = run.start + len(run.lines)
+            lines[run.start : end] = [run.written(number), *[""] * (len(run.lines) - 1)]
+    return "\n".join(lines), runs
 
 
-def _functions(parts: list[str], simple: frozenset[str]) -> Iterator[_Function]:
-    function, lines = _Function(), list[_Line]()
-    at = start = 1  # each name is followed by what stands between it and the next one
-    while at < len(parts):
-        for width in function.widths.get(parts[at + 1], ()):
-            form = function.forms.get(tuple(parts[at + 1 : at + width : 2]))
-            if form is not None and (lines or _is_first(parts, at)):
-                lines.append((form, parts[at], parts[at + 2 : at + width : 2]))
-                at += width
-                break
-        else:
-            if lines:
-                function.end(lines, (start, at))
-                lines = []
-            at = start = _read(function, parts, at, simple)
-            if "func.func" in parts[at - 1]:
-                yield function
-                function = _Function()
+def _functions(
+    lines: list[str], forms: list[str], counts: Mapping[str, int], simple: frozenset[str]
+) -> Iterator[_Function]:
+    function, run = _Function(lines, counts, simple), list[_Line]()
+    for at, written in enumerate(forms):
+        form = function.forms.get(written)
+        if form is not None:
+            name, *operands = _NAME.findall(lines[at])
+            run.append((form, name, operands))
+            continue
+        if run:
+            function.end(run, at - len(run))
+            run = []
+        if "func.func" in written:
+            yield function
+            function = _Function(lines, counts, simple)
+        function.read(at, written)
     yield function
-
-
-def _is_first(parts: list[str], at: int) -> bool:
-    """Whether a line begins with a name."""
-    return not parts[at - 1].rpartition("\n")[2].strip()
-
-
-def _read(function: _Function, parts: list[str], at: int, simple: frozenset[str]) -> int:
-    """Notes what a line of no known form says, or a name within one; where the next name is."""
-    name, behind, end = parts[at], parts[at + 1], at + 2
-    kind, argument = _OPERATION.match(behind), _ARGUMENT.match(behind)
-    if argument is not None:
-        function.types[name] = argument[1]
-    elif kind is not None and _is_first(parts, at):
-        while end < len(parts) and "\n" not in parts[end - 1]:
-            end += 2
-        last = parts[end - 1][:_MOST]
-        result = _RESULT.match(last)
-        if kind[1] is not None:
-            types = _TYPES.findall(last.partition("\n")[0].rpartition("->")[2])
-            function.types.update({f"{name}#{index}": each for index, each in enumerate(types)})
-        elif result is not None:
-            function.types[name] = result[1]
-            key, operands = tuple(parts[at + 1 : end : 2]), parts[at + 2 : end : 2]
-            is_whole = result.end() == len(last) and not any("sdy." in each for each in key)
-            if kind[2] in simple and is_whole:
-                function.forms[key] = _Form(name, operands, result[1], bool(result[2]))
-                known = function.widths.get(behind, ())
-                function.widths[behind] = (*{*known, end - at},)
-    function.named.update(parts[at:end:2])
-    if _BLOCK.search(parts[end - 1]):
-        function.forms.clear()  # a block does not see what others define
-    return end
 
 
 class RunReader:

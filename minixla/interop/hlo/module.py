@@ -83,14 +83,14 @@ class HloModule(Module):
     def _order(self) -> list[str]:
         return self._names
 
-    def _views(self, block: Any) -> Iterator[Any]:
+    def _operations(self, block: Any) -> Iterator[Any]:
         """In the order of the text, which XLA's translation changes."""
-        found = [(_number(view.operation.location), view) for view in block.operations]
+        operations = [view.operation for view in block.operations]
+        found = [(_number(each.location), each) for each in operations]
         last = found.pop()
         found.sort(key=itemgetter(0))
-        for self._at, view in [*found, last]:
-            # The class of the view would tell that it is elementwise.
-            yield view.operation if view.operation.name in _STANDING else view
+        for self._at, operation in [*found, last]:
+            yield operation
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
         opcode = self.tables["opcodes"][self._at] if self._at >= 0 else ""

@@ -82,7 +82,7 @@ TEXTS = {
         main("""%a = "stablehlo.tanh"(%x) : (tensor<2x3xf32>) -> tensor<?x3xf32>
         %r = "stablehlo.tanh"(%a) : (tensor<?x3xf32>) -> tensor<5x3xf32>""",
              result="tensor<5x3xf32>"),
-        r"line 4, .*func.return: the operand is declared f32\[5,3\], but is f32\[2,3\]"),
+        r"line 3, column 14: stablehlo.tanh: the result is declared f32\[5,3\], but is f32\[2,3\]"),
     "sizes that differ where they are unknown": (
         main("""%a = "stablehlo.tanh"(%x) : (tensor<2x3xf32>) -> tensor<?x3xf32>
         %b = stablehlo.constant dense<0.0> : tensor<5x3xf32>
