@@ -157,10 +157,10 @@ def spelling(value: Any) -> Any:
     """What tells equal attributes apart that differ: 1, 1.0 and True, or 0.0 and -0.0."""
     if isinstance(value, tuple):
         return type(value), *map(spelling, value)
-    return repr(value) if isinstance(value, _INEXACT) else type(value)
+    return repr(value) if isinstance(value, INEXACT) else type(value)
 
 
-_INEXACT = (float, complex, np.inexact)
+INEXACT = (float, complex, np.inexact)
 
 
 class Integer(Attribute):

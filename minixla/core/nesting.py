@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from minixla.core.errors import NestingError, explain
 from minixla.core.source import Source, is_user_file
-from minixla.core.state import state
+from minixla.core.state import state, transforming
 
 #: How many frames of ours a level takes at most, of functions that are traced to graphs.
 FRAMES_OF_TRACING = 15
@@ -48,6 +48,8 @@ def _stack_size() -> int:
 def enter_level(frames: int) -> int:
     """Begins one more level, of so many frames of ours; gives what `leave_level` is to be given."""
     before = state.own_frames
+    if not before:
+        transforming.add(threading.get_ident())
     state.own_frames = now = before + frames
     if now // _STEP != before // _STEP:
         with _Limit.lock:
@@ -66,7 +68,11 @@ def leave_level(before: int, error: BaseException | None) -> None:
     """Ends a level, and those within it whose own end Python had no frame left to run."""
     # Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
     state.own_frames = before
-    if before or (thread := threading.get_ident()) not in _Limit.threads:
+    if before:
+        return
+    thread = threading.get_ident()
+    transforming.discard(thread)
+    if thread not in _Limit.threads:
         return
     with _Limit.lock:
         _Limit.threads.remove(thread)

@@ -38,6 +38,9 @@ class ThreadState(threading.local):
 
 
 state = ThreadState()
+#: The threads that are within some transformation: in all others the default evaluator is current.
+#: Where there are none, as most often, nobody need ask for this thread's.
+transforming: set[int] = set()
 
 
 @contextmanager
@@ -67,6 +70,7 @@ def restore_state(trace: Any, own_frames: int) -> None:
         state.trace = trace
     state.own_frames = own_frames
     if not own_frames:
+        transforming.discard(threading.get_ident())
         state.observe(False)
         state.source, state.axes, state.mesh = None, (), None
         if state.collects:

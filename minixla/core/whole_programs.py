@@ -2,15 +2,16 @@
 
 import inspect
 import itertools
-import sys
-from collections.abc import Callable, Collection, Mapping
-from functools import wraps
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, wraps
 from itertools import takewhile
+from types import FunctionType
 from typing import Any, cast
 
-from minixla.core.attributes import spelling
+from minixla.core.attributes import INEXACT, spelling
 from minixla.core.errors import ArgumentTypeError, explain
 from minixla.core.state import state as _state
+from minixla.core.state import transforming as _transforming
 from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import Tracer
 
@@ -28,121 +29,98 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
 
     def marked(function: Function) -> Function:
         parameters = inspect.signature(function).parameters
-        positions = tuple(parameters)
+        positions, operands = tuple(parameters), frozenset(names)
         unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
-        # So many first arguments are operands, in the order of their names.
-        pairs = zip(positions, names, strict=False)
-        leading = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        limit = leading if names else sys.maxsize
-        operands = frozenset(names)
-        is_exact = all(
-            each.kind is each.POSITIONAL_ONLY and each.default is each.empty
-            for each in parameters.values()
-        )
         is_flag = [isinstance(each.default, bool) for each in parameters.values()]
         flags = frozenset(itertools.compress(positions, is_flag))
         first_flag = (*is_flag, True).index(True)
         # What says where results are to be, of which programs know nothing.
         places: frozenset[str] = getattr(function, "places", frozenset())
-        # By the operands' types, and by options.
+        # By the operands' types, and by options; those of two operands of one type, by that type.
         programs: dict[Any, Function] = {}
-        # Those for one or two operands of one type and no options, by that type.
-        of_one: dict[type, Any] = {}
-        of_two: dict[type, Any] = {}
+        of_two: dict[Any, Function] = {}
 
-        def kept(
-            program: Function,
-            key: Any,
-            front: tuple[Any, ...],
-            given: tuple[Any, ...],
-            options: dict[str, Any],
-        ) -> None:
-            if len(programs) >= _MOST_PROGRAMS:
-                programs.clear()
-            programs[key] = program
-            kind, is_one = type(given[0]) if given else None, len(given) == 1
-            values = options.values() if is_one else given[1:]
-            if not options and len(front) == len(given) <= 2 and {*map(type, given)} == {kind}:
-                (of_one if is_one else of_two)[cast(type, kind)] = program
-            elif len(front) == 1 and (is_one or not options) and all(map(_is_plain, values)):
-                # It is found by options that are no more than their values and types.
-                programs[kind, *options, *values, *map(type, values)] = program
+        @lru_cache(_MOST_PROGRAMS)
+        def divided(count: int, arrays: tuple[bool, ...], *options: str) -> Any:
+            """The places, among all that is given, of operands and of options; their names.
 
-        def chosen(named: dict[str, Any]) -> tuple[str, ...]:
-            # Only arrays of the evaluator's say whether their type is weak.
-            return tuple(
-                [
-                    name
-                    for name in named
-                    if name in operands or (name in known and hasattr(named[name], "weak_type"))
-                ]
-            )
+            None where the function itself is to be called.
+            """
+            given = (*positions[:count], *options)
+            if not places.isdisjoint(options):
+                return None
+            if not names:
+                return count, (), (), (), options
+            if len({*given}) < count + len(options) or not unnamed.isdisjoint(options):
+                return None  # too many, or one twice or by a name that it has not
+            taken, rest = [], []
+            for place, name in enumerate(given):
+                is_operand = name in operands or (name in known and arrays[place])
+                (taken if is_operand else rest).append(place)
+            named = [tuple([given[place] for place in each]) for each in (taken, rest)]
+            first = len(taken) if taken == [*range(len(taken))] else None
+            return first, taken, rest, *named
 
         # Errors name no argument `_given`, but that of the function within which has the value.
-        def called(_given: tuple[Any, ...], _options: dict[str, Any]) -> Any:
-            trace, count = _state.trace, len(_given)
-            front, key = _given, None
-            if trace.keeps_programs:
-                if not _options and count <= limit:
-                    key = (*map(type, _given),)
-                else:
-                    present: tuple[str, ...] = ()
-                    if known:
-                        named = {**dict(zip(positions, _given, strict=False)), **_options}
-                        present = chosen(named)
-                        front = tuple([named.pop(name) for name in present])
-                        rest = (*named.values(),)
-                    elif operands.isdisjoint(_options):
-                        front, rest = _given[:limit], (*_given[limit:], *_options.values())
-                    else:
-                        taken = [_options[name] for name in _options if name in operands]
-                        front = *_given[:limit], *taken
-                        taken = [_options[name] for name in _options if name not in operands]
-                        rest = *_given[limit:], *taken
-                    types = (*map(type, rest),)
-                    spelled = types if _PLAIN.issuperset(types) else spelling(rest)
-                    key = count, present, *map(type, front), rest, spelled, *_options
-                try:
-                    return programs[key](*front)
-                except KeyError:
-                    pass
-                except Exception:
-                    key = None  # it cannot be hashed, or what is wrong is said below
-            if flags and (count > first_flag or not flags.isdisjoint(_options)):
-                given = {**dict(zip(positions, _given, strict=False)), **_options}
-                found = plain_flags(function.__name__, flags, given)
-                if found:  # without what cannot be hashed it may be a program that is kept
-                    pairs = itertools.zip_longest(positions[:count], _given)
-                    replaced = tuple([found.get(name, value) for name, value in pairs])
-                    return called(
-                        replaced, {**_options, **{x: found[x] for x in found if x in _options}}
-                    )
-            at_once, result = trace.at_once, NotImplemented
-            if at_once is None or not places.isdisjoint(_options):
-                return function(*_given, **_options)
-            if not names:
-                result = at_once(function, _given, names, _options)
-                if key is not None and result is not NotImplemented:
-                    kept(trace.program(function, names, _options), key, front, _given, _options)
-            else:
-                named = {**dict(zip(positions, _given, strict=False)), **_options}
-                # Otherwise too many are given, or one twice or by a name that it has not,
-                # which the function refuses.
-                if len(named) == count + len(_options) and unnamed.isdisjoint(_options):
-                    present = chosen(named)
-                    given = tuple([named.pop(name) for name in present])
-                    result = at_once(function, given, present, named)
-                    if (
-                        key is not None
-                        and result is not NotImplemented
-                        and len(given) == len(front)
-                    ):
-                        kept(trace.program(function, present, named), key, front, _given, _options)
-            return function(*_given, **_options) if result is NotImplemented else result
+        def corrected(_given: tuple[Any, ...], _options: dict[str, Any]) -> Any:
+            """The arguments with Python's True and False for flags; None where they have them."""
+            count = len(_given)
+            if count <= first_flag and flags.isdisjoint(_options):
+                return None
+            given = {**dict(zip(positions, _given, strict=False)), **_options}
+            found = plain_flags(function.__name__, flags, given)
+            if not found:
+                return None
+            pairs = itertools.zip_longest(positions[:count], _given)
+            replaced = tuple([found.get(name, value) for name, value in pairs])
+            return replaced, {**_options, **{x: found[x] for x in found if x in _options}}
 
-        arity = len(parameters) if is_exact and not names else 0
-        found = of_one, of_two, programs
-        return cast(Function, _quick(function, called, arity, *found, limit == 1))
+        def called(_given: tuple[Any, ...], _options: dict[str, Any], _quick: Any = None) -> Any:
+            """The result. `_quick`: where to keep a program of so many operands, by which key."""
+            trace, count = _state.trace, len(_given)
+            if not trace.keeps_programs:
+                again = corrected(_given, _options) if flags else None
+                return function(*_given, **_options) if again is None else called(*again)
+            values = (*_given, *_options.values())
+            # Only arrays of the evaluator's say whether their type is weak.
+            arrays = known and tuple([hasattr(value, "weak_type") for value in values])
+            way = divided(count, arrays, *_options)
+            if way is None:
+                again = corrected(_given, _options)
+                return function(*_given, **_options) if again is None else called(*again)
+            first, taken, others, present, named = way
+            if first is None:
+                front = [values[place] for place in taken]
+                rest = tuple([values[place] for place in others])
+            else:
+                front, rest = values[:first], values[first:]
+            types = (*map(type, rest),)
+            spelled = types if _PLAIN.issuperset(types) else spelling(rest)
+            key: Any = (count, arrays, *_options, *map(type, front), rest, spelled)
+            try:
+                return programs[key](*front)
+            except KeyError:
+                pass
+            except Exception:
+                key = None  # it cannot be hashed, or what is wrong is said below
+            again = corrected(_given, _options)
+            if again is not None:  # without what cannot be hashed it may be a program that is kept
+                return called(*again)
+            options = dict(zip(named, rest, strict=True))
+            result = trace.at_once(function, front, present, options)
+            if result is NotImplemented:
+                return function(*_given, **_options)
+            if key is not None:
+                table = programs
+                if _quick is not None and len(front) == _quick[2] and all(map(_is_plain, rest)):
+                    table, key, _ = _quick
+                if len(table) >= _MOST_PROGRAMS:
+                    table.clear()
+                table[key] = trace.program(function, present, options)
+            return result
+
+        declared = [*parameters.values()]
+        return cast(Function, _quick(function, called, declared, operands, programs, of_two))
 
     return marked
 
@@ -187,8 +165,8 @@ def plain_flags(subject: str, flags: Collection[str], given: Mapping[str, Any]) 
 
 
 def _is_plain(value: Any) -> bool:
-    # Zeros of both signs are equal, and NaN is not.
-    return type(value) in _PLAIN or (type(value) is float and value != 0)
+    """Whether equal values of its type are the same; zeros of both signs are equal."""
+    return not isinstance(value, (tuple, *INEXACT)) or (type(value) is float and value != 0)
 
 
 _NOTHING: Any = object()
@@ -196,45 +174,50 @@ _NOTHING: Any = object()
 
 def _quick(
     function: Callable[..., Any],
-    called: Callable[[tuple[Any, ...], dict[str, Any]], Any],
-    arity: int,
-    of_one: dict[type, Any],
-    of_two: dict[type, Any],
+    called: Callable[..., Any],
+    parameters: Sequence[inspect.Parameter],
+    operands: Collection[str],
     programs: dict[Any, Any],
-    is_followed: bool,  # its one operand, by options
+    of_two: dict[Any, Any],
 ) -> Callable[..., Any]:
-    """`called`, which first looks for a program of one or two operands, or of one and options."""
+    """`called`, which first looks for a program by as little as tells it from others."""
     # A call outside of all transformations takes little more time than the program itself: what
     # counts is each step, and whether Python must make a tuple or a dictionary for the arguments.
 
     def unary(_x: Any, /) -> Any:
         kind = type(_x)
         try:
-            if kind in of_one:
-                if _state.trace.keeps_programs:
+            if kind in programs:
+                if not _transforming or _state.trace.keeps_programs:
                     try:
-                        return of_one[kind](_x)
+                        return programs[kind](_x)
                     except Exception:
                         pass  # what is wrong is said below
             elif isinstance(_x, Tracer):
                 return function(_x)
-            return called((_x,), {})
+            return called((_x,), {}, (programs, kind, 1))
         except Exception as error:
             hide_frames(error)
             raise
 
     def binary(x1: Any, x2: Any, /) -> Any:
-        kind = type(x1)
+        kind, other = type(x1), type(x2)
         try:
-            if kind in of_two:
-                if type(x2) is kind and _state.trace.keeps_programs:
+            if kind in of_two and other is kind:
+                if not _transforming or _state.trace.keeps_programs:
                     try:
                         return of_two[kind](x1, x2)
                     except Exception:
                         pass
             elif isinstance(x1, Tracer):
                 return function(x1, x2)
-            return called((x1, x2), {})
+            elif _state.trace.keeps_programs:
+                try:
+                    return programs[kind, other](x1, x2)
+                except Exception:
+                    pass
+            quick = (of_two, kind, 2) if other is kind else (programs, (kind, other), 2)
+            return called((x1, x2), {}, quick)
         except Exception as error:
             hide_frames(error)
             raise
@@ -247,44 +230,75 @@ def _quick(
         *others: Any,
         **options: Any,
     ) -> Any:
-        if _state.trace.keeps_programs:
-            kind = type(_first)
+        key: Any = None
+        quick: Any = None
+        if not others and (not _transforming or _state.trace.keeps_programs):
+            kind, table, count = type(_first), programs, 1
             try:
-                if _third is not _NOTHING:
-                    if not (others or options):
-                        found = programs.get((kind, type(_second), type(_third)))
-                        if found is not None:
-                            return found(_first, _second, _third)
-                elif _second is _NOTHING:
-                    if not options:
-                        return of_one[kind](_first)
-                    if len(options) == 1:  # as most often
-                        (name,) = options
-                        value = options[name]
-                        key = kind, name, value, type(value)
-                    else:
-                        values = options.values()
-                        key = kind, *options, *values, *map(type, values)
-                    found = programs.get(key)
-                    if found is not None:
-                        return found(_first)
-                elif not options:
-                    if type(_second) is kind:
-                        return of_two[kind](_first, _second)
+                if _third is _NOTHING and not options:
+                    if _second is _NOTHING:
+                        key = kind
+                        return programs[kind](_first)
                     if is_followed:
-                        return programs[kind, _second, type(_second)](_first)
-                    return programs[kind, type(_second)](_first, _second)
+                        key = kind, _second, type(_second)
+                        return programs[key](_first)
+                    count = 2
+                    if type(_second) is kind:
+                        key, table = kind, of_two
+                        return of_two[kind](_first, _second)
+                    key = kind, type(_second)
+                    return programs[key](_first, _second)
+                if is_followed and (_third is _NOTHING or not takes_third):
+                    key = kind, _second, _third, type(_second), type(_third)
+                    if not options:
+                        return programs[key](_first)
+                    front: tuple[Any, ...] = (_first,)
+                elif is_followed:
+                    front, key = (_first, _third), (kind, type(_third), _second, type(_second))
+                elif takes_third:
+                    key = kind, type(_second), type(_third)
+                    if not options:
+                        count = 3
+                        return programs[key](_first, _second, _third)
+                    front = _first, _second, _third
+                else:
+                    front, key = (_first, _second), (kind, type(_second), _third, type(_third))
+                for name, value in options.items():
+                    if name in operands:
+                        front, key = (*front, value), (*key, name, type(value))
+                    else:
+                        key = *key, name, value, type(value)
+                count = len(front)
+                return programs[key](*front)
+            except KeyError:
+                quick = table, key, count
             except Exception:
                 pass
         try:
-            if _third is not _NOTHING:
-                return called((_first, _second, _third, *others), options)
-            if _second is not _NOTHING:
-                return called((_first, _second), options)
-            return called(() if _first is _NOTHING else (_first,), options)
+            if _first is not _NOTHING and _second is not _NOTHING:
+                if _third is _NOTHING:
+                    return called((_first, _second), options, quick)
+                return called((_first, _second, _third, *others), options, quick)
+            if _second is not _third:  # both are nothing, most often
+                by_name = zip(names[1:3], (_second, _third), strict=True)
+                options.update({name: value for name, value in by_name if value is not _NOTHING})
+            return called(() if _first is _NOTHING else (_first,), options, quick)
         except Exception as error:
             hide_frames(error)
             raise
 
-    exact = {1: unary, 2: binary}.get(arity, general)
-    return wraps(function)(exact)
+    by_position, given = inspect.Parameter.POSITIONAL_OR_KEYWORD, parameters[:3]
+    taken = [not operands or each.name in operands for each in given]
+    is_followed, takes_third = taken[1:2] == [False], taken[2:] != [False]
+    count = sum(each.kind <= by_position and each.default is each.empty for each in parameters)
+    is_exact = count == len(parameters) and all(taken)
+    quick: Any = {1: unary, 2: binary}.get(count, general) if is_exact else general
+    # Where its parameters have these names Python finds which of them one by name is.
+    own = {each.name: each.kind for each in takewhile(lambda each: each.kind <= by_position, given)}
+    code = quick.__code__
+    names = *own, *code.co_varnames[len(own) :]
+    if by_position in own.values():
+        unnamed = [*own.values()].count(inspect.Parameter.POSITIONAL_ONLY)
+        code = code.replace(co_varnames=names, co_posonlyargcount=unnamed)
+    made = FunctionType(code, globals(), "", quick.__defaults__, quick.__closure__)
+    return wraps(function)(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from minixla.core.attributes import Literal
 from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
 from minixla.core.operation import operation_named
 from minixla.core.shapes import Shape, TupleValue
+from minixla.core.state import transforming
 from minixla.engine import ENGINE
 from minixla.engine import eager as eager_module
 from minixla_ops.vocabulary import shorthand as rules
@@ -458,6 +460,62 @@ def test_arguments_that_the_function_refuses():
         mnp.sum(jnp.ones((2, 3)), *[None] * 8)
     with pytest.raises(TypeError, match="positional-only"):
         mnp.vecdot(x1=jnp.ones(3), x2=jnp.ones(3))
+
+
+def test_kept_programs_heed_the_trace_of_their_own_thread():
+    x = jnp.arange(3.0)
+
+    def results():
+        return mnp.cumsum(x), mnp.cumsum(x, axis=0), mnp.sin(x), mnp.fmax(x, x)
+
+    results()  # now they are kept
+    inside, done, seen = threading.Event(), threading.Event(), []
+
+    def staged(y):
+        inside.set()
+        assert done.wait(60)
+        # The operands are constants of this trace: it records what is made of them.
+        seen.append(results())
+        return y
+
+    thread = threading.Thread(target=mx.make_graph(staged), args=(x,))
+    thread.start()
+    assert inside.wait(60)
+    try:  # another thread's transformation is not this one's
+        meanwhile = results()
+    finally:
+        done.set()
+        thread.join()
+    assert all(isinstance(each, jax.Array) for each in meanwhile)
+    assert all(isinstance(each, tracing.Tracer) for each in seen[0])
+    assert not transforming
+
+
+def test_arguments_by_name_are_those_by_position():
+    x, y = jnp.arange(6.0).reshape(2, 3), jnp.ones((2, 3))
+    for _ in range(2):
+        for found in (
+            mnp.diff(x, 1, 0),
+            mnp.diff(x, axis=0),
+            mnp.diff(x, n=1, axis=0),
+            mnp.diff(axis=0, a=x),
+        ):
+            np.testing.assert_array_equal(found, jnp.diff(x, axis=0))
+        np.testing.assert_array_equal(mnp.clip(x, max=y), jnp.clip(x, max=y))
+        np.testing.assert_array_equal(mnp.clip(x, y), jnp.clip(x, y))
+        np.testing.assert_array_equal(mnp.clip(x, min=y, max=3), jnp.clip(x, y, 3))
+        np.testing.assert_array_equal(
+            mnp.average(x, weights=y * 2, axis=1, keepdims=True), x.mean(1, keepdims=True)
+        )
+        for wrong, message in (
+            (lambda: mnp.diff(x, a=x), r"diff\(\) got multiple values for argument 'a'"),
+            (lambda: mnp.diff(axis=0), r"diff\(\) missing 1 required positional argument: 'a'"),
+            (lambda: mnp.clip(arr=x, min=y), "positional-only"),
+            (lambda: mnp.floor(), r"floor\(\) missing 1 required positional argument: 'x'"),
+            (lambda: mnp.diff(x, axes=0), "unexpected keyword argument 'axes'"),
+        ):
+            with pytest.raises(TypeError, match=message):
+                wrong()
 
 
 def test_options_that_no_program_is_made_for():
