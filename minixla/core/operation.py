@@ -422,10 +422,8 @@ class Operation(Record):
                 label = self.operand_labels(len(shapes))[index]
                 problem = f"operand {label} has a dynamic dimension"
                 shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
-                advice = (
-                    "It takes static sizes only: set each size back to its bound, filled up with "
-                )
-                advice += "zeros, by set_dimension_size(operand, bound, dimension)."
+                advice = "It takes static sizes only: set each size back to its bound, filled up "
+                advice += "with zeros, by set_dimension_size(operand, bound, dimension)."
                 raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def refuse(self, label: str, problem: str, advice: str = "") -> NoReturn:

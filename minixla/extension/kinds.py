@@ -14,12 +14,7 @@ import numpy as np
 from minixla.core.attributes import Attribute, Boolean, Float, Integer, Literal, LiteralAttribute
 from minixla.core.element_types import ElementType
 from minixla.core.stablehlo_text import bytes_text
-from minixla.extension.foreign_text import (
-    array_text,
-    dictionary_text,
-    type_code,
-    type_of_code,
-)
+from minixla.extension.foreign_text import array_text, dictionary_text, type_code, type_of_code
 from minixla.extension.text_format import Word
 from minixla.extension.types import DeclaredType, declared_type, proto_name, set_names, type_name
 

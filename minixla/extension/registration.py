@@ -133,8 +133,7 @@ def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> Non
         if known is not None and each.name not in replaced:
             shown = [f"registered: {getattr(known, 'registered', known)!r}"]
             problem = f"an operation named {each.name} is registered already"
-            advice = "Choose another name, with the project's in front, or replace it: "
-            advice += "register_op(..., replace=True)."
+            advice = "Choose another name, or replace it: register_op(..., replace=True)."
             raise explain(AttributeValueError, "register_op", problem, shown, advice)
         if registry.registered(plain):
             says = f"{plain} is an operation of XLA's, too: yours is {each.name}."

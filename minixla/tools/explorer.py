@@ -153,10 +153,7 @@ def explore(
     """
     report = fun if isinstance(fun, CrossCheckReport) else None
     if report is not None and args:
-        problem, advice = (
-            "a report comes with arguments",
-            "It has those of the check: give it alone.",
-        )
+        problem, advice = "a report comes with arguments", "It has the check's: give it alone."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     graph = fun if isinstance(fun, Graph) else getattr(fun, "graph", None)
     if not isinstance(graph, Graph):

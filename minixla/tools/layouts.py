@@ -226,7 +226,8 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
 def _is_written(graph: Graph) -> bool:
     """Whether each instruction is one of StableHLO's or Shardy's: Shardy sees what is compiled."""
     operations = [step.op for step in graph.instructions]
-    own = all(op.stablehlo_name or op.namespace == "sdy" or op.is_call for op in operations)
+    # Other calls, as those of `checkpoint`, are written in ways of their own.
+    own = all(op.stablehlo_name or op.namespace == "sdy" or op.name == "Call" for op in operations)
     return own and all(map(_is_written, graph.computations))
 
 

@@ -252,10 +252,8 @@ class Collective(Operation):
 
     def sharding_rule(self, *operands):
         # Of the values of one process: what it gets along these dimensions has others' in it.
-        rule, whole = (
-            self.sharding_factors(operands),
-            dict.fromkeys(self.values[name] for name in self.along),
-        )
+        rule = self.sharding_factors(operands)
+        whole = dict.fromkeys(self.values[name] for name in self.along)
         for index, size in enumerate(rule.result_sizes[0]):
             if index not in whole:
                 rule.same(index, size)

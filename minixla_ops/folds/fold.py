@@ -19,13 +19,7 @@ from minixla_ops.programs.computations import Computation
 from minixla_ops.vocabulary import GIVEN, shorthand
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, shifted
 from minixla_ops.vocabulary.checks import check_dimensions, check_equal_dimensions
-from minixla_ops.vocabulary.shorthand import (
-    Values,
-    array_shape,
-    as_results,
-    as_tuple,
-    splat,
-)
+from minixla_ops.vocabulary.shorthand import Values, array_shape, as_results, as_tuple, splat
 
 
 class Fold(Operation):

@@ -100,10 +100,8 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         return ReduceWindow(self.computation, *self.window.inserted(at)), at
 
     def sharding_rule(self, *operands):
-        rule, moving = (
-            self.sharding_factors(operands),
-            dict.fromkeys(self.window.moving, PERMUTATION),
-        )
+        rule = self.sharding_factors(operands)
+        moving = dict.fromkeys(self.window.moving, PERMUTATION)
         return rule.pointwise(rule.result_sizes[0], moving).build()
 
     def sum_transpose(self, cotangent, operand):

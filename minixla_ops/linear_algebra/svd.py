@@ -6,22 +6,10 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
 from minixla_ops.linear_algebra.factorization import LibraryCall, ValuesAndVectors
-from minixla_ops.linear_algebra.gaps import (
-    gaps_between,
-    off_diagonal,
-    over_columns,
-    over_rows,
-)
+from minixla_ops.linear_algebra.gaps import gaps_between, off_diagonal, over_columns, over_rows
 from minixla_ops.linear_algebra.lapack_calls import lapack_target
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
-from minixla_ops.linear_algebra.matrices import (
-    adjoint,
-    columns,
-    diagonal,
-    joined,
-    product,
-    rows,
-)
+from minixla_ops.linear_algebra.matrices import adjoint, columns, diagonal, joined, product, rows
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
 

@@ -171,7 +171,7 @@ def test_annotations_are_evaluated_where_the_function_is():
 
 def test_a_kind_that_there_is_not():
     with pytest.raises(mx.AttributeValueError, match="there is no kind 'numpy'"):
-        mx.custom_op("decorated_test.wrong", unknown, kind="numpy")  # pyright: ignore[reportArgumentType]  # that is the point
+        mx.custom_op("decorated_test.wrong", unknown, kind="numpy")
 
 
 def assigning(x):

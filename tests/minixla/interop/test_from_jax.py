@@ -351,7 +351,7 @@ def test_layouts_may_be_dropped(name: str, derivatives: Any) -> None:
 
 def test_there_are_three_ways_to_treat_layouts() -> None:
     with pytest.raises(mx.AttributeValueError, match=r'from_jax: .*\n.*lose.*\n(.*\n)*.*"drop"'):
-        mx.from_jax(jnp.sin, shardings="lose")  # type: ignore[arg-type]  # a wrong word
+        mx.from_jax(jnp.sin, shardings="lose")
 
 
 @pytest.mark.parametrize("shardings", ["refuse", "drop"])

@@ -123,4 +123,4 @@ def test_programs_of_one_device_of_several_are_refused_either_way():
 
 def test_there_are_three_ways_to_treat_shardings():
     with pytest.raises(mx.AttributeValueError, match=r'stablehlo: .*\n.*lose.*\n(.*\n)*.*"drop"'):
-        mx.import_stablehlo(program(NEGATE), shardings="lose")  # type: ignore[arg-type]  # a wrong word
+        mx.import_stablehlo(program(NEGATE), shardings="lose")

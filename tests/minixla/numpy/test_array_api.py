@@ -35,7 +35,7 @@ OF_JAX = 239
 def failing(cases: Iterable[Case], xp: object, jit: object) -> dict[str, str]:
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        compiled = jit and functools.partial(jit, compiler_options=QUICKLY)  # type: ignore[arg-type]  # a function where it is true
+        compiled = jit and functools.partial(jit, compiler_options=QUICKLY)
         return array_api.failures([*cases], xp, compiled)
 
 

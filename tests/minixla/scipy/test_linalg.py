@@ -149,7 +149,7 @@ def test_fact_vectors_and_factors_solve_their_equations() -> None:
     def everything(a: Any, b: Any, d: Any) -> Any:
         return (
             linalg.eigh(a, b),
-            linalg.eigh(a, b, eigvals_only=True, eigvals=(1, 2)),  # type: ignore[arg-type]
+            linalg.eigh(a, b, eigvals_only=True, eigvals=(1, 2)),
             linalg.eigh_tridiagonal(d, d[1:]),
             linalg.svd(a, full_matrices=False),
             linalg.cho_solve(linalg.cho_factor(b), a),

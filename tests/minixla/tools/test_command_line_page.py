@@ -44,7 +44,7 @@ def run(line):
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), write_through=True)) as out:
         assert main(words) == 0, line
         out.flush()
-        text = out.buffer.getvalue().decode()  # type: ignore[attr-defined]  # a BytesIO
+        text = out.buffer.getvalue().decode()
     if target is not None:
         Path(target).write_text(text)
     return text

@@ -108,10 +108,10 @@ class Expected(NamedTuple):
         """The dimensions of the result."""
         return self.coefficients.shape[:-3]
 
-    def __add__(self, other: Expected) -> Expected:  # type: ignore[override]  # of its own kind alone
+    def __add__(self, other: Expected) -> Expected:
         return Expected(self.coefficients + other.coefficients)
 
-    def __rmul__(self, factor: float) -> Expected:  # type: ignore[override]  # of its own kind alone
+    def __rmul__(self, factor: float) -> Expected:
         return Expected(factor * self.coefficients)
 
     def derivative(self) -> Expected:

@@ -269,7 +269,7 @@ def dump(function: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> Dum
     lowered = jax.jit(function, keep_unused=True).lower(*arguments)
     compiled = lowered.compile()
     results = [np.asarray(each) for each in jax.tree.leaves(compiled(*arguments))]
-    return Dump(lowered.compiler_ir("hlo").as_hlo_text(True), whole_text(compiled), results)  # type: ignore[union-attr]  # it is there
+    return Dump(lowered.compiler_ir("hlo").as_hlo_text(True), whole_text(compiled), results)
 
 
 def whole_text(compiled: Any) -> str:

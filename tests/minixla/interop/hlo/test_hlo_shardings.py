@@ -45,4 +45,4 @@ def test_what_says_nothing_of_devices_is_read(sharding):
 
 def test_there_are_two_ways_to_treat_shardings():
     with pytest.raises(mx.AttributeValueError, match=r'import_hlo: .*\n.*keep.*\n(.*\n)*.*"drop"'):
-        mx.import_hlo(program(""), shardings="keep")  # type: ignore[arg-type]  # a wrong word
+        mx.import_hlo(program(""), shardings="keep")
