@@ -137,6 +137,24 @@ def explain(
     return error
 
 
+def check_arguments(subject: str, **rules: tuple[Any, bool, str]) -> None:
+    """Refuses an argument of a function that is not what it must be.
+
+    Args:
+        subject: the function.
+        rules: by the argument's name its value, whether it can take that, and what it is.
+
+    Raises:
+        AttributeValueError: for the first that cannot.
+    """
+    for name, (value, is_right, rule) in rules.items():
+        if not is_right:
+            problem, given = f"{name} has a value that it cannot take", f"{name} = {value!r}"
+            raise explain(
+                AttributeValueError, subject, problem, [given[:200]], f"{name} is {rule}."
+            )
+
+
 def too_large(subject: str, problem: str, given: Iterable[str] = ()) -> SizeError:
     """The error for an array that cannot be; see `explain` and SizeError."""
     advice = "An array's bytes must fit into memory, and into 64 bits: compute it in parts."

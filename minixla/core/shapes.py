@@ -256,6 +256,8 @@ def parse_shape(text: str) -> AnyShape:
     """
     # An explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
     open_tuples: list[list[AnyShape]] = []
+    if not isinstance(text, str):
+        raise _no_shape(repr(text), 0)
     at, expected = _LEADING.match(text).end(), _MEMBER  # type: ignore[union-attr]  # any text has it
     while True:
         match = _LEXEME.match(text, at)

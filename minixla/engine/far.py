@@ -64,7 +64,7 @@ def platform_named(name: str) -> Platform:
     Raises:
         AttributeValueError: it says none.
     """
-    kind, _, model = name.strip().lower().partition(" ")
+    kind, _, model = str(name).strip().lower().partition(" ")
     model, _, topology = model.strip().partition(":")
     sizes = topology.split("x") if topology else []
     if all(each.isdigit() for each in sizes):

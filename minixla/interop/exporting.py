@@ -5,7 +5,7 @@ from typing import Any
 
 import jax.export
 
-from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.errors import MinixlaError, TransformError, check_arguments, explain
 from minixla.core.tracebacks import api_boundary
 from minixla.extension.libraries import TARGETS
 from minixla.interop.reading import require_flatbuffers
@@ -51,6 +51,12 @@ def export(
     """
     checked_function(fun, "export")
     require_flatbuffers(TransformError, "export")
+    is_list = isinstance(platforms, (list, tuple)) and all(isinstance(x, str) for x in platforms)
+    check_arguments(
+        "export",
+        platforms=(platforms, platforms is None or is_list, "a list of names, or None"),
+        vjp_order=(vjp_order, isinstance(vjp_order, int) and vjp_order >= 0, "a number from 0 on"),
+    )
     jitted = fun if hasattr(fun, "lower") else jit(fun)
     compiled = jax.jit(lambda *a, **k: jitted(*a, **k))
     try:

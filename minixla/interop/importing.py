@@ -192,7 +192,7 @@ def _main(module: Module, wanted: str | None) -> str:
         if len(choices) == 1:
             return choices[0]
         problem = "the module has several functions and none is called main"
-    elif wanted in module.graphs:
+    elif wanted in names:
         return wanted
     else:
         problem = f"the module has no function {wanted!r}"

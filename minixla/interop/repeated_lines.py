@@ -138,8 +138,8 @@ class _Function:
             forms = [form for form in {line[0]: None for line in lines} if form not in self._has]
             names = [name for name in read if name not in made]
             names += [name for form in forms for name in (form.name, *form.operands)]
-            given = {name: self._type(name) for name in names}
-            if None not in given.values():
+            given = {name: kind for name in names if (kind := self._type(name)) is not None}
+            if len(given) == len({*names}):
                 self._has.update(forms)
                 self.runs.append(Run(lines, start, forms, given, made))
                 return

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from jax.extend.mlir import ir
 
-from minixla.core.errors import AttributeValueError, explain
+from minixla.core.errors import AttributeValueError, check_arguments, explain
 from minixla.core.graph import Graph
 from minixla.core.tracebacks import api_boundary
 from minixla.engine import shardy
@@ -53,6 +53,7 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
         >>> mx.sharding.run_pass("sdy-apply-sharding-constraints", graph)
         <Graph main (f32[2]) -> (f32[2]), 3 instructions>
     """
+    check_arguments(_SUBJECT, name=(name, isinstance(name, str), "a pass's name, as text"))
     if engine not in get_args(Engine):
         problem, advice = f"there is no engine {engine!r}", "Give native or shardy."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from minixla.core.errors import ShardingError, explain
+from minixla.core.errors import ShardingError, check_arguments, explain
 from minixla.core.shapes import Shape
 from minixla.sharding.axes import AxisRef, Part, size_of
 from minixla.sharding.mesh import Mesh
@@ -66,10 +66,27 @@ class TensorSharding:
         unreduced: Sequence[AxisRef] = (),
         mesh_name: str | None = None,
     ) -> None:
-        axes = {"replicated": tuple(replicated), "unreduced": tuple(unreduced)}
-        own = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
-        vars(self).update(own)
-        _check(self)
+        try:
+            axes = {"replicated": tuple(replicated), "unreduced": tuple(unreduced)}
+            own = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
+            vars(self).update(own)
+            _check(self)
+        except (AttributeError, TypeError):  # propagation makes many: only here is time for more
+            are_dimensions = _are(DimensionSharding, dimensions) and all(
+                _are(AxisRef, each.axes) for each in dimensions
+            )
+            check_arguments(
+                "TensorSharding",
+                mesh=(mesh, isinstance(mesh, Mesh), "a Mesh"),
+                dimensions=(
+                    dimensions,
+                    are_dimensions,
+                    "a DimensionSharding for each, of AxisRefs",
+                ),
+                replicated=(replicated, _are(AxisRef, replicated), "a list of AxisRefs"),
+                unreduced=(unreduced, _are(AxisRef, unreduced), "a list of AxisRefs"),
+            )
+            raise
 
     @classmethod
     def open(cls, mesh: Mesh, rank: int, mesh_name: str | None = None) -> "TensorSharding":
@@ -247,6 +264,10 @@ def _entry(dimension: DimensionSharding) -> Any:
 def _axes(mesh: Mesh, names: Any) -> tuple[AxisRef, ...]:
     order = mesh.order
     return tuple(map(AxisRef, sorted(names or (), key=lambda name: order.get(name, -1))))
+
+
+def _are(kind: type, values: Any) -> bool:
+    return isinstance(values, (tuple, list)) and all(isinstance(each, kind) for each in values)
 
 
 def _check(sharding: TensorSharding) -> None:

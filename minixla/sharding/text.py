@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
-from minixla.core.errors import ShardingError, explain
+from minixla.core.errors import ShardingError, check_arguments, explain
 from minixla.sharding.axes import AxisRef
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
@@ -153,6 +153,12 @@ class _Reader:
 
 
 def _started(text: str, prefix: str, what: str, meshes: Mapping[str, Mesh]) -> _Reader:
+    is_dict = isinstance(meshes, Mapping)
+    check_arguments(
+        what,
+        text=(text, isinstance(text, str), "SDY's text"),
+        meshes=(meshes, is_dict, "a dictionary of meshes by name"),
+    )
     return _Reader(text.strip().removeprefix(prefix), what, meshes)
 
 

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from minixla.core.errors import check_arguments
 from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
 from minixla.tools.checked_function import CheckedFunction
@@ -60,9 +61,12 @@ def cross_check(
         >>> report.ok
         True
     """
-    for function in (fun, *filter(None, (against, progress))):
+    for function in (fun, *[each for each in (against, progress) if each is not None]):
         checked_function(function, "cross_check")
-    more = [checked("cross_check", Evaluator(*each)) for each in (evaluators or {}).items()]
+    evaluators = {} if evaluators is None else evaluators
+    is_dict = isinstance(evaluators, Mapping)
+    check_arguments("cross_check", evaluators=(evaluators, is_dict, "a dictionary of functions"))
+    more = [checked("cross_check", Evaluator(*each)) for each in evaluators.items()]
     asked = [*EVALUATORS.values(), *more]
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")

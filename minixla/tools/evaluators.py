@@ -78,7 +78,8 @@ def register_evaluator(
         >>> mx.register_evaluator("Exact", exact)
     """
     evaluator = Evaluator(name, function, bool(reads_stablehlo), known_gap)
-    EVALUATORS[name] = checked("register_evaluator", evaluator, EVALUATORS.get(name))
+    known = EVALUATORS.get(name) if isinstance(name, str) else None
+    EVALUATORS[name] = checked("register_evaluator", evaluator, known)
 
 
 def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from jax import ShapeDtypeStruct
 
 from minixla.core.children import end_child, start_child
-from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.errors import AttributeValueError, TransformError, check_arguments, explain
 from minixla.core.graph import Graph
 from minixla.core.progress import in_notebook, shown_progress
 from minixla.core.tracebacks import api_boundary
@@ -175,6 +175,12 @@ def explored(
     report: CrossCheckReport | None = None,
 ) -> Exploration:
     """What `explore` returns, of a graph and its operands; `texts` as `page` takes them."""
+    is_list = isinstance(overlays, Collection) and not isinstance(overlays, str)
+    check_arguments(
+        _SUBJECT,
+        overlays=(overlays, is_list, f"a list of some of {', '.join(MEASURED)}"),
+        path=(path, path is None or isinstance(path, (str, os.PathLike)), "a path, or None"),
+    )
     target = None if path is None else Path(path)
     if target is not None and target.suffix not in _FORMS:
         problem, advice = f"{path} ends in {target.suffix!r}", f"Give one in {' or '.join(_FORMS)}."

@@ -8,7 +8,7 @@ import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
 
 import minixla as mx
-from minixla.core.errors import explain
+from minixla.core.errors import check_arguments, explain
 from minixla.core.linear import spread
 from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
@@ -90,7 +90,7 @@ def _check_options(
         "kwargs": (kwargs, isinstance(kwargs or {}, Mapping), "a dictionary of arguments"),
         "order": (order, isinstance(order, int) and order > 0, "a number from 1 on"),
         "modes": (modes, is_modes, f"a sequence of some of {', '.join(MODES)}"),
-        "evaluate": (evaluate, evaluate in _EVALUATORS, "None, 'jit' or 'reference'"),
+        "evaluate": (evaluate, evaluate in [*_EVALUATORS], "None, 'jit' or 'reference'"),
     }
     for name, value in numbers.items():
         given: list[Any] = [value]
@@ -98,11 +98,7 @@ def _check_options(
             given = list(value.values())
         is_kept = all(x is None or (hasattr(x, "__float__") and float(x) >= 0) for x in given)
         rules[name] = value, is_kept, "None or a number from 0 on"
-    for name, (value, is_kept, rule) in rules.items():
-        if not is_kept:
-            problem, shown = "an option has a value that it cannot take", [f"{name} = {value!r}"]
-            advice = f"{name} is {rule}."
-            raise explain(mx.AttributeValueError, "check_grads", problem, shown, advice)
+    check_arguments("check_grads", **rules)
 
 
 def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Function:

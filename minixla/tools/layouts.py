@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core import drawing
-from minixla.core.errors import AttributeValueError, ShardingError, explain
+from minixla.core.errors import AttributeValueError, ShardingError, check_arguments, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.source import PROGRAM_TEXT, Source
@@ -204,6 +204,9 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         >>> print(str(found).splitlines()[-1])
         result 0 = %3           f32[2]  [{x, ?}]  f32[1]              4
     """
+    check_arguments(
+        "layouts", graph=(graph, isinstance(graph, Graph), "a Graph: mx.make_graph(f)(x)")
+    )
     if engine not in _ENGINES:
         problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
         raise explain(AttributeValueError, "shardings", problem, (), advice)
@@ -285,6 +288,12 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
         [0:2]        0
         [2:4]        1
     """
+    is_list = isinstance(shape, (list, tuple)) and all(hasattr(x, "__index__") for x in shape)
+    check_arguments(
+        "visualize_sharding",
+        shape=(shape, is_list, "a tuple of sizes"),
+        sharding=(sharding, isinstance(sharding, TensorSharding), "a TensorSharding"),
+    )
     sharding.check_rank(Shape("f32", tuple(shape)), "visualize_sharding")
     mesh, parts = sharding.mesh, sharding.parts or ((),) * len(shape)
     local = sharding.local_sizes(shape)

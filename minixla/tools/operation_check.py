@@ -20,6 +20,7 @@ from minixla.core.errors import (
     DerivativeError,
     GradientCheckError,
     MinixlaError,
+    check_arguments,
     explain,
 )
 from minixla.core.operation import Operation
@@ -82,6 +83,8 @@ def check_op(
         True
     """
     call, name = _function_of(op)
+    is_function = progress is None or callable(progress)
+    check_arguments("check_op", progress=(progress, is_function, "a function of a text, or None"))
     if not isinstance(cases, Iterable) or order not in (0, 1, 2):
         problem, shown = "cases or order are none", [f"cases: {type(cases).__name__}"]
         advice = "Give a list of cases, check_op(op, [(x,)]), and an order of 0, 1 or 2."

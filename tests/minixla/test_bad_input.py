@@ -209,3 +209,87 @@ def test_calls_mean_what_they_mean_in_jax(module: str) -> None:
     assert {name: rows for name, rows in found.items() if rows} == {
         name: rows for name, rows in DIFFERENT.items() if name.startswith(f"{module}.")
     }
+
+
+X = np.float32([1, 2])
+WRITTEN = '<mesh<["x"=2]>, [{"x"}]>'
+CUT = mx.sharding.parse_sharding(WRITTEN)
+GRAPH = mx.make_graph(mx.numpy.tanh)(X)
+
+# Calls with what is none of the kinds that an argument takes, and what the error says.
+TOOLS = {
+    "check_grads, evaluate": (
+        lambda bad: mx.check_grads(mx.numpy.tanh, (X,), evaluate=bad),
+        "evaluate is None, 'jit' or 'reference'",
+    ),
+    "check_op, progress": (
+        lambda bad: mx.check_op(mx.ops.tanh, [(X,)], progress=bad),
+        "progress is a function of a text",
+    ),
+    "cost, platform": (lambda bad: mx.cost(mx.numpy.tanh, X, platform=bad), "is no platform"),
+    "cross_check, against": (
+        lambda bad: mx.cross_check(mx.numpy.tanh, X, against=bad),
+        "instead of a function",
+    ),
+    "cross_check, evaluators": (
+        lambda bad: mx.cross_check(mx.numpy.tanh, X, evaluators=bad),
+        "evaluators is a dictionary of functions",
+    ),
+    "explore, overlays": (
+        lambda bad: mx.explore(mx.numpy.tanh, X, overlays=bad, path="x.json"),
+        "overlays is a list of some of |no overlay is <object",
+    ),
+    "explore, path": (lambda bad: mx.explore(mx.numpy.tanh, X, path=bad), "path is a path, or "),
+    "export, platforms": (
+        lambda bad: mx.export(mx.numpy.tanh, X, platforms=bad),
+        "platforms is a list of names, or None",
+    ),
+    "export, vjp_order": (
+        lambda bad: mx.export(mx.numpy.tanh, X, vjp_order=bad),
+        "vjp_order is a number from 0 on",
+    ),
+    "import_stablehlo, function": (
+        lambda bad: mx.import_stablehlo(mx.jit(mx.numpy.tanh).lower(X).as_text(), bad),
+        "the module has no function",
+    ),
+    "layouts, graph": (mx.sharding.layouts, r"graph is a Graph: mx.make_graph\(f\)\(x\)"),
+    "parse_mesh, text": (mx.sharding.parse_mesh, "text is SDY's text"),
+    "parse_sharding, meshes": (
+        lambda bad: mx.sharding.parse_sharding(WRITTEN, bad),
+        "meshes is a dictionary of meshes by name",
+    ),
+    "parse_sharding, text": (mx.sharding.parse_sharding, "text is SDY's text"),
+    "register_evaluator, name": (
+        lambda bad: mx.register_evaluator(bad, lambda graph, operands: []),
+        "name is a text",
+    ),
+    "run_pass, name": (
+        lambda bad: mx.sharding.run_pass(bad, GRAPH),
+        "name is a pass's name",
+    ),
+    "TensorSharding, dimensions": (
+        lambda bad: mx.sharding.TensorSharding(CUT.mesh, bad),
+        "dimensions is a DimensionSharding for each",
+    ),
+    "TensorSharding, mesh": (mx.sharding.TensorSharding, "mesh is a Mesh"),
+    "visualize_sharding, shape": (
+        lambda bad: mx.sharding.visualize_sharding(bad, CUT),
+        "shape is a tuple of sizes",
+    ),
+    "visualize_sharding, sharding": (
+        lambda bad: mx.sharding.visualize_sharding((4,), bad),
+        "sharding is a TensorSharding",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), TOOLS.values(), ids=TOOLS)
+def test_a_tool_refuses_an_argument_of_another_kind(call: Any, message: str) -> None:
+    for bad in (-5, 2.5, object(), [object()]):
+        with pytest.raises(mx.MinixlaError, match=message):
+            call(bad)
+
+
+def test_names_of_overlays_are_listed(tmp_path: Path) -> None:
+    with pytest.raises(mx.AttributeValueError, match="overlays is a list of some of"):
+        mx.explore(mx.numpy.tanh, X, overlays="nan", path=tmp_path / "x.json")
