@@ -7,11 +7,12 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import AnyShape, Graph, Shape, shape_of
 from minixla.core.attributes import Instance, Integers, attribute
+from minixla.core.element_types import BF16, F16, F32
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, REDUCTION
-from minixla.core.tracing import closed_graph
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds.fold_programs import fold, tangents_of_fold
 from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.programs import computations
@@ -111,6 +112,14 @@ class Fold(Operation):
             return of_operand, computations.total(ops.select(starts, cotangents, zero))
         return self._program_vjp(cotangents, operands, active)
 
+    def loses_nan(self, platform: str, operand: AnyShape) -> bool:
+        """Whether XLA leaves the fold to its library for CPUs, which takes extremes of numbers."""
+        shape = array_shape(operand)
+        kind = shape.element_type
+        is_extreme = computations.monoid_of(self.computation) in ("max", "min")
+        is_long = not shape.is_dynamic and shape.size >= _LIBRARYS and kind.bits >= 16
+        return platform == "cpu" and is_extreme and is_long and kind.is_float
+
     def with_nan(
         self,
         emit: Any,
@@ -119,25 +128,21 @@ class Fold(Operation):
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
     ) -> Sequence[str]:
-        """The names of the result, written as `names`, and on XLA:CPU of what is NaN where it must.
-
-        The library that reduces many floats there takes maxima and minima of the numbers alone.
-        """
-        shape = array_shape(shapes[0])
-        kind = shape.element_type
-        is_extreme = computations.monoid_of(self.computation) in ("max", "min")
-        is_long = not shape.is_dynamic and shape.size >= _LIBRARYS and kind.bits >= 16
-        if emit.platform != "cpu" or not (is_extreme and is_long and kind.is_float):
+        """The names of the result, written as `names`, which is made NaN where XLA loses that."""
+        if not self.loses_nan(emit.platform, shapes[0]):
             return names
-        flag = Shape("pred")
-        whether = self.replace(computation=computations.computation_of(ops.or_, (flag, flag), ""))
 
         def function(operand: Any, initial: Any, extreme: Any) -> list[Any]:
-            is_nan = whether(ops.ne(operand, operand), ops.ne(initial, initial))
+            is_nan = self.has_nan(operand, initial)
             return [ops.select(is_nan, shorthand.full_like(extreme, math.nan), extreme)]
 
         program = closed_graph(function, [*shapes, *results], self.builder_name)
         return emit.expand(program, [*operands, *names])
+
+    def has_nan(self, operand: Any, initial: Any) -> Any:
+        """Whether NaN is among what is folded to each element of the result."""
+        flags = ops.ne(operand, operand), ops.ne(initial, initial)
+        return self.replace(computation=_any_of())(*flags)
 
     def _split(self, operands: Values, result: Any) -> tuple[Any, Any]:
         """The extremes of elements alone, and where the start beats them; None: nowhere."""
@@ -188,6 +193,11 @@ class Fold(Operation):
 
 # XLA:CPU leaves reductions of as many elements to its library.
 _LIBRARYS = 4096
+_ROWS_OF_F16 = 64  # it converts fewer f16 one by one
+
+
+def _any_of() -> Graph:
+    return computations.computation_of(ops.or_, [Shape("pred")] * 2, "")
 
 
 def halves(values: Values) -> tuple[Values, Values]:
@@ -309,6 +319,8 @@ class Reduce(Fold):
         return as_results(fold_computation(self.computation, stacked, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
+        if self.loses_nan(emit.platform, shapes[0]) and self._is_along_rows(shapes[0]):
+            return emit.expand(closed_graph(self._keeping_nan, shapes, self.builder_name), operands)
         operation = computations.short_form(self.computation)
         if operation is None:
             names = super().stablehlo(emit, operands, shapes, results)
@@ -317,6 +329,63 @@ class Reduce(Fold):
             text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
             names = shorthand.written(emit, text, shapes, results[0])
         return self.with_nan(emit, names, operands, shapes, results)
+
+    def _is_along_rows(self, operand: Shape) -> bool:
+        """Whether XLA:CPU folds pairs faster than the elements and then their flags."""
+        count = math.prod([operand.dimensions[at] for at in self.dimensions_to_reduce])
+        is_short = operand.element_type is F16 and count < _ROWS_OF_F16
+        return operand.rank - 1 in self.dimensions_to_reduce and not is_short
+
+    def _merged(self, operand: Any) -> tuple[Any, list[int]]:
+        """An operand and its dimensions to reduce, neighbours one where both are reduced or kept.
+
+        XLA:CPU's loops over the same elements are faster then.
+        """
+        sizes: list[int] = []
+        reduced: list[int] = []
+        before = None
+        for at, size in enumerate(array_shape(operand).dimensions):
+            is_reduced = at in self.dimensions_to_reduce
+            if is_reduced == before:
+                sizes[-1] *= size
+                continue
+            if is_reduced:
+                reduced.append(len(sizes))
+            sizes.append(size)
+            before = is_reduced
+        return ops.reshape(operand, sizes), reduced
+
+    def has_nan(self, operand, initial):
+        if array_shape(operand).element_type is BF16:  # whose loops are not faster
+            return super().has_nan(operand, initial)
+        x, reduced = self._merged(operand)
+        whether = self.replace(computation=_any_of(), dimensions_to_reduce=reduced)
+        found = whether(ops.ne(x, x), ops.ne(initial, initial))
+        sizes = [
+            array_shape(operand).dimensions[at] for at in self._kept(array_shape(operand).rank)
+        ]
+        return ops.reshape(found, sizes)
+
+    def _keeping_nan(self, operand: Any, initial: Any) -> Any:
+        """The extremes, and whether there is NaN, in one pass that XLA:CPU writes out itself.
+
+        It does so for pairs. Its loops are fast along rows, of elements of 32 bits or more.
+        """
+        shape = array_shape(operand)
+        kind = shape.element_type
+        wide = F32 if kind.bits < 32 else kind
+
+        def joined(best: Any, has_nan: Any, other: Any, others_nan: Any) -> list[Any]:
+            return [*evaluate_graph(self.computation, [best, other]), ops.or_(has_nan, others_nan)]
+
+        pairs = closed_graph(joined, [Shape(wide), Shape("pred")] * 2, self.builder_name)
+        x, reduced = self._merged(ops.convert_element_type(operand, wide))
+        start = ops.convert_element_type(initial, wide)
+        fold_pairs = self.replace(computation=pairs, dimensions_to_reduce=reduced)
+        best, has_nan = fold_pairs(x, ops.ne(x, x), start, ops.ne(start, start))
+        best = ops.convert_element_type(best, kind)
+        best = ops.select(has_nan, shorthand.full_like(best, math.nan), best)
+        return ops.reshape(best, [shape.dimensions[at] for at in self._kept(shape.rank)])
 
     def folded(self, operands, initials):
         order, sizes = self._order(array_shape(operands[0]).dimensions)

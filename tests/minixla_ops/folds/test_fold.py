@@ -781,6 +781,27 @@ def test_extremes_of_many_elements_keep_nan(kind, computation):
         assert [int(np.isnan(np.asarray(each, float)).sum()) for each in found] == [1, 1, 1, 1, 0]
 
 
+@pytest.mark.parametrize("computation", [ops.max, ops.min], ids=["max", "min"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("axes", [[0], [1], [2], [0, 1], [1, 2], [0, 2], [0, 1, 2]])
+def test_nan_among_many_elements_is_kept_where_it_is(kind, computation, axes):
+    """Whichever way XLA:CPU is asked for it: by pairs along rows, or by flags."""
+    x = generator.normal(size=(7, 9, 130)).astype(
+        ml_dtypes.bfloat16 if kind == "bfloat16" else kind
+    )
+    x[3, 5, 100] = math.nan
+    x[2, :, 4], x[1, 1, 1] = math.inf, -math.inf
+
+    def extremes(x, start):
+        return ops.reduce(x, start, computation, axes)
+
+    with jax.enable_x64(True):
+        for start in (x.dtype.type(0.5), x.dtype.type(-math.inf), x.dtype.type(math.inf)):
+            found, expected = mx.jit(extremes)(x, start), mx.reference(extremes)(x, start)
+            np.testing.assert_array_equal(np.asarray(found, float), np.asarray(expected, float))
+            assert found.dtype == x.dtype and np.isnan(np.asarray(found, float)).sum() == 1
+
+
 def test_an_initial_value_that_is_nan_is_the_extreme():
     x = np.ones(5000, np.float32)
     assert math.isnan(mx.jit(lambda x: ops.reduce(x, np.float32(math.nan), ops.max, [0]))(x))
