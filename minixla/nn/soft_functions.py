@@ -232,6 +232,7 @@ def _lengths(name: str, lengths: Any, batch: Sequence[int]) -> Any:
     return np.reshape(lengths, (*batch, 1, 1, 1))
 
 
+@one_program("x")
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
     """1 at the position that each integer names, 0 elsewhere (JAX: nn.one_hot).
 

@@ -297,6 +297,7 @@ def imag(val: Any, /) -> Any:
     return ops.imag(lifted(val)) if is_complex else lifted(shorthand.zeros(shape))
 
 
+@one_program()
 def conjugate(x: Any, /) -> Any:
     """The complex conjugate; of real numbers the number itself."""
     return unary.conjugate(lifted(x))

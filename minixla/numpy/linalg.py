@@ -117,11 +117,11 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return mnp.trace(x, offset, -2, -1, dtype)
 
 
+@one_program("a")
 def matrix_power(a: Any, n: int) -> Any:
     """Square matrices to the power of an integer, their inverses below 0, by repeated squaring."""
     shape = operand_shape(a, "matrix_power")
-    if shape.rank < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
-        raise operands.shape_error("matrix_power", f"a is {shape}", "Give square matrices.")
+    systems.matrices(a, "matrix_power", square=True)
     exponent = operands.static_int(n, "matrix_power", "n")
     if exponent < 0:
         a, exponent = systems.inv(a), -exponent

@@ -92,6 +92,7 @@ def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
     return lifted(a) if own == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
 
 
+@one_program("a")
 @placeable("out_sharding")
 def ravel(a: Any, order: str = "C") -> Any:
     """The elements of `a` in row-major ("C") or column-major ("F") order, in one dimension."""
@@ -182,6 +183,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     return _reshaped(a, own, tuple(sizes))
 
 
+@one_program("a")
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     """`a` without its dimensions of size 1, or without those named.
 

@@ -251,7 +251,9 @@ def _products(x: Any, axis: int) -> Any:
 
     # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
     result = _window(x, axis, "mul")
-    return mended(result, mnp.isnan(result), right)
+    is_nan = mnp.isnan(result)
+    is_small = result.size <= 64  # a branch takes longer
+    return mnp.where(is_nan, right(), result) if is_small else mended(result, is_nan, right)
 
 
 def _factors(x: Any, y: Any) -> Any:
