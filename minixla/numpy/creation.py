@@ -29,6 +29,8 @@ def array(
     Args:
         object: what it is made of.
         dtype: the result's; default: that of `object`, or what its members have in common.
+        copy: has no effect, for arrays do not change.
+        order: has no effect.
         ndmin: how many dimensions the result has at least; new ones come first.
 
     Raises:
@@ -240,6 +242,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
     Args:
         xi: vectors (or scalars).
+        copy: has no effect.
         sparse: whether an array has size 1 in the dimensions of the others.
         indexing: "ij" gives the vectors' dimensions in order, "xy" exchanges the first two.
 

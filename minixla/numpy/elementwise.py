@@ -236,6 +236,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Args:
         a: an array; integers stay as they are.
         decimals: how many; negative ones round before the point.
+        out: not supported.
 
     Raises:
         AttributeValueError: integers with negative decimals.
@@ -335,6 +336,7 @@ def nan_to_num(
 
     Args:
         x: an array; integers stay as they are.
+        copy: has no effect.
         nan: in place of NaN.
         posinf: in place of inf; default: the type's largest number.
         neginf: in place of -inf; default: the type's least number.

@@ -219,6 +219,7 @@ def repeat(
     """Each element of `a` repeated along an axis; default: of the elements in row-major order.
 
     Args:
+        a: an array.
         repeats: a count, or one for each index of the axis.
         axis: the axis.
         total_repeat_length: the result's size along the axis, which must be given where `repeats`
@@ -273,6 +274,7 @@ def delete(
     """`arr` without some indices of an axis; default: of the elements in row-major order.
 
     Args:
+        arr: an array.
         obj: an index, a slice, or an array of indices or of booleans; known when traced.
         axis: the axis.
         assume_unique_indices: a promise that no index is there twice; they may be traced then.
@@ -296,6 +298,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` with values put before some indices of an axis.
 
     Args:
+        arr: an array.
         obj: an index, a slice, or an array of indices; known when traced.
         values: an array that broadcasts to what is put in.
         axis: the axis; default: of the elements in row-major order.

@@ -32,7 +32,10 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     """The sum of products over the last axis of `a` and the last but one (or only) of `b`.
 
     Args:
+        a: an array.
         b: an array; where one of the two is a scalar, this is the product.
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
 
     Raises:
         ShapeError: the sizes of these axes differ.
@@ -53,6 +56,8 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     Args:
         a: an array [..., m, k], or a vector [k].
         b: an array [..., k, n], or a vector [k].
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
 
     Raises:
         ShapeError: an operand is a scalar, or sizes do not fit.
@@ -88,8 +93,12 @@ def tensordot(
     """The sum of products over pairs of axes.
 
     Args:
+        a: an array.
+        b: an array.
         axes: how many of the last axes of `a` and the first of `b`; or a pair: axes of `a` and the
             axes of `b` that they are paired with.
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
 
     Raises:
         ShapeError: paired axes differ in size.
@@ -177,6 +186,7 @@ def cross(
     """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number.
 
     Args:
+        a: an array.
         b: an array; the other axes broadcast.
         axisa: where the vectors are in `a`.
         axisb: where the vectors are in `b`.
@@ -230,8 +240,10 @@ def einsum(
             that broadcast. Or the first operand, followed by its axes as a list of integers, and
             so on, the result's axes last.
         operands: arrays.
+        out: not supported.
         optimize: how the order of pairs is found; see opt_einsum.
         precision: see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
 
     Raises:
         AttributeValueError: the subscripts do not fit the operands.

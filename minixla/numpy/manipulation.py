@@ -59,8 +59,10 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     """The elements of `a`, in row-major order, in an array of another shape.
 
     Args:
+        a: an array.
         shape: a size or a sequence of them; one may be -1 and follows from the others.
         order: "C", or "F" for column-major order on both sides.
+        copy: has no effect.
 
     Raises:
         ShapeError: the number of elements differs.
@@ -285,6 +287,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     """`a` with its elements moved along axes by `shift` places; what falls off comes in again.
 
     Args:
+        a: an array.
         shift: an integer, or one for each axis; may be a traced integer or vector of them.
         axis: axes; default: over the elements in row-major order.
     """

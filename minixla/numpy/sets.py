@@ -198,6 +198,8 @@ def intersect1d(
     """The distinct elements that are in both arrays, in ascending order; NaN is in none.
 
     Args:
+        ar1: an array.
+        ar2: an array.
         assume_unique: a promise that in each no element is twice, which has no effect.
         return_indices: whether to return where each is found first in both arrays, too.
         size: how many to return, which must be given where an array is traced.
@@ -248,6 +250,8 @@ def setdiff1d(
     """The distinct elements of an array that are not in another, in ascending order.
 
     Args:
+        ar1: an array.
+        ar2: an array.
         assume_unique: a promise that in each no element is twice; the order is that of `ar1` then.
         size: how many to return, which must be given where an array is traced.
         fill_value: what to fill with beyond the last; default 0.

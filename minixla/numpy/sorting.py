@@ -36,6 +36,7 @@ def sort(
     """The elements along an axis in ascending order, NaN last; complex by real part first.
 
     Args:
+        a: an array.
         axis: the axis; None for the elements in row-major order.
         kind: not supported, for sorting is stable anyway.
         order: not supported, for elements have no fields.
@@ -83,6 +84,7 @@ def partition(a: Any, kth: int | Sequence[int], axis: int = -1) -> Any:
     """The elements along an axis, the kth where it is in order, less ones before it.
 
     Args:
+        a: an array.
         kth: an index, or several; negative ones count from the end.
         axis: the axis.
 
@@ -144,6 +146,7 @@ def searchsorted(
 
     Args:
         a: a vector in ascending order, NaN last.
+        v: an array.
         side: "left" before equal elements, "right" after them.
         sorter: the indices that put `a` into order, where it is not in order.
         method: "compare_all" compares all pairs; "scan", "scan_unrolled" and "sort" are one binary

@@ -117,8 +117,11 @@ def average(
     """The mean over axes, each element counted with a weight.
 
     Args:
+        a: an array.
+        axis: an axis or several; None for all.
         weights: of the shape of `a`, or of its axes; default: ones.
         returned: whether to return the sum of weights too.
+        keepdims: whether the axes stay, with size 1.
 
     Raises:
         ShapeError: the weights have another shape.
@@ -208,6 +211,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """The difference of each element and the one before, `n` times; of booleans if they differ.
 
     Args:
+        a: an array.
         n: how often.
         axis: along which axis.
         prepend: what to put before `a` first; a scalar is repeated.
@@ -240,6 +244,7 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = 
         f: an array.
         varargs: nothing (1); or the distance of neighbours, or a vector of their places: one for
             all axes, or one for each.
+        axis: an axis or several; None for all.
         edge_order: 1 (the default) or 2, the power of the distance that the error at the ends
             grows by.
 

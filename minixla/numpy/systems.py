@@ -393,6 +393,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
     Args:
         a: an array with the axes of b first, and as many elements in the others.
+        b: an array.
         axes: axes of `a` to move to its end before.
 
     Returns:

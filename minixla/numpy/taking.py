@@ -47,8 +47,10 @@ def take(
     """The elements of `a` at some indices of an axis.
 
     Args:
+        a: an array.
         indices: integers; negative ones count from the end.
         axis: the axis; None for the elements in row-major order.
+        out: not supported.
         mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
             nearest element, "wrap" the element of the remainder.
         unique_indices: a promise, which has no effect.
@@ -81,6 +83,7 @@ def take_along_axis(
     """For each place of `indices` the element of `arr` at that place, but for the axis.
 
     Args:
+        arr: an array.
         indices: integers, of the rank of `arr`; all sizes but that of the axis broadcast.
         axis: the axis; None for the elements in row-major order.
         mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
@@ -186,10 +189,12 @@ def compress(
 
     Args:
         condition: a vector of booleans (or numbers: true where not zero).
+        a: an array.
         axis: the axis; None for the elements in row-major order.
         size: how many elements to return, which must be given where the condition is a traced
             value; what is beyond is cut off, what is missing is filled.
         fill_value: the number to fill with.
+        out: not supported.
 
     Raises:
         ConcretizationError: the condition is traced and `size` is not given.
@@ -252,6 +257,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     Args:
         a: integers.
         choices: a sequence of arrays, which broadcast with `a`.
+        out: not supported.
         mode: "clip" takes the nearest choice for numbers out of range, "wrap" the remainder's;
             "raise" needs known numbers.
 
