@@ -18,6 +18,7 @@ from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.places import check_characters
+from minixla.core.shared_contexts import SharedContexts
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
 from minixla.interop import refusals
@@ -173,7 +174,7 @@ def read_module(source: str | bytes, passes: str = "") -> Any:
     Its functions go through some of StableHLO's passes.
     """
     try:
-        with _shared.context_for(source):
+        with _of_thread.contexts.context_for(len(source)):
             module = ir.Module.parse(source)
             if passes:
                 _register()
@@ -185,24 +186,11 @@ def read_module(source: str | bytes, passes: str = "") -> Any:
         raise located(place, problem, (), refusals.advice_for(problem)) from None
 
 
-class _SharedContext(threading.local):
-    """A thread's MLIR context: one takes longer to make than most programs to read.
+class _OfThread(threading.local):
+    """A thread's MLIR contexts."""
 
-    It keeps every type, constant and line that it read, so each reads so many characters or bytes.
-    """
-
-    most = 1 << 20
-    context: Any = None
-    left = 0
-
-    def context_for(self, source: str | bytes) -> Any:
-        """The context in which to read a program; a long one has one of its own."""
-        if len(source) > self.most:
-            return _new_context()
-        if len(source) > self.left:
-            self.context, self.left = _new_context(), self.most
-        self.left -= len(source)
-        return self.context
+    def __init__(self) -> None:
+        self.contexts = SharedContexts(_new_context)
 
 
 def _new_context() -> Any:
@@ -211,7 +199,7 @@ def _new_context() -> Any:
     return context
 
 
-_shared = _SharedContext()
+_of_thread = _OfThread()
 
 
 def _check_text(text: str) -> None:

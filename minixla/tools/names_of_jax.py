@@ -10,8 +10,15 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-_TABLES = ConfigParser(delimiters="=")
-_TABLES.optionxform = str  # type: ignore[assignment]  # keys are reasons, in letters of any case
+
+class _Tables(ConfigParser):
+    """Tables whose keys are reasons, in letters of any case."""
+
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr
+
+
+_TABLES = _Tables(delimiters="=")
 _TABLES.read_string(Path(__file__).with_suffix(".txt").read_text())
 _PRIMITIVE = "a primitive of JAX's: an operation of ours is a class, `mx.ops` has its function"
 

@@ -64,10 +64,6 @@ def _approximate_top_k(call: Any, shapes: Any, programs: Any) -> _Function | Non
     return first
 
 
-def _convolution(call: Any, shapes: Any, programs: Any) -> _Function | None:
-    return convolution_kernel.convolution_of(call, shapes)
-
-
 def _slice_to_dynamic(call: Any, shapes: Any, programs: Any) -> _Function | None:
     """The operand with the sizes that the other operands say."""
     (declared,) = call.shapes
@@ -213,7 +209,7 @@ _MEANINGS: dict[str, tuple[Callable[..., _Function | None], int | None, int | No
     "PadToStatic": (_pad_to_static, 1, None),
     "SliceToDynamic": (_slice_to_dynamic, None, 1),
     "TopK": (_top_k, 1, 2),
-    **dict.fromkeys(convolution_kernel.TARGETS.values(), (_convolution, 2, 1)),
+    **dict.fromkeys(convolution_kernel.TARGETS.values(), (convolution_kernel.convolution_of, 2, 1)),
 }
 _LAPACK = {
     "geev": (_decomposed(Eig, _of_eig), 1, None),

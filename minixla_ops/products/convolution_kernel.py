@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import minixla_ops as ops
-from minixla.core import Shape, element_type
+from minixla.core import Graph, Shape, element_type
 from minixla.core.stablehlo_text import layouts_text, quoted
 from minixla_ops.folds.sliding_windows import sizes_at
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
@@ -92,7 +92,9 @@ def _attributes(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -
     }
 
 
-def convolution_of(call: Any, shapes: Sequence[Shape]) -> Callable[..., Any] | None:
+def convolution_of(
+    call: Any, shapes: Sequence[Shape], programs: Sequence[Graph] = ()
+) -> Callable[..., Any] | None:
     """What such a call, a CustomCall, means; None where it is none that `kernel_call` writes."""
     options = dict(call.options)
     count = shapes[0].rank - 2

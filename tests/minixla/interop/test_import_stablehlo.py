@@ -261,7 +261,10 @@ def test_arguments_are_checked():
 @pytest.mark.parametrize("most", [0, 200, 1 << 20])
 def test_programs_that_share_a_context(monkeypatch, most):
     """However many one context reads, and whichever threads ask, each is read as it stands."""
-    monkeypatch.setattr(reading._SharedContext, "most", most)
+    # Threads that are made from here on make their contexts with it.
+    monkeypatch.setattr(
+        reading, "SharedContexts", functools.partial(reading.SharedContexts, most=most)
+    )
 
     def read(number):
         constant = f"%c = stablehlo.constant dense<{number}.0> : tensor<2x3xf32>"

@@ -17,6 +17,7 @@ from tests.harness import compiled_rows, graph_of
 from tests.minixla_ops.convolutions import CASES, GROUPED, LAST, convolution, reference
 from tests.minixla_ops.product_tables import exact_values
 
+# Packages without the library are whole: XLA's own convolutions are tested beside this file.
 pytestmark = pytest.mark.skipif(
     kernels.library() is None,
     reason="the kernels were not built: setup.py found no C++ compiler, or no headers of jaxlib's",
