@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import minixla_ops as ops
@@ -133,13 +134,13 @@ class Fold(Operation):
             return names
 
         def function(operand: Any, initial: Any, extreme: Any) -> list[Any]:
-            is_nan = self.has_nan(operand, initial)
+            is_nan = self.has_nan(emit, operand, initial)
             return [ops.select(is_nan, shorthand.full_like(extreme, math.nan), extreme)]
 
         program = closed_graph(function, [*shapes, *results], self.builder_name)
         return emit.expand(program, [*operands, *names])
 
-    def has_nan(self, operand: Any, initial: Any) -> Any:
+    def has_nan(self, emit: Any, operand: Any, initial: Any) -> Any:
         """Whether NaN is among what is folded to each element of the result."""
         flags = ops.ne(operand, operand), ops.ne(initial, initial)
         return self.replace(computation=_any_of())(*flags)
@@ -320,7 +321,8 @@ class Reduce(Fold):
 
     def stablehlo(self, emit, operands, shapes, results):
         if self.loses_nan(emit.platform, shapes[0]) and self._is_along_rows(shapes[0]):
-            return emit.expand(closed_graph(self._keeping_nan, shapes, self.builder_name), operands)
+            function = partial(self._keeping_nan, emit)
+            return emit.expand(closed_graph(function, shapes, self.builder_name), operands)
         operation = computations.short_form(self.computation)
         if operation is None:
             names = super().stablehlo(emit, operands, shapes, results)
@@ -336,11 +338,13 @@ class Reduce(Fold):
         is_short = operand.element_type is F16 and count < _ROWS_OF_F16
         return operand.rank - 1 in self.dimensions_to_reduce and not is_short
 
-    def _merged(self, operand: Any) -> tuple[Any, list[int]]:
+    def _merged(self, emit: Any, operand: Any) -> tuple[Any, Sequence[int]]:
         """An operand and its dimensions to reduce, neighbours one where both are reduced or kept.
 
-        XLA:CPU's loops over the same elements are faster then.
+        XLA:CPU's loops over the same elements are faster then; its partitioner would send them.
         """
+        if emit.device_count > 1:
+            return operand, self.dimensions_to_reduce
         sizes: list[int] = []
         reduced: list[int] = []
         before = None
@@ -355,10 +359,10 @@ class Reduce(Fold):
             before = is_reduced
         return ops.reshape(operand, sizes), reduced
 
-    def has_nan(self, operand, initial):
+    def has_nan(self, emit, operand, initial):
         if array_shape(operand).element_type is BF16:  # whose loops are not faster
-            return super().has_nan(operand, initial)
-        x, reduced = self._merged(operand)
+            return super().has_nan(emit, operand, initial)
+        x, reduced = self._merged(emit, operand)
         whether = self.replace(computation=_any_of(), dimensions_to_reduce=reduced)
         found = whether(ops.ne(x, x), ops.ne(initial, initial))
         sizes = [
@@ -366,7 +370,7 @@ class Reduce(Fold):
         ]
         return ops.reshape(found, sizes)
 
-    def _keeping_nan(self, operand: Any, initial: Any) -> Any:
+    def _keeping_nan(self, emit: Any, operand: Any, initial: Any) -> Any:
         """The extremes, and whether there is NaN, in one pass that XLA:CPU writes out itself.
 
         It does so for pairs. Its loops are fast along rows, of elements of 32 bits or more.
@@ -379,7 +383,7 @@ class Reduce(Fold):
             return [*evaluate_graph(self.computation, [best, other]), ops.or_(has_nan, others_nan)]
 
         pairs = closed_graph(joined, [Shape(wide), Shape("pred")] * 2, self.builder_name)
-        x, reduced = self._merged(ops.convert_element_type(operand, wide))
+        x, reduced = self._merged(emit, ops.convert_element_type(operand, wide))
         start = ops.convert_element_type(initial, wide)
         fold_pairs = self.replace(computation=pairs, dimensions_to_reduce=reduced)
         best, has_nan = fold_pairs(x, ops.ne(x, x), start, ops.ne(start, start))
