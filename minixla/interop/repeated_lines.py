@@ -25,7 +25,7 @@ STAND_IN = "builtin.unrealized_conversion_cast"
 _NUMBER = "minixla_run"
 # In characters and lines: what is shorter is not worth it.
 _LONG, _LEAST = 1 << 14, 3
-# How often lines are to be of one form, on average.
+# How often lines that name values are to be of one form, on average.
 _REPEATED = 4
 # Of values; a "#" is that of one of several results.
 _NAME = re.compile(r"(?a)%[\w.$#-]+")
@@ -169,8 +169,8 @@ def folded(text: str, simple: frozenset[str]) -> tuple[str, list[Run]]:
         return text, []
     with collection_paused():
         lines, forms = text.split("\n"), _NAME.sub("%", text).split("\n")
-        counts = Counter(forms)
-        if len(lines) < _REPEATED * len(counts):
+        counts = Counter([form for form in forms if "%" in form])  # of others, places are many
+        if counts.total() < _REPEATED * len(counts):
             return text, []
         runs = [
             run
