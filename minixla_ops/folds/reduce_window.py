@@ -100,14 +100,10 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         return is_for_cpu and elements <= _MOST_OF_MONOID and operand.size >= _LEAST_SIZE
 
     def folded(self, operands, initials):
-        window, base = self.window, array_shape(operands[0]).dimensions
-        sizes, present, fill = window.positions(base), window.present(base), None
-        monoid = computations.monoid_of(self.computation)
-        if monoid is not None:
-            present, fill = (
-                None,
-                computations.padding_element(monoid, array_shape(operands[0]).element_type),
-            )
+        window, shape = self.window, array_shape(operands[0])
+        sizes = window.positions(shape.dimensions)
+        fill = computations.padding_element(self.computation, shape.element_type)
+        present = window.present(shape.dimensions) if fill is None else None
         rows = zip(*[window_elements(operand, window, fill) for operand in operands], strict=True)
         return fold_in_order(self.computation, rows, initials, sizes, present)
 

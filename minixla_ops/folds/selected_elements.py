@@ -13,7 +13,7 @@ from minixla_ops.folds.fold_programs import spread_mask
 from minixla_ops.folds.reduce_window import window_elements
 from minixla_ops.folds.sliding_windows import Window, dilated_size
 from minixla_ops.movement.slicing import pad_with_zeros
-from minixla_ops.programs.computations import apply_computation, monoid_of, padding_element
+from minixla_ops.programs.computations import apply_computation, padding_element
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
 
 
@@ -51,13 +51,12 @@ def scatter_to_selected(
     if not window.overlaps:
         hits, values = _spread(chosen, source, window, base)
         return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
-    monoid = monoid_of(scatter)
+    nothing = padding_element(scatter, base.element_type)
     # A place gets the values of later positions through earlier elements of the window.
     for number, offset in reversed(list(enumerate(window.offsets()))):
         config = _placing(offset, window, array_shape(chosen).dimensions, base.dimensions)
         is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
-        if monoid is not None:
-            nothing = padding_element(monoid, base.element_type)
+        if nothing is not None:
             values = ops.select(is_chosen, source, full_like(source, nothing.item()))
             values = ops.pad(values, nothing, config)
             (result,) = apply_computation(scatter, [result, values])

@@ -157,9 +157,14 @@ def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
     return splat(identity_of(monoid, kind.dtype).item(), Shape(kind))
 
 
-def padding_element(monoid: str, kind: ElementType) -> np.ndarray:
-    """What changes nothing, not even -0, as a scalar constant for traces."""
-    return splat(padding_of(monoid, kind.dtype).item(), Shape(kind))
+def padding_element(computation: Graph, kind: ElementType) -> np.ndarray | None:
+    """What changes nothing, not even -0, as a scalar constant for traces; None where none does."""
+    monoid = monoid_of(computation)
+    if monoid is None:
+        return None
+    padding = padding_of(monoid, kind.dtype)
+    # Of a type without zero it is NaN.
+    return splat(padding.item(), Shape(kind)) if padding == padding else None
 
 
 def is_identity(monoid: str, value: Any) -> bool:
