@@ -106,7 +106,7 @@ def _kind(annotation: Any) -> _Kind | None:
             return None
         one, several = [kind.name for kind in known], [kind.plural for kind in known]
         fits = [kind.fits for kind in known]
-        return _Kind(lambda x: any([f(x) for f in fits]), " or ".join(one), " or ".join(several))
+        return _Kind(lambda x: any(f(x) for f in fits), " or ".join(one), " or ".join(several))
     if origin in (Sequence, Iterable, tuple):
         member = _kind(parts[0])
         count = len(parts) if origin is tuple and ... not in parts else None

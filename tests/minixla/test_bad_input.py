@@ -444,5 +444,5 @@ def test_names_of_overlays_are_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", ["text", object(), 10**30], ids=["text", "object", "large"])
 def test_what_is_exported_takes_arrays(bad: Any) -> None:
-    with pytest.raises(mx.MinixlaError, match="^export: (.*\n)*.*test_bad_input.py"):
+    with pytest.raises(mx.MinixlaError, match=r"^export: (.*\n)*.*test_bad_input.py"):
         mx.export(mx.numpy.tanh, bad)
