@@ -8,6 +8,7 @@ from itertools import takewhile
 from types import FunctionType
 from typing import Any, cast
 
+from minixla.core.argument_kinds import is_flag
 from minixla.core.attributes import INEXACT, spelling
 from minixla.core.errors import ArgumentTypeError, explain
 from minixla.core.state import state as _state
@@ -31,9 +32,9 @@ def one_program(*names: str, known: tuple[str, ...] = ()) -> Callable[[Function]
         parameters = inspect.signature(function).parameters
         positions, operands = tuple(parameters), frozenset(names)
         unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
-        is_flag = [isinstance(each.default, bool) for each in parameters.values()]
-        flags = frozenset(itertools.compress(positions, is_flag))
-        first_flag = (*is_flag, True).index(True)
+        are_flags = [isinstance(each.default, bool) for each in parameters.values()]
+        flags = frozenset(itertools.compress(positions, are_flags))
+        first_flag = (*are_flags, True).index(True)
         # What says where results are to be, of which programs know nothing.
         places: frozenset[str] = getattr(function, "places", frozenset())
         # By the operands' types, and by options; those of two operands of one type, by that type.
@@ -152,14 +153,11 @@ def plain_flags(subject: str, flags: Collection[str], given: Mapping[str, Any]) 
     found = {}
     for name in given.keys() & flags:
         value = given[name]
-        # Integers and arrays of one element count, as in NumPy; a traced one says itself what is
-        # wrong when it is asked, and functions take None as they like.
-        is_known = value is None or isinstance(value, (bool, int, Tracer))
-        if not is_known and getattr(value, "size", 0) != 1:
+        if not is_flag(value):
             problem, advice = f"{name} is neither True nor False", "Give one of them."
             shown = [f"{name} = {value!r}"]
             raise explain(ArgumentTypeError, subject, problem, shown, advice)
-        if not is_known:
+        if value is not None and not isinstance(value, (bool, int, Tracer)):
             found[name] = bool(value)
     return found
 
