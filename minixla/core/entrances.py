@@ -161,9 +161,9 @@ def entrance(
         names.update({f"_default_{each.name}": each.default for each in declared})
         given = [each for each in declared if each.default is not Parameter.empty]
         by_name = [each for each in given if each.kind is Parameter.KEYWORD_ONLY]
-        made.__code__ = _code(_text(declared, known))
         made.__defaults__ = tuple([each.default for each in given if each not in by_name])
         made.__kwdefaults__ = {each.name: each.default for each in by_name}
+        made.__code__ = _code(_text(declared, known))  # last, for other threads may call it
         return made
 
     names: dict[str, Any] = {"_write": write}

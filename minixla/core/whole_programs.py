@@ -64,7 +64,8 @@ class _Programs:
                 operands.extend(value) if role.is_operand else options.update(value)
             elif role.is_operand or (role.name in self.known and hasattr(value, "weak_type")):
                 operands.append(value)
-                names += {role.name} & self.by_name
+                if role.name in self.by_name:
+                    names.append(role.name)
                 is_told = is_told and role.is_operand
             else:
                 options[role.name] = value
@@ -76,7 +77,8 @@ class _Programs:
                 return self.of[key](*operands)
             except Exception:
                 pass  # there is none, or what is wrong is said below
-        trace = state.trace
+        if not (trace := state.trace).keeps_programs:
+            return NotImplemented
         by_name = tuple(names)
         result = trace.at_once(self.function, tuple(operands), by_name, options, self.numbers)
         if result is not NotImplemented:
