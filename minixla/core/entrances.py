@@ -20,13 +20,13 @@ from minixla.core.tracebacks import hide_frames
 # operand is `a`, are
 #
 #     if n is _default_n and axis is _default_axis:
-#         _count, _key = 1, (_type(a))
-#         return _programs[_key](a)
+#         _count, _key = 1, _type(a)
+#         return _programs_1[_key](a)
 #     if axis is _default_axis:
 #         _count, _key = 2, (_type(a), n, <what tells n from equal values>)
-#         return _programs[_key](a)
+#         return _programs_2[_key](a)
 #     _count, _key = 3, (_type(a), n, <the same>, axis, <the same>)
-#     return _programs[_key](a)
+#     return _programs_3[_key](a)
 _TEXT = """
 def entrance{parameters}:
     try:
@@ -47,8 +47,8 @@ def entrance{parameters}:
         raise
 """
 _LOOKUP = """
-_count, _key = {count}, ({key})
-return _programs[_key]({operands})
+_count, _key = {count}, {key}
+return _programs_{count}[_key]({operands})
 """
 _FLAG = """
         if _type({name}) is not _bool:
@@ -130,19 +130,18 @@ class Uses(NamedTuple):
 
     Attributes:
         roles: what the parameters are, those without defaults first.
-        counts: for how many of these there are programs, where the others have their defaults.
         places: further parameters, of which programs know nothing.
         inner: the function without these.
-        programs: its programs by keys.
+        programs: its programs by keys, and by how many of the parameters these are of, where the
+            others have their defaults.
         kept: `kept(key, count, *values)`, the result where none is found.
         flag: `flag(name, value)`, True or False for what is given in their place.
     """
 
     roles: Sequence[Role]
-    counts: Sequence[int]
     places: Sequence[str]
     inner: Callable[..., Any]
-    programs: Mapping[Any, Callable[..., Any]]
+    programs: Mapping[int, Mapping[Any, Callable[..., Any]]]
     kept: Callable[..., Any]
     flag: Callable[[str, Any], Any]
 
@@ -158,6 +157,7 @@ def entrance(
         known = uses(declared)
         named = {**_USED, **known._asdict(), "function": function}
         names.update({f"_{name}": value for name, value in named.items()})
+        names.update({f"_programs_{count}": found for count, found in known.programs.items()})
         names.update({f"_default_{each.name}": each.default for each in declared})
         given = [each for each in declared if each.default is not Parameter.empty]
         by_name = [each for each in given if each.kind is Parameter.KEYWORD_ONLY]
@@ -188,9 +188,13 @@ def _text(declared: Collection[Parameter], uses: Uses) -> str:
     by_name = {each.name: each for each in roles}
     passed = ", ".join([by_name[each.name].passed() for each in declared if each.name in by_name])
     lookups = ""
-    for count in uses.counts:
+    for count in uses.programs:
         operands = [each.stars + each.name for each in roles[:count] if each.is_operand]
-        key = ", ".join([each.key() for each in roles[:count]])
+        parts = [each.key() for each in roles[:count]]
+        key = f"({', '.join(parts)})"
+        # Operands are of one type, most often, and to make a tuple takes longer.
+        if len(operands) == count:
+            key = f"{parts[0]} if {' is '.join(parts)} else {key}" if count > 1 else parts[0]
         lookup = _LOOKUP.format(count=count, key=key, operands=", ".join(operands))
         others = " and ".join([each.has_own() for each in roles[count:]])
         lookups += f"if {others}:{indent(lookup, '    ')}" if others else lookup.lstrip()

@@ -33,10 +33,8 @@ def one_program(
         def uses(parameters: Iterable[Parameter]) -> Uses:
             roles = [Role(each, names) for each in parameters if each.name not in places]
             roles.sort(key=lambda each: each.has_default)
-            needed = [each.has_default for each in roles].count(False)
-            counts = sorted({needed, min(needed + 1, len(roles)), len(roles)} - {0})
             programs = _Programs(inner, roles, known, numbers)
-            return Uses(roles, counts, places, inner, programs.of, programs.kept, programs.flag)
+            return Uses(roles, places, inner, programs.of, programs.kept, programs.flag)
 
         return entrance(function, uses)
 
@@ -44,13 +42,15 @@ def one_program(
 
 
 class _Programs:
-    """The programs of a function, by keys, and how they are made."""
+    """The programs of a function, `of` so many parameters by keys, and how they are made."""
 
     def __init__(
         self, function: Any, roles: Sequence[Role], known: Sequence[str], numbers: bool
     ) -> None:
         self.function, self.roles, self.known, self.numbers = function, roles, known, numbers
-        self.of: dict[Any, Callable[..., Any]] = {}
+        needed = [each.has_default for each in roles].count(False)
+        counts = sorted({needed, min(needed + 1, len(roles)), len(roles)} - {0})
+        self.of: dict[int, dict[Any, Callable[..., Any]]] = {count: {} for count in counts}
         # Operands are given by name, but for those that must not be, or that stand before several.
         has_several = any(each.stars == "*" for each in roles)
         named = [each for each in roles if each.kind is not Parameter.POSITIONAL_ONLY]
@@ -58,7 +58,7 @@ class _Programs:
 
     def kept(self, key: Any, count: int, *values: Any) -> Any:
         """The result of the program for the first so many values, which is kept by their key."""
-        operands, names, options, is_told = [], [], {}, True
+        programs, operands, names, options, is_told = self.of[count], [], [], {}, True
         for role, value in zip(self.roles[:count], values, strict=False):
             if role.stars:
                 operands.extend(value) if role.is_operand else options.update(value)
@@ -74,7 +74,7 @@ class _Programs:
             given = *names, *map(type, operands), *options.items()
             key = spelling, *given, spelling((*options.values(),))
             try:
-                return self.of[key](*operands)
+                return programs[key](*operands)
             except Exception:
                 pass  # there is none, or what is wrong is said below
         if not (trace := state.trace).keeps_programs:
@@ -82,10 +82,10 @@ class _Programs:
         by_name = tuple(names)
         result = trace.at_once(self.function, tuple(operands), by_name, options, self.numbers)
         if result is not NotImplemented:
-            if len(self.of) >= _MOST_PROGRAMS:
-                self.of.clear()
+            if len(programs) >= _MOST_PROGRAMS:
+                programs.clear()
             with suppress(TypeError):  # an array that is a flag cannot be hashed
-                self.of[key] = trace.program(self.function, by_name, options)
+                programs[key] = trace.program(self.function, by_name, options)
         return result
 
     def flag(self, name: str, value: Any) -> Any:

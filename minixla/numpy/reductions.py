@@ -258,7 +258,7 @@ def _products(x: Any, axis: int) -> Any:
 
 
 def _met(flags: Any, axis: int) -> Any:
-    """The flags met so far along an axis, by shifts, which XLA fuses with what reads them."""
+    """The flags of few elements met so far, by shifts, which XLA fuses with what reads them."""
     size = flags.shape[axis]
     for distance in [1 << power for power in range((size - 1).bit_length())]:
         kept = ops.slice_in_dim(flags, 0, size - distance, axis)
