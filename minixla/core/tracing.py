@@ -33,9 +33,9 @@ class Trace:
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
-    #: `at_once(function, operands, names, options)`: the result of a function of arrays and Python
-    #: numbers (of those names, if any) and options, as one program, or NotImplemented. None where
-    #: functions run operation by operation.
+    #: `at_once(function, operands, names, options, takes_numbers=False)`: the result of a function
+    #: of arrays and Python numbers (of those names, if any) and options, as one program, or
+    #: NotImplemented. None where functions run operation by operation.
     at_once: ClassVar[Callable[..., Any] | None] = None
     #: Whether `program(function, names, options)`, which is kept, does what `at_once` did again.
     keeps_programs: ClassVar[bool] = False

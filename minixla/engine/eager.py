@@ -63,14 +63,16 @@ class EngineTrace(Trace):
         operands: tuple[Any, ...],
         names: tuple[str, ...],
         options: dict[str, Any],
+        takes_numbers: bool = False,
     ) -> Any:
         """The results of a function in one program, compiled for the operands' types.
 
-        NotImplemented for Python numbers alone and for constants of rules, whose types JAX would
-        change, and where it raises an error: the function itself says what is wrong.
+        NotImplemented for Python numbers alone, unless it takes those, and for constants of rules,
+        whose types JAX would change, and where it raises an error: the function itself says what is
+        wrong.
         """
         kinds = set(map(type, operands))
-        if kinds <= _NUMBERS or not kinds.isdisjoint(_NOT_ONE_ARRAY):
+        if (kinds <= _NUMBERS and not takes_numbers) or not kinds.isdisjoint(_NOT_ONE_ARRAY):
             return NotImplemented
         try:
             return self.program(function, names, options)(*operands)

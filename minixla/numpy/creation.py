@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import current_trace, host_array, not_a_value, one_program, with_flags
+from minixla.core.tracing import host_array, not_a_value, one_program, with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, placeable, transforms
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
@@ -170,22 +169,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     return lifted(convert(counted, kind))
 
 
-def _between(function: Any) -> Any:
-    """A function of two bounds as one program, for Python numbers too."""
-    whole = one_program("start", "stop")(function)
-
-    @wraps(function)
-    def public(start: Any, stop: Any, *args: Any, **options: Any) -> Any:
-        are_numbers = type(start) in (int, float) and type(stop) in (int, float)
-        if are_numbers and abs(start) < 2**31 and current_trace().at_once is not None:
-            start = operands.default_float().dtype.type(start)  # of which there are programs
-        return whole(start, stop, *args, **options)
-
-    return public
-
-
+@one_program("start", "stop", numbers=True)
 @placeable("device")
-@_between
 def linspace(
     start: Any,
     stop: Any,

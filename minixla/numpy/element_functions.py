@@ -130,10 +130,14 @@ def of_one(name: str, text: str) -> Any:
     return one_program()(named(public, name, text))
 
 
+# What NumPy calls the operands.
+_X1_AND_X2 = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in ("x1", "x2")]
+
+
 def of_two(name: str, text: str, function: Any = None) -> Any:
     """The function of two operands that an operator is."""
     public: Any = one_program()(function or getattr(operators, name))
-    del public.__wrapped__  # its parameters are not the operator's
+    public.__signature__ = signature(public).replace(parameters=_X1_AND_X2)
     return named(public, name, text)
 
 

@@ -97,22 +97,14 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 @elements.of_promoted(inexact_type, is_real=True)
 def copysign(x1: Any, x2: Any, /) -> Any:
-    """x1 with the sign of x2.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
+    """x1 with the sign of x2."""
     size = ops.abs(x1)
     return ops.select(mnp.signbit(x2), -size, size)
 
 
 @elements.of_promoted(inexact_type, is_real=True)
 def nextafter(x1: Any, x2: Any, /) -> Any:
-    """The next float after x1 in the direction of x2.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
+    """The next float after x1 in the direction of x2."""
     return ops.next_after(x1, x2)
 
 

@@ -112,7 +112,10 @@ hfft = _along_one("hfft", "The real `fft` of the first half of symmetric numbers
 ihfft = _along_one("ihfft", "The inverse of `hfft`.", "RFFT", 1)
 
 
-def _along_several(subject: str, form: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+def _along_several(
+    row: Row, a: Any, s: Sequence[int] | None = None, axes: Any = None, norm: Any = None
+) -> Any:
+    subject, form, _ = row
     sizes = operand_shape(a, subject).dimensions
     if axes is None and s is not None:
         axes = range(-len(operands.listed(s)), 0)
@@ -137,16 +140,10 @@ def _along_two(
     if axes is not None and len(operands.listed(axes)) != 2:
         problem, advice = "it transforms two axes", "Give two, or use the function of n axes."
         raise operands.value_error(row.name, problem, advice, axes=axes)
-    return _along_several(row.name, row.fold, a, s, axes, norm)
+    return _along_several(row, a, s, axes, norm)
 
 
-@_of_axes()
-def _along_all(
-    row: Row, a: Any, s: Sequence[int] | None = None, axes: Any = None, norm: Any = None
-) -> Any:
-    return _along_several(row.name, row.fold, a, s, axes, norm)
-
-
+_along_all = _of_axes()(_along_several)
 fft2 = _along_two("fft2", "The transform along two axes.", "FFT")
 ifft2 = _along_two("ifft2", "The inverse of `fft2`.", "IFFT")
 rfft2 = _along_two("rfft2", "`rfft` along the last axis of two, then `fft`.", "RFFT")
@@ -159,13 +156,7 @@ irfftn = _along_all("irfftn", "The inverse of `rfftn`.", "IRFFT")
 
 @placeable("device")
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None) -> Any:
-    """The frequencies of the elements of a transform: 0 to the greatest, then the negative ones.
-
-    Args:
-        n: the length of the transform.
-        d: the distance of samples.
-        dtype: the result's; default: float.
-    """
+    """The frequencies of the elements of a transform: 0 to the greatest, then the negative ones."""
     return _frequencies("fftfreq", n, d, dtype, np.fft.fftfreq)
 
 

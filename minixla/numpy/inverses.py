@@ -160,11 +160,7 @@ def _share_of_hypot(x: Any, result: Any) -> Any:
 # The scale has corners, where second derivatives of the formula are wrong.
 @_with_shares(_share_of_hypot)
 def hypot(x: Any, y: Any) -> Any:
-    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
+    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0."""
     x, y = ops.abs(x), ops.abs(y)
     large, small = ops.max(x, y), ops.min(x, y)
     ratio = small / ops.select(large == 0, shorthand.ones_like(large), large)

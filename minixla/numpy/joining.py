@@ -167,11 +167,7 @@ def _cut(ary: Any, pairs: tuple[tuple[int, int], ...], place: int) -> list[Any]:
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """An array cut along an axis: into equal sections, or before each of the given indices.
-
-    Raises:
-        AttributeValueError: the number of sections does not divide the size.
-    """
+    """An array cut along an axis: into equal sections, or before each of the given indices."""
     return _split("split", ary, indices_or_sections, axis, equal=True)
 
 

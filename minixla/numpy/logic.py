@@ -84,11 +84,7 @@ def isneginf(x: Any, /, out: None = None) -> Any:
 
 @one_program()
 def signbit(x: Any, /) -> Any:
-    """Whether the sign bit of x is set: of -0.0 too.
-
-    Raises:
-        ShapeError: x is complex.
-    """
+    """Whether the sign bit of x is set: of -0.0 too."""
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
     refuse_complex("signbit", kind, _NO_SIGN)

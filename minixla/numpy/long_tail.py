@@ -1,40 +1,36 @@
 """Functions that programs seldom use: JAX's, as ours, and NumPy's for what comes from outside."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import minixla.numpy as mnp
-from minixla.interop.jax_table import functions_of
+from minixla.interop.jax_table import JaxFunction
 from minixla.numpy import operands
 
-_NAMES = (
-    "bartlett blackman ediff1d fill_diagonal frexp frombuffer fromstring gcd geomspace hamming "
-)
-_NAMES += "hanning i0 kaiser kron lcm ldexp load logspace mask_indices packbits place put "
-_NAMES += "put_along_axis resize sort_complex spacing trapezoid unpackbits unwrap"
-_FOUND = functions_of("jax.numpy", _NAMES.split())
+_jaxs = partial(JaxFunction, "jax.numpy")
 
 # Windows; factors.
-bartlett, blackman, hamming = _FOUND["bartlett"], _FOUND["blackman"], _FOUND["hamming"]
-hanning, i0, kaiser = _FOUND["hanning"], _FOUND["i0"], _FOUND["kaiser"]
-geomspace, logspace = _FOUND["geomspace"], _FOUND["logspace"]
+bartlett, blackman, hamming = map(_jaxs, ("bartlett", "blackman", "hamming"))
+hanning, i0, kaiser = map(_jaxs, ("hanning", "i0", "kaiser"))
+geomspace, logspace = map(_jaxs, ("geomspace", "logspace"))
 
 # Parts of numbers.
-frexp, ldexp, spacing = _FOUND["frexp"], _FOUND["ldexp"], _FOUND["spacing"]
-gcd, lcm = _FOUND["gcd"], _FOUND["lcm"]
-packbits, unpackbits = _FOUND["packbits"], _FOUND["unpackbits"]
+frexp, ldexp, spacing = map(_jaxs, ("frexp", "ldexp", "spacing"))
+gcd, lcm = map(_jaxs, ("gcd", "lcm"))
+packbits, unpackbits = map(_jaxs, ("packbits", "unpackbits"))
 
 # Updated copies, and arrays of others' elements.
-fill_diagonal, place, put = _FOUND["fill_diagonal"], _FOUND["place"], _FOUND["put"]
-put_along_axis, sort_complex = _FOUND["put_along_axis"], _FOUND["sort_complex"]
-kron, mask_indices, resize = _FOUND["kron"], _FOUND["mask_indices"], _FOUND["resize"]
+fill_diagonal, place, put = map(_jaxs, ("fill_diagonal", "place", "put"))
+put_along_axis, sort_complex = map(_jaxs, ("put_along_axis", "sort_complex"))
+kron, mask_indices, resize = map(_jaxs, ("kron", "mask_indices", "resize"))
 
 # Integrals and differences.
-trapezoid, ediff1d, unwrap = _FOUND["trapezoid"], _FOUND["ediff1d"], _FOUND["unwrap"]
+trapezoid, ediff1d, unwrap = map(_jaxs, ("trapezoid", "ediff1d", "unwrap"))
 
 # Files, buffers, texts. Printing is NumPy's own: it takes arrays, not traced values.
-frombuffer, fromstring, load = _FOUND["frombuffer"], _FOUND["fromstring"], _FOUND["load"]
+frombuffer, fromstring, load = map(_jaxs, ("frombuffer", "fromstring", "load"))
 ComplexWarning, iterable = np.exceptions.ComplexWarning, np.iterable
 array_repr, array_str = np.array_repr, np.array_str
 get_printoptions, set_printoptions = np.get_printoptions, np.set_printoptions

@@ -29,14 +29,7 @@ def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType
 
 @placeable("device")
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on a diagonal and zeros elsewhere.
-
-    Args:
-        N: how many rows.
-        M: how many columns; default: as many.
-        k: how far above the main diagonal the ones are.
-        dtype: default: the default float type.
-    """
+    """A matrix with ones on a diagonal and zeros elsewhere."""
     kind = operands.requested_type(dtype, "eye", operands.default_float())
     return _compared("eye", ops.eq, N, M, k, kind)
 

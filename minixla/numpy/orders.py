@@ -92,11 +92,6 @@ def _program() -> Any:
     return transforms().jit(positions, static_argnums=1)
 
 
-def descending(keys: Sequence[Any]) -> list[Any]:
-    """Keys of the opposite order."""
-    return list(map(ops.not_, keys))
-
-
 def comes_before(keys: Sequence[Any], others: Sequence[Any], or_equals: bool) -> Any:
     """Whether elements come before others, or equal them, by the keys of both."""
     *pairs, last = zip(keys, others, strict=True)

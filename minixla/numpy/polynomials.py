@@ -13,6 +13,7 @@ from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import convert, kind_of, lifted
+from minixla_ops.elementwise import operators
 from minixla_ops.vocabulary import shorthand
 
 _ARGUMENTS = """
@@ -97,24 +98,18 @@ def _vectors(name: str, *given: Any, is_inexact: bool = True) -> list[Any]:
     return [mnp.atleast_1d(lifted(convert(each, kind))) for each in given]
 
 
-def _aligned(name: str, a1: Any, a2: Any) -> list[Any]:
-    both = _vectors(name, a1, a2, is_inexact=False)
-    size = max(each.shape[0] for each in both)
-    return [mnp.pad(each, [(size - each.shape[0], 0)]) for each in both]
+def _by_power(name: str, operation: Any, what: str) -> Any:
+    def public(a1: Any, a2: Any) -> Any:
+        both = _vectors(name, a1, a2, is_inexact=False)
+        size = max(each.shape[0] for each in both)
+        return operation(*[mnp.pad(each, [(size - each.shape[0], 0)]) for each in both])
+
+    text = f"The coefficients of the {what} of two polynomials."
+    return one_program("a1", "a2")(named(public, name, text))
 
 
-@one_program("a1", "a2")
-def polyadd(a1: Any, a2: Any) -> Any:
-    """The coefficients of the sum of two polynomials."""
-    first, second = _aligned("polyadd", a1, a2)
-    return first + second
-
-
-@one_program("a1", "a2")
-def polysub(a1: Any, a2: Any) -> Any:
-    """The coefficients of the difference of two polynomials."""
-    first, second = _aligned("polysub", a1, a2)
-    return first - second
+polyadd = _by_power("polyadd", operators.add, "sum")
+polysub = _by_power("polysub", operators.subtract, "difference")
 
 
 def _without_leading_zeros(

@@ -247,13 +247,24 @@ _NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
 def _products(x: Any, axis: int) -> Any:
     def right() -> Any:
         flags = mnp.where(x == 0, _ZERO, _NONE) | mnp.where(mnp.isfinite(x), _NONE, _INFINITE)
-        return mnp.where(_window(flags, axis, "or") == _ZERO, 0, result)
+        met = _met(flags, axis) if is_small else _window(flags, axis, "or")
+        return mnp.where(met == _ZERO, 0, result)
 
     # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
     result = _window(x, axis, "mul")
     is_nan = mnp.isnan(result)
     is_small = result.size <= 64  # a branch takes longer
     return mnp.where(is_nan, right(), result) if is_small else mended(result, is_nan, right)
+
+
+def _met(flags: Any, axis: int) -> Any:
+    """The flags of few elements met so far, by shifts, which XLA fuses with what reads them."""
+    size = flags.shape[axis]
+    for distance in [1 << power for power in range((size - 1).bit_length())]:
+        kept = ops.slice_in_dim(flags, 0, size - distance, axis)
+        before = [(distance if at == axis else 0, 0, 0) for at in range(flags.ndim)]
+        flags = flags | ops.pad(kept, _NONE, before)
+    return flags
 
 
 def _factors(x: Any, y: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import minixla.numpy as mnp
+import minixla_ops as ops
 from minixla.core.tracing import one_program
 from minixla.numpy import operands, orders
 from minixla.numpy.operands import convert, default_int, keep_weak, lifted, operand_shape
@@ -20,7 +21,8 @@ def _ordered(
         raise operands.value_error(subject, "kind and order are not supported", advice)
     a, _, place = operands.along(a, axis, subject)
     keys = orders.keys_of(a, subject)
-    return a, orders.order_of(orders.descending(keys) if descending else keys, place), place
+    keys = [ops.not_(key) for key in keys] if descending else keys
+    return a, orders.order_of(keys, place), place
 
 
 @one_program("a")
@@ -33,19 +35,7 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Any:
-    """The elements along an axis in ascending order, NaN last; complex by real part first.
-
-    Args:
-        a: an array.
-        axis: the axis; None for the elements in row-major order.
-        kind: not supported, for sorting is stable anyway.
-        order: not supported, for elements have no fields.
-        stable: whether equal elements must keep their order; they always do.
-        descending: whether the greatest come first, NaN before all.
-
-    Raises:
-        AttributeValueError: the axis is out of range, or `kind` or `order` is given.
-    """
+    """The elements along an axis in ascending order, NaN last; complex by real part first."""
     values, found, place = _ordered("sort", a, axis, descending, kind, order)
     return keep_weak(orders.taken_along(lifted(values), found, place), a)
 
@@ -82,11 +72,6 @@ def _checked_kth(subject: str, a: Any, kth: Any, axis: int) -> None:
 @one_program("a")
 def partition(a: Any, kth: int | Sequence[int], axis: int = -1) -> Any:
     """The elements along an axis, the kth where it is in order, less ones before it.
-
-    Args:
-        a: an array.
-        kth: an index, or several; negative ones count from the end.
-        axis: the axis.
 
     Returns:
         All in order, as `sort` gives them, which is one of the ways to part them.

@@ -93,9 +93,6 @@ def eig(a: Any) -> EigResult:
 
     See `minixla_ops.eig` for what derivatives of vectors are, which JAX has not.
 
-    Args:
-        a: an array [..., n, n].
-
     Returns:
         eigenvalues: [..., n], complex, in no order.
         eigenvectors: [..., n, n], complex, in columns of length 1.

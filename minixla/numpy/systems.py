@@ -308,6 +308,11 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 @one_program("a", "b", "rcond")
 def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
+    left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
+    operand_shape(0 if rcond is None else rcond, "lstsq")
+    if left.rank != 2 or right.rank not in (1, 2) or left.dimensions[0] != right.dimensions[0]:
+        problem, given = "a and b are no matrices of as many rows", [f"a {left}", f"b {right}"]
+        raise explain(MatrixError, "lstsq", problem, given, "Give a [m, n], and b [m] or [m, k].")
     kind = inexact_type(operands.common_type("lstsq", a, b))
     a, b = (operands.lifted(operands.convert(each, kind)) for each in (a, b))
     is_vector, real = b.ndim == 1, kind.real
@@ -349,14 +354,9 @@ def lstsq(
     Raises:
         MatrixError: `a` is no matrix, or `b` has another number of rows.
     """
-    left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
-    operand_shape(0 if rcond is None else rcond, "lstsq")
-    if left.rank != 2 or right.rank not in (1, 2) or left.dimensions[0] != right.dimensions[0]:
-        problem, given = "a and b are no matrices of as many rows", [f"a {left}", f"b {right}"]
-        raise explain(MatrixError, "lstsq", problem, given, "Give a [m, n], and b [m] or [m, k].")
     x, squares, rank, s = _least_squares(a, b, rcond)
-    rows, columns = left.dimensions
     if numpy_resid:
+        rows, columns = operand_shape(a, "lstsq").dimensions
         advice = "Leave numpy_resid out."
         if rows <= columns or operands.concrete(rank, "lstsq", advice) < columns:
             squares = squares[:0]

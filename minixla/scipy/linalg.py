@@ -16,7 +16,6 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
-from minixla.core.whole_programs import plain_flags
 from minixla.interop.jax_modules import all_of_jax
 from minixla.numpy import operands
 from minixla.numpy.element_functions import with_rule
@@ -146,6 +145,7 @@ def solve_triangular(
     return _solution("solve_triangular", solve, a, b)
 
 
+@one_program("a", "b")
 def solve(
     a: Any,
     b: Any,
@@ -189,6 +189,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return mnp.linalg.det(a)
 
 
+@one_program("a")
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -202,6 +203,7 @@ def svd(
     return tuple(found) if compute_uv else found
 
 
+@one_program("a", "b")
 def eigh(
     a: Any,
     b: Any = None,
@@ -236,7 +238,6 @@ def eigh(
         AttributeValueError: type is something else.
     """
     operands.refuse_others(type, (1,), "eigh", "type")
-    plain_flags("eigh", ["eigvals_only"], {"eigvals_only": eigvals_only})
     if not (eigvals is None or (isinstance(eigvals, (tuple, list)) and len(eigvals) == 2)):
         problem, advice = "eigvals is no pair", "Give the first and the last number, or None."
         raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
@@ -254,6 +255,7 @@ def eigh(
     return values[..., first:last], vectors[..., first:last]
 
 
+@one_program("d", "e")
 def eigh_tridiagonal(
     d: Any,
     e: Any,

@@ -130,7 +130,7 @@ def _with_flags() -> list[tuple[str, str]]:
     found = []
     for name in mnp.__all__:
         function = getattr(mnp, name)
-        if getattr(getattr(function, "__code__", None), "co_name", "") == "general":
+        if "_write" in getattr(function, "__globals__", ()):  # it is one program
             options = inspect.signature(function).parameters.values()
             found += [(name, each.name) for each in options if isinstance(each.default, bool)]
     return found
