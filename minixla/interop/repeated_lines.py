@@ -24,7 +24,7 @@ from minixla.interop.values import BLOCK, sources_of
 STAND_IN = "builtin.unrealized_conversion_cast"
 _NUMBER = "minixla_run"
 # In characters and lines: what is shorter is not worth it.
-_LONG, _LEAST = 1 << 14, 3
+_LONG, _LEAST = 1 << 12, 3
 # How often lines that name values are to be of one form, on average.
 _REPEATED = 4
 # Of values; a "#" is that of one of several results.

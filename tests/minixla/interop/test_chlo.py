@@ -261,6 +261,16 @@ def test_complex(name):
     check(f"complex {name}", wanted)
 
 
+def test_complex_sinh_keeps_digits_near_0():
+    kind = "tensor<6xcomplex<f64>>"
+    text = f"func.func @main(%0: {kind}) -> {kind} {{\n%1 = chlo.sinh %0 : {kind} -> {kind}\n"
+    program = mx.import_stablehlo(f"{text}return %1 : {kind}\n}}")
+    z = np.array([1e-9 + 1e-7j, -1e-12j, 1e-300 + 0j, 0.3 + 1e-20j, 2 - 1j, -1e-5 + 3j])
+    with jax.enable_x64(True):
+        for found in (mx.jit(program)(z), mx.reference(program)(z)):
+            np.testing.assert_allclose(found, np.sinh(z), rtol=1e-14)
+
+
 @pytest.mark.parametrize("z", [-2 + 0.5j, -0.3 - 2j, -4 + 1e-3j, 2 + 0.5j])
 def test_derivative_of_complex_acosh(z):
     # JAX's is the negative where the real part is.
