@@ -106,16 +106,16 @@ def steps(effort: Effort) -> Iterator[Comparison]:
 
 
 def layers(effort: Effort) -> Iterator[Comparison]:
-    """Compiled gradients of 2x2 max pooling and of batch normalisation."""
+    """Compiled gradients of max pooling, 2x2 and 3x3, and of batch normalisation."""
     sizes = (2, 8, 8, 2) if effort.small else (128, 28, 28, 32)
     x = jnp.asarray(np.random.default_rng(0).standard_normal(sizes), jnp.float32)
     vectors = jnp.ones(sizes[-1]), jnp.zeros(sizes[-1])
     shape = f"f32[{','.join(map(str, sizes))}]"
     rounds = effort.rounds(40)
 
-    def pooled(framework: Framework) -> Any:
+    def pooled(framework: Framework, size: int = 2) -> Any:
         def loss(x: Any) -> Any:
-            return (framework.nn.max_pool(x, (2, 2), (2, 2)) ** 2).sum()
+            return (framework.nn.max_pool(x, (size, size), (2, 2)) ** 2).sum()
 
         return blocking(framework.jit(framework.value_and_grad(loss)), x)
 
@@ -131,6 +131,9 @@ def layers(effort: Effort) -> Iterator[Comparison]:
     # Ties share the gradient there, so that it is not quite the same function.
     variants["jax"] = pooled(JAX._replace(nn=_ReshapedPool))
     yield interleaved("  against reshape and max in JAX", variants, rounds)
+    variants = {each.name: pooled(each, 3) for each in FRAMEWORKS}
+    name = f"gradient of max pooling over 3x3 in steps of 2, {shape}"
+    yield interleaved(name, variants, effort.rounds(10))
     variants = {each.name: normed(each) for each in FRAMEWORKS}
     yield interleaved(f"gradient of batch norm, {shape}", variants, rounds)
 

@@ -149,10 +149,15 @@ def check_arguments(subject: str, **rules: tuple[Any, bool, str]) -> None:
     """
     for name, (value, is_right, rule) in rules.items():
         if not is_right:
-            problem, given = f"{name} has a value that it cannot take", f"{name} = {value!r}"
-            raise explain(
-                AttributeValueError, subject, problem, [given[:200]], f"{name} is {rule}."
-            )
+            raise wrong_argument(subject, name, value, rule)
+
+
+def wrong_argument(
+    subject: str, name: str, value: Any, rule: str, kind: type[Any] = AttributeValueError
+) -> AttributeValueError:
+    """The error for an argument that is not what it must be, which `rule` says."""
+    problem, given = f"{name} has a value that it cannot take", f"{name} = {value!r}"
+    return explain(kind, subject, problem, [given[:200]], f"{name} is {rule}.")
 
 
 def too_large(subject: str, problem: str, given: Iterable[str] = ()) -> SizeError:

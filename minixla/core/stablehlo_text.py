@@ -12,13 +12,16 @@ from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
-from minixla.core.shapes import TOKEN, AnyShape
+from minixla.core.shapes import TOKEN, AnyShape, TupleShape
 from minixla.core.source import Source
 from minixla.core.tracing import nested
 
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
 _CONSTANT = re.compile(r"\s*\S+ = (stablehlo|sdy)\.constant")
+
+#: Of several values, each the dimensions from the one that varies fastest in memory.
+Layouts = Sequence[Sequence[int]]
 
 
 class Emitter:
@@ -193,11 +196,49 @@ class Emitter:
         self.line(f"{name} = {operation} {literal_text(literal)}")
         return name
 
-    def foreign_call(self, target: str, operation: Operation | None = None) -> None:
-        """Notes that the next operation calls compiled code, which has the name `target`.
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        config: str,
+        layouts: Sequence[Layouts | None] = (None, None),
+        *,
+        operation: Operation | None = None,
+        has_side_effect: bool = False,
+        api_version: int = 4,
+        hints: str = "",
+        aliases: str | None = None,
+    ) -> list[str]:
+        """A call of the compiled code that has the name `target`; see `operation`.
 
-        Errors name `operation`, where it is more than the call.
+        `config` is what the code is told, in MLIR's notation, `layouts` are those of operands and
+        of results, row-major where they are None. Errors name `operation`, where it is more than
+        the call.
         """
+        self.foreign_call(target, operation)
+        texts: Iterable[str | None] = map(_layouts_text, (shapes, results), layouts)
+        if any(isinstance(shape, TupleShape) for shape in (*shapes, *results)):
+            texts = None, None  # tuples have no layouts, and either all values have them or none
+        taken, made = texts
+        return self.operation(
+            "stablehlo.custom_call",
+            operands,
+            shapes,
+            results,
+            hints=hints,
+            call_target_name=quoted(target),
+            has_side_effect=has_side_effect,
+            api_version=f"{api_version} : i32",
+            backend_config=config,
+            operand_layouts=taken,
+            result_layouts=made,
+            output_operand_aliases=aliases,
+        )
+
+    def foreign_call(self, target: str, operation: Operation | None = None) -> None:
+        """Notes that the next operation calls compiled code; see `custom_call`."""
 
     def take_token(self) -> str:
         """The token of the last side effect so far; what has one takes it and gives the next."""
@@ -357,8 +398,10 @@ def attribute_text(value: Any) -> str:
     return f"dense<[{rows}]> : tensor<{len(value)}x{len(value[0])}xi64>"
 
 
-def layouts_text(orders: Sequence[Sequence[int]]) -> str:
-    """Layouts of several values, each the dimensions from the one that varies fastest in memory."""
+def _layouts_text(shapes: Sequence[AnyShape], orders: Layouts | None) -> str:
+    """Layouts of arrays and tokens, by default row-major ones."""
+    if orders is None:
+        orders = [range(getattr(shape, "rank", 0))[::-1] for shape in shapes]
     texts = [f"dense<{list(each) if each else ''}> : tensor<{len(each)}xindex>" for each in orders]
     return f"[{', '.join(texts)}]"
 

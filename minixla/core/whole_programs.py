@@ -6,6 +6,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, cast
 
+from minixla.core.argument_kinds import is_flag
 from minixla.core.attributes import spelling
 from minixla.core.entrances import Role, Uses, entrance
 from minixla.core.errors import ArgumentTypeError, explain
@@ -120,13 +121,10 @@ def plain_flags(subject: str, flags: Collection[str], given: Mapping[str, Any]) 
     found = {}
     for name in given.keys() & flags:
         value = given[name]
-        # Integers and arrays of one element count, as in NumPy; a traced one says itself what is
-        # wrong when it is asked, and functions take None as they like.
-        is_known = value is None or isinstance(value, (bool, int, Tracer))
-        if not is_known and getattr(value, "size", 0) != 1:
+        if not is_flag(value):
             problem, advice = f"{name} is neither True nor False", "Give one of them."
             shown = [f"{name} = {value!r}"]
             raise explain(ArgumentTypeError, subject, problem, shown, advice)
-        if not is_known:
+        if value is not None and not isinstance(value, (bool, int, Tracer)):
             found[name] = bool(value)
     return found

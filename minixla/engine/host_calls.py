@@ -16,7 +16,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, inner_first
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape
-from minixla.core.stablehlo_text import Emitter, layouts_text
+from minixla.core.stablehlo_text import Emitter
 from minixla.engine import kernels
 from minixla.engine.foreign_code import prepare_target
 from minixla.engine.repeats import repeated
@@ -183,14 +183,6 @@ class HostEmitter(Emitter):
             operands = [self.take_token(), *operands]
             shapes, results = [TOKEN, *shapes], [TOKEN, *results]
         index = len(self._context.host_callbacks) - 1
-        options: dict[str, Any] = {"call_target_name": f'"{target}"', "api_version": "4 : i32"}
-        options |= {"has_side_effect": has_side_effect}
-        options |= {"backend_config": f"{{index = {index} : ui64}}"}
-        options |= {"operand_layouts": _row_major(shapes), "result_layouts": _row_major(results)}
-        names = self.operation("stablehlo.custom_call", operands, shapes, results, **options)
+        given = operands, shapes, results, f"{{index = {index} : ui64}}"
+        names = self.custom_call(target, *given, has_side_effect=has_side_effect)
         return list(self.give_token(names)) if has_side_effect else names
-
-
-def _row_major(shapes: Sequence[AnyShape]) -> str:
-    ranks = [shape.rank if isinstance(shape, Shape) else 0 for shape in shapes]
-    return layouts_text([range(rank)[::-1] for rank in ranks])

@@ -22,7 +22,6 @@ _BYTES, _BYTES_PER_BYTE = 8 << 30, 4000
 
 def _new_context() -> Any:
     context = make_ir_context()
-    context.emit_error_diagnostics = False
     # The threads of the process that this one was forked from are not here.
     context.enable_multithreading(False)
     return context

@@ -13,7 +13,6 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import bytes_text, layouts_text
 from minixla.extension.foreign_text import dictionary_text
 from minixla.extension.kinds import ListKind
 from minixla.extension.libraries import split_batches
@@ -136,13 +135,14 @@ class ForeignKernel(Kernel):
 
     def write(self, operation, emit, operands, shapes, results):
         """One custom call."""
-        emit.foreign_call(self.target, operation)
         given = stored_attributes(operation, self.inferred if emit.calls_host else None)
         if not emit.calls_host and operation.registered.version:
             given += [(VERSION, f"{operation.registered.version} : i32")]
         aliases = self._aliased(operation, shapes, results)
         hints = sharding_hint(self.target, operation, shapes, emit) if emit.calls_host else ""
-        return foreign_call(self.target, given, emit, operands, shapes, results, aliases, hints)
+        told: Any = {"operation": operation, "aliases": aliases, "hints": hints}
+        config = dictionary_text(given)
+        return emit.custom_call(self.target, operands, shapes, results, config, **told)
 
     def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> str | None:
         """Which results are in the memory of which operands, in StableHLO."""
@@ -206,37 +206,6 @@ def _batch_dimensions(
 def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:
     """Which of all arrays of inputs or outputs a single one is."""
     return sum(map(len, types[: list(arguments).index(name)]))
-
-
-def foreign_call(
-    target: str,
-    given: Sequence[tuple[str, str]],
-    emit: Any,
-    operands: Sequence[str],
-    shapes: Sequence[AnyShape],
-    results: Sequence[AnyShape],
-    aliases: str | None = None,
-    hints: str = "",
-) -> Sequence[str]:
-    """A custom call in StableHLO that is given attributes."""
-    return emit.operation(
-        "stablehlo.custom_call",
-        operands,
-        shapes,
-        results,
-        hints=hints,
-        call_target_name=bytes_text(target.encode()),
-        has_side_effect=False,
-        api_version="4 : i32",
-        backend_config=dictionary_text(given),
-        operand_layouts=_row_major(shapes),
-        result_layouts=_row_major(results),
-        output_operand_aliases=aliases,
-    )
-
-
-def _row_major(shapes: Sequence[Any]) -> str:
-    return layouts_text([range(shape.rank)[::-1] for shape in shapes])
 
 
 def _listed(values: Iterable[Any]) -> str:

@@ -9,7 +9,7 @@ from minixla.core.errors import MinixlaError, TransformError, check_arguments, e
 from minixla.core.tracebacks import api_boundary
 from minixla.extension.libraries import TARGETS
 from minixla.interop.reading import require_flatbuffers
-from minixla.transforms.arguments import checked_function
+from minixla.transforms.arguments import Arguments, checked_function
 from minixla.transforms.jit import jit
 from minixla.typing import PyTree
 
@@ -65,6 +65,9 @@ def export(
         exported = jax.export.export(compiled, **options)(*args, **kwargs)
         return bytes(exported.serialize(vjp_order=vjp_order))
     except MinixlaError:
+        raise
+    except (OverflowError, TypeError):
+        Arguments("export", fun, args, kwargs).shapes()  # if one is no array it says so
         raise
     except (NotImplementedError, ValueError) as error:
         raise explain(

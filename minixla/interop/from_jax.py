@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax
 import numpy as np
 from jax.tree_util import tree_unflatten
 
 from minixla.core import errors
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.errors import explain
@@ -20,7 +21,7 @@ from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten, with_keys_of_jax
 from minixla.interop.jax_calls import FlatFunction
-from minixla.interop.shardings import ShardyToo, check_shardings
+from minixla.interop.shardings import ShardyToo
 from minixla.transforms import arguments
 from minixla.transforms.arguments import Arguments
 from minixla_ops.programs.call import call
@@ -29,6 +30,7 @@ from minixla_ops.programs.call import call
 _MOST_PROGRAMS = 1024
 
 
+@checks_kinds
 def from_jax(
     fun: Callable[..., Any],
     *,
@@ -66,7 +68,8 @@ def from_jax(
         `mx.reference`, with attribute `graph(*args)`, which gives the Graph.
 
     Raises:
-        AttributeValueError: there is no such way to treat shardings.
+        AttributeValueError: there is no such way to treat shardings or derivatives, or no such
+            argument.
         ImportError_: when called: the function prints, calls back into Python, or fixes layouts
             that are not kept.
         ConcretizationError: when called: it needs the value of something that JAX traces.
@@ -80,7 +83,8 @@ def from_jax(
         Array([2., 4.], dtype=float32)
     """
     arguments.checked_function(fun, "from_jax")
-    check_shardings("from_jax", shardings, get_args(ShardyToo))
+    marks = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+    arguments.check_marks("from_jax", fun, **marks)
     marked = arguments.StaticArguments(fun, static_argnums, static_argnames)
     programs: dict[Any, tuple[FlatFunction, Any]] = arguments.Cache()
 

@@ -1,12 +1,13 @@
 """import_stablehlo: programs from outside as functions of ours."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import jax.export
 import numpy as np
 from jax.tree_util import tree_unflatten
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import ImportError_, MinixlaError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.progress import shown_progress
@@ -18,7 +19,7 @@ from minixla.interop.module import Module
 from minixla.interop.operations import SIMPLE
 from minixla.interop.reading import Opened, ProgramText, opened, read_module
 from minixla.interop.refusals import SUBJECT
-from minixla.interop.shardings import ShardyToo, check_shardings, refuse_shardings
+from minixla.interop.shardings import ShardyToo, refuse_shardings
 from minixla.sharding.explicit import explicit
 from minixla_ops.programs.call import call
 
@@ -112,6 +113,7 @@ class _ExportedProgram(ImportedProgram):
 
 
 @api_boundary
+@checks_kinds
 def import_stablehlo(
     source: ProgramText | jax.export.Exported,
     function: str | None = None,
@@ -145,7 +147,6 @@ def import_stablehlo(
         >>> mx.import_stablehlo(text)(np.float32(2))
         Array(3., dtype=float32)
     """
-    check_shardings(SUBJECT, shardings, get_args(ShardyToo))
     with shown_progress(SUBJECT) as say:
         say("reading")
         found = opened(source, SIMPLE)

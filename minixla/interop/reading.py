@@ -190,13 +190,7 @@ class _OfThread(threading.local):
     """A thread's MLIR contexts."""
 
     def __init__(self) -> None:
-        self.contexts = SharedContexts(_new_context)
-
-
-def _new_context() -> Any:
-    context = make_ir_context()
-    context.emit_error_diagnostics = False
-    return context
+        self.contexts = SharedContexts(make_ir_context)
 
 
 _of_thread = _OfThread()

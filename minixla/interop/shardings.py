@@ -5,12 +5,11 @@ program for several devices that has others is refused unless the caller gives t
 """
 
 import re
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from jax.extend.mlir import ir
 
-from minixla.core.errors import AttributeValueError, ImportError_, explain
+from minixla.core.errors import ImportError_
 from minixla.interop.refusals import located
 
 #: What is done with annotations: `refuse` raises, `drop` leaves them out.
@@ -35,17 +34,6 @@ PLACEMENTS = (
 _SILENT = ("sdy.mesh", "sdy.manual_computation", "sdy.return")
 _OF_ARGUMENTS = {"arg_attrs": "argument", "res_attrs": "result"}
 _SHARDING = re.compile(r"\b(sdy\.\w*sharding\w*|mhlo\.sharding|xla\.sdy\.\w*sharding\w*)")
-
-
-def check_shardings(
-    subject: str, shardings: str, known: Sequence[str] = ("refuse", "drop")
-) -> None:
-    """Raises AttributeValueError where an importer's option is none."""
-    if shardings not in known:
-        given = [f"shardings = {shardings!r}"]
-        problem = "there is no such way to treat shardings"
-        advice = "Give shardings=" + " or ".join([f'"{each}"' for each in known]) + "."
-        raise explain(AttributeValueError, subject, problem, given, advice)
 
 
 def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:

@@ -3,12 +3,13 @@
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from inspect import Parameter
 from types import MappingProxyType, NoneType
 from typing import Any, NamedTuple, Self
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import TransformError, explain, wrong_argument
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine import float0
@@ -84,6 +85,30 @@ def leaving(values: Sequence[Any], subject: str, where: places.Places) -> list[A
         if isinstance(value, Tracer) and not _state.trace.reaches(value):
             raise leaked(value, subject)
     return places.lifted_leaves(subject, values, where)
+
+
+def check_marks(subject: str, fun: Function, **marks: Any) -> None:
+    """Refuses positions and names, by what they are given for, of arguments that `fun` cannot take.
+
+    Raises:
+        AttributeValueError: for the first.
+    """
+    listed = {mark: _as_tuple(given) for mark, given in marks.items()}
+    parameters = places.parameters_of(fun) if any(listed.values()) else []
+    kinds, name = {each.kind for each in parameters}, getattr(fun, "__name__", "the function")
+    unnamed = Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL
+    names = [each.name for each in parameters if each.kind not in unnamed]
+    count = sum([each.kind <= each.POSITIONAL_OR_KEYWORD for each in parameters])
+    for mark, given in listed.items() if parameters else ():
+        for each in given:
+            if isinstance(each, str):
+                fits = each in names or Parameter.VAR_KEYWORD in kinds
+                rule = f"a name, or names, of parameters of {name}: {', '.join(names)}"
+            else:
+                fits = -count <= each < count or Parameter.VAR_POSITIONAL in kinds
+                rule = f"a position, or positions, of arguments of {name}, which takes {count}"
+            if not fits:
+                raise wrong_argument(subject, mark, marks[mark], rule)
 
 
 class Arguments:
@@ -188,7 +213,7 @@ class StaticArguments:
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, (int, str)) else tuple(value)
+    return tuple(value) if isinstance(value, Iterable) and type(value) is not str else (value,)
 
 
 def flatten_prefix(

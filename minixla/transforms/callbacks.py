@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import Attribute, Function, attribute
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.shapes import Shape, shape_of_data
@@ -58,6 +59,7 @@ class PureCallback(HostCallback):
         return self(*moved, results=results), (0,) * len(results)
 
 
+@checks_kinds
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,

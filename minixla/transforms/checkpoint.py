@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import Boolean, Function, Integers, Text, attribute
 from minixla.core.derived import vjp_graphs
 from minixla.core.element_types import element_type
+from minixla.core.errors import check_arguments
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, part_of, remembered
 from minixla.core.linear import pullback_by
@@ -17,7 +19,7 @@ from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, shape_of, tracing
-from minixla.transforms.arguments import Arguments, in_place_of
+from minixla.transforms.arguments import Arguments, check_marks, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
 from minixla.transforms.typed_functions import Numbers, Parameters, Result
@@ -219,6 +221,7 @@ class checkpoint_policies:
         return lambda *args, **given: first(*args, **given) or second(*args, **given)
 
 
+@checks_kinds
 def checkpoint_name(x: Result, name: str) -> Result:
     """`x`, known to policies of `checkpoint` as `name` (JAX: checkpoint_name).
 
@@ -238,6 +241,7 @@ def checkpoint_name(x: Result, name: str) -> Result:
     return CheckpointName(name)(x)
 
 
+@checks_kinds
 def checkpoint(
     fun: Callable[Parameters, Result],
     prevent_cse: bool = True,
@@ -256,12 +260,17 @@ def checkpoint(
         A function of the same arguments and results.
 
     Raises:
-        TransformError: from the function, where `static_argnums` is out of range.
+        AttributeValueError: `fun` has no argument in a position of `static_argnums`.
 
     Example:
         >>> mx.grad(mx.checkpoint(lambda x: mx.numpy.sin(mx.numpy.sin(x))))(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
+    is_right = policy is None or callable(policy)
+    check_arguments(
+        "checkpoint", policy=(policy, is_right, "one of mx.checkpoint_policies, or None")
+    )
+    check_marks("checkpoint", fun, static_argnums=static_argnums)
 
     @in_place_of(fun, "checkpoint")
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

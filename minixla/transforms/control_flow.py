@@ -1,6 +1,6 @@
 """cond, switch, while_loop, fori_loop: branches and loops that programs hold."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,8 @@ from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_unflatten
 
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.argument_kinds import checks_kinds
+from minixla.core.errors import AttributeValueError, ShapeError, check_arguments, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
@@ -82,6 +83,8 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Result]], *operand
         >>> mx.switch(1, [lambda x: x, lambda x: -x, lambda x: x * x], 3.0)
         Array(-3., dtype=float32, weak_type=True)
     """
+    is_listed = isinstance(branches, Iterable)
+    check_arguments("switch", branches=(branches, is_listed, "a sequence of functions"))
     branches = [checked_function(each, "switch") for each in branches]
     if not branches:
         raise misfit("switch", "there are no branches", advice="Give one or more.")
@@ -282,6 +285,7 @@ def _while_loop(
 
 
 @api_boundary
+@checks_kinds
 def fori_loop(
     lower: ArrayLike,
     upper: ArrayLike,

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax.custom_derivatives import CustomVJPPrimal
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import MinixlaError
 from minixla.core.shapes import AnyShape, shape_of_data
 from minixla.core.state import at_own_lines
@@ -50,6 +51,7 @@ class _Custom(Generic[Parameters, Result]):
     _operation: ClassVar[type[custom_calls.CustomDerivativeCall]]
     _definition: ClassVar[str]
 
+    @checks_kinds
     def __init__(
         self,
         fun: Callable[Parameters, Result],
@@ -60,6 +62,7 @@ class _Custom(Generic[Parameters, Result]):
         subject = type(self).__name__
         arguments.named_after(self, arguments.checked_function(fun, subject))
         self.fun, self.subject, self._has_rule, self.symbolic_zeros = fun, subject, False, False
+        arguments.check_marks(subject, fun, nondiff_argnums=nondiff_argnums)
         named = _positions_of(subject, fun, nondiff_argnames)
         numbers = nondiff_argnums if isinstance(nondiff_argnums, Iterable) else (nondiff_argnums,)
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
@@ -221,12 +224,14 @@ class custom_jvp(_Custom[Parameters, Result]):
     _definition = "f.defjvp(rule)"
     jvp: Function
 
+    @checks_kinds
     def defjvp(self, jvp: Wrapper, symbolic_zeros: bool = False) -> Wrapper:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`; returns it.
 
         With `symbolic_zeros`, a tangent that is zero reaches the rule as None.
         """
-        self.jvp, self.symbolic_zeros, self._has_rule = jvp, symbolic_zeros, True
+        self.jvp = arguments.checked_function(jvp, "custom_jvp.defjvp")
+        self.symbolic_zeros, self._has_rule = symbolic_zeros, True
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
@@ -266,6 +271,7 @@ class custom_vjp(_Custom[Parameters, Result]):
     fwd: Function
     bwd: Function
 
+    @checks_kinds
     def defvjp(
         self,
         fwd: Function,
@@ -284,5 +290,7 @@ class custom_vjp(_Custom[Parameters, Result]):
                 `perturbed` whether the array is differentiated and holds it in `value`.
             optimize_remat: JAX's; it changes nothing here.
         """
-        self.fwd, self.bwd = fwd, bwd
+        self.fwd, self.bwd = (
+            arguments.checked_function(each, "custom_vjp.defvjp") for each in (fwd, bwd)
+        )
         self.symbolic_zeros, self._has_rule = symbolic_zeros, True

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import MinixlaError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
@@ -203,6 +204,7 @@ def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
 
 
 @contextmanager
+@checks_kinds
 def debug_nans(enabled: bool = True) -> Iterator[None]:
     """Raises an error where a NaN is made (JAX: debug_nans).
 
@@ -236,6 +238,7 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
 
 
 @contextmanager
+@checks_kinds
 def debug_infs(enabled: bool = True) -> Iterator[None]:
     """Raises an error where an infinity is made of finite operands (JAX: debug_infs).
 

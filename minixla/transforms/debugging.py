@@ -10,6 +10,7 @@ import jax.core
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import AttributeValueError, explain
@@ -232,6 +233,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     _call(_Print(fmt, tuple(np.get_printoptions().items())), args, kwargs, ordered)
 
 
+@checks_kinds
 def debug_callback(
     callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 import jax.core
 import numpy as np
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape, TupleValue, shape_of_data
@@ -14,12 +15,13 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, _state, default_trace, shape_of, under
 from minixla.engine import eval_context, random_keys
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
-from minixla.transforms.arguments import Arguments, in_place_of, misfit
+from minixla.transforms.arguments import Arguments, check_marks, in_place_of, misfit
 from minixla.transforms.staging import Staged, traced
 from minixla.transforms.typed_functions import Function, Numbers, Parameters
 from minixla.transforms.watching import watched
 
 
+@checks_kinds
 def reference(
     fun: Callable[Parameters, Any], precision: Literal["float64"] | None = None
 ) -> Callable[Parameters, Any]:
@@ -36,16 +38,13 @@ def reference(
         A function of the same arguments whose results are NumPy arrays; what is none stays.
 
     Raises:
-        ValueError: `precision` is something else.
+        ArgumentTypeError: `precision` is something else.
         ConcretizationError: from the function, where it is called inside another transformation.
 
     Example:
         >>> mx.reference(mx.grad(lambda x: x * x))(np.float32(3))
         array(6., dtype=float32)
     """
-    if precision not in (None, "float64"):
-        raise ValueError(f'precision must be None or "float64", not {precision!r}')
-
     given: Function = fun
 
     @in_place_of(fun, "reference")
@@ -96,6 +95,7 @@ def make_graph(
 def make_graph(
     fun: Function, static_argnums: Numbers = (), *, return_shape: bool
 ) -> Callable[..., tuple[Graph, Any]]: ...
+@checks_kinds
 def make_graph(
     fun: Function, static_argnums: Numbers = (), *, return_shape: bool = False
 ) -> Function:
@@ -112,6 +112,7 @@ def make_graph(
         `dtype`. The graph's inputs and outputs are the leaves of arguments and results.
 
     Raises:
+        AttributeValueError: `fun` has no argument in a position of `static_argnums`.
         ConcretizationError, TransformError: when called: see `jit`.
 
     Example:
@@ -119,6 +120,7 @@ def make_graph(
         >>> [step.op.name for step in graph.instructions]
         ['Mul', 'Constant', 'Add']
     """
+    check_marks("make_graph", fun, static_argnums=static_argnums)
 
     @in_place_of(fun, "make_graph")
     def graph_of(*args: Any, **kwargs: Any) -> Any:

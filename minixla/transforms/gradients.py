@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
 from minixla.core.linear import zeros_like
@@ -107,6 +108,7 @@ def vjp(
     fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
 ) -> tuple[Result, Pullback, Aux]: ...
 @api_boundary
+@checks_kinds
 def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its pullback (JAX: vjp).
 
@@ -166,6 +168,7 @@ def checked_tangents(
     return found
 
 
+@checks_kinds
 def value_and_grad(
     fun: Callable[Parameters, Result],
     argnums: Numbers = 0,
@@ -236,6 +239,7 @@ def check_kinds(
         raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
 
+@checks_kinds
 def grad(
     fun: Callable[Parameters, Any],
     argnums: Numbers = 0,
@@ -278,6 +282,7 @@ def jvp(
     has_aux: Literal[True],
 ) -> tuple[Result, Result, Aux]: ...
 @api_boundary
+@checks_kinds
 def jvp(
     fun: Function, primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: bool = False
 ) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from jax.tree_util import tree_leaves, tree_map
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.forward import ForwardTracer, LinearizeTrace, has_tangent
 from minixla.core.linear import spread
 from minixla.core.shapes import DeclaredArray
@@ -30,6 +31,7 @@ def linearize(
     fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
 ) -> tuple[Result, Callable[..., Result], Aux]: ...
 @api_boundary
+@checks_kinds
 def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
 
@@ -72,6 +74,7 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     return out.with_aux(out.result(), linear)
 
 
+@checks_kinds
 def jacfwd(
     fun: Callable[Parameters, Any],
     argnums: Numbers = 0,
@@ -109,6 +112,7 @@ def jacfwd(
     return derived
 
 
+@checks_kinds
 def jacrev(
     fun: Callable[Parameters, Any],
     argnums: Numbers = 0,
@@ -143,6 +147,7 @@ def jacrev(
     return derived
 
 
+@checks_kinds
 def hessian(
     fun: Callable[Parameters, Any],
     argnums: Numbers = 0,

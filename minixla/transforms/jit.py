@@ -12,6 +12,7 @@ from typing import Any, Unpack, overload
 
 import jax
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.shapes import TupleValue
@@ -29,6 +30,8 @@ from minixla_ops.programs.call import call
 
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 _OWN_METHODS = ("graph", "shardings")
+#: Options that name arguments.
+_MARKS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
 
 
 @overload
@@ -39,7 +42,8 @@ def jit(
 def jit(
     **options: Unpack[JitOptions],
 ) -> Callable[[Callable[Parameters, Result]], Jitted[Parameters, Result]]: ...
-def jit(fun: Function | None = None, /, **options: Any) -> Any:
+@checks_kinds
+def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
     Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
@@ -68,7 +72,9 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    layouts, evaluator = JitLayouts(options), default_trace()
+    marks = {name: given for name, given in options.items() if name in _MARKS}
+    arguments.check_marks("jit", fun, **marks)
+    layouts, evaluator = JitLayouts({**options}), default_trace()
     inner = layouts.within(fun)
     compiled, nested = Compiled(inner, layouts), _Nested(inner, layouts)
 

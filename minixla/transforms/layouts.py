@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 
 import jax
 from jax.core import Tracer as JaxTracer
-from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
 from minixla.core.attributes import Attribute, attribute
-from minixla.core.errors import ShardingError, explain
+from minixla.core.errors import ShardingError, check_arguments, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -247,7 +247,9 @@ class JitLayouts:
     """What a jit's options say of the layouts of its arguments and results."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.options, self._mesh = options, options.get("mesh")
+        self.options, self._mesh, device = options, options.get("mesh"), options.get("device")
+        is_right = device is None or isinstance(device, (jax.Device, Sharding))
+        check_arguments("jit", device=(device, is_right, "one of jax.devices(), or None"))
 
     def _side(self, name: str) -> Any:
         """`in_shardings` or `out_shardings`; by default the device that is given."""

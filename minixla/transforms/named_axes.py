@@ -12,6 +12,7 @@ import numpy as np
 
 import minixla.numpy as mxnp
 import minixla_ops as ops
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.state import held
@@ -162,6 +163,7 @@ def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, 
     return x
 
 
+@checks_kinds
 def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The sum of `x` over a mapped axis, for every member (JAX: lax.psum).
 
@@ -185,6 +187,7 @@ def _counted(leaf: Any) -> Any:
     return leaf
 
 
+@checks_kinds
 def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The mean of `x` over a mapped axis (JAX: lax.pmean).
 
@@ -197,6 +200,7 @@ def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> T
     return jax.tree.map(lambda leaf: leaf / count, total)
 
 
+@checks_kinds
 def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The maximum of `x` over a mapped axis (JAX: lax.pmax).
 
@@ -207,6 +211,7 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
     return _reduced("pmax", AxisExtreme, x, axis_name, axis_index_groups, kind="max")
 
 
+@checks_kinds
 def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
     """The minimum of `x` over a mapped axis (JAX: lax.pmin).
 
@@ -217,6 +222,7 @@ def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
     return _reduced("pmin", AxisExtreme, x, axis_name, axis_index_groups, kind="min")
 
 
+@checks_kinds
 def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
     """Values sent between members of a mapped axis (JAX: lax.ppermute).
 
@@ -242,6 +248,7 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
     return jax.tree.map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
 
 
+@checks_kinds
 def all_gather(
     x: Tree,
     axis_name: AxisName,
@@ -271,6 +278,7 @@ def all_gather(
     return jax.tree.map(gathered, x)
 
 
+@checks_kinds
 def psum_scatter(
     x: Tree,
     axis_name: AxisName,
@@ -300,6 +308,7 @@ def psum_scatter(
     return jax.tree.map(scattered, x)
 
 
+@checks_kinds
 def all_to_all(
     x: Tree,
     axis_name: AxisName,
@@ -337,6 +346,7 @@ def all_to_all(
     return jax.tree.map(exchanged, x)
 
 
+@checks_kinds
 def axis_index(axis_name: AxisName) -> Array:
     """The member's number along a mapped axis, an s32 scalar (JAX: lax.axis_index).
 
@@ -353,6 +363,7 @@ def axis_index(axis_name: AxisName) -> Array:
     return index
 
 
+@checks_kinds
 def axis_size(axis_name: AxisName) -> int:
     """The number of members of a mapped axis (JAX: lax.axis_size).
 

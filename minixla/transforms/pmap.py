@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Unpack, overload
@@ -15,6 +15,8 @@ from jax.sharding import PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 import minixla.numpy as mxnp
+from minixla.core.argument_kinds import checks_kinds
+from minixla.core.errors import check_arguments
 from minixla.core.graph import Graph, remembered
 from minixla.core.tracing import _state, default_trace, evaluate_graph
 from minixla.engine import raise_ours, stage_for_jax
@@ -24,7 +26,7 @@ from minixla.engine.meshes import OnMesh, is_outermost, jax_mesh, spec_of
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.transforms.arguments import Arguments, Cache, in_place_of, misfit
+from minixla.transforms.arguments import Arguments, Cache, check_marks, in_place_of, misfit
 from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.shard_map import of_first
@@ -91,6 +93,7 @@ def pmap(
 def pmap(
     *, axis_name: Hashable | None = None, **options: Unpack[PmapOptions]
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
+@checks_kinds
 def pmap(
     fun: Callable[..., Any] | None = None,
     axis_name: Hashable | None = None,
@@ -141,6 +144,11 @@ def pmap(
     if fun is None:
         options = locals()
         return functools.partial(pmap, **{n: v for n, v in options.items() if n != "fun"})
+    listed = devices if isinstance(devices, Iterable) else [devices]
+    is_right = devices is None or all(isinstance(each, jax.Device) for each in listed)
+    check_arguments("pmap", devices=(devices, is_right, "a list of devices, as of jax.devices()"))
+    marks = {"static_broadcasted_argnums": static_broadcasted_argnums}
+    check_marks("pmap", fun, **marks, donate_argnums=donate_argnums)
     known = axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size
     mapping, evaluator = _Mapping(fun, *known, donate_argnums), default_trace()
 

@@ -8,6 +8,7 @@ from jax.tree_util import tree_map, tree_structure, tree_unflatten
 
 import minixla.numpy as mxnp
 import minixla_ops as ops
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
@@ -26,6 +27,7 @@ from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @api_boundary
+@checks_kinds
 def scan(
     f: Callable[[Any, Any], tuple[Result, Any]],
     init: Any,
@@ -123,6 +125,7 @@ def _in_blocks(
     several: Function, init: Any, xs: Any, count: int, size: int, reverse: bool = False
 ) -> tuple[Any, Any]:
     """A scan by `several(carry, rows, number)`, `size` of `count` steps at a time and the rest."""
+    size = min(size, count + 1)  # no block is whole then, and a size may be any integer
     whole, rest = divmod(count, size)
     # In reverse the steps that do not fill a block are the first ones of xs, done last.
     cut = rest if reverse else whole * size
@@ -155,6 +158,7 @@ def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
 
 
 @api_boundary
+@checks_kinds
 def map(f: Callable[[Any], Result], xs: Any, *, batch_size: int | None = None) -> Result:
     """The results of a function for each element along leading axes, one by one (JAX: lax.map).
 
@@ -188,6 +192,7 @@ def map(f: Callable[[Any], Result], xs: Any, *, batch_size: int | None = None) -
 
 
 @api_boundary
+@checks_kinds
 def associative_scan(
     fn: Callable[[Any, Any], Result], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Result:

@@ -10,6 +10,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 import minixla_ops as ops
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import MinixlaError, ShardingError, explain
 from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import Shape
@@ -65,6 +66,7 @@ def shard_map(
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
+@checks_kinds
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from minixla.core.element_types import F64, canonical_element_type
+from minixla.core.errors import check_arguments
 from minixla.core.tracebacks import api_boundary
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.transforms.arguments import checked_function, misfit
@@ -74,6 +75,8 @@ def simulate(
 
     pairs = zip(chain.from_iterable(programs), chain.from_iterable(grid), strict=True)
     closed = [partial(run, checked_function(each, "simulate"), given) for each, given in pairs]
+    is_listed = isinstance(infeed, Sequence)
+    check_arguments("simulate", infeed=(infeed, is_listed, "a list of arrays and tuples of arrays"))
     queues: list[Sequence[Any]] = [tuple(infeed)] * (rows * columns)
     if infeed and all(isinstance(row, list) for row in infeed):  # not items, but their nesting
         queues = list(chain.from_iterable(_checked_grid("infeed", infeed, (rows, columns))))
@@ -97,10 +100,11 @@ def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) ->
             found += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
         advice = "The outer list has an entry a replica, each a list with one for each partition."
         raise misfit("simulate", problem, [f"{name}: {found}"], advice)
-    if name == "arguments" and not all(isinstance(each, Sequence) for row in grid for each in row):
-        problem = "the arguments of a process are not a tuple"
+    is_deeper = name in ("arguments", "infeed")
+    if is_deeper and not all(isinstance(each, Sequence) for row in grid for each in row):
+        problem = f"the {name} of a process are not a tuple, or a list"
         given = [f"{each!r}"[:200] for row in grid for each in row]
-        raise misfit("simulate", problem, given, "Write (x,) for one argument.")
+        raise misfit("simulate", problem, given, "Write (x,) for one.")
     return grid
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from jax.tree_util import tree_map, tree_unflatten
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.batching import BatchTrace
 from minixla.core.registry import role
 from minixla.core.shapes import Shape
@@ -18,6 +19,7 @@ from minixla.transforms.typed_functions import Parameters, Result
 from minixla.typing import PyTree
 
 
+@checks_kinds
 def vmap(
     fun: Callable[Parameters, Result],
     in_axes: int | Sequence[PyTree] | None = 0,

@@ -16,7 +16,7 @@ import numpy as np
 
 from minixla.core import Graph, element_type
 from minixla_ops.folds.sliding_windows import Window, padded_base, window_view
-from minixla_ops.programs.computations import MONOIDS, identity_of
+from minixla_ops.programs.computations import MONOIDS, padding_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import repeated
@@ -135,17 +135,17 @@ def fold_windows_by_monoid(
     Monoids are associative and commutative: the window is folded one dimension after the other.
     """
     wide, ufunc = _wide_dtype(monoid, array.dtype), MONOIDS[monoid].ufunc
-    start = initial.astype(wide)
-    padded = padded_base(array.astype(wide, copy=False), identity_of(monoid, wide), window)
+    start, nothing = initial.astype(wide), padding_of(monoid, wide)
+    padded = padded_base(array.astype(wide, copy=False), nothing, window)
 
-    def over(elements: np.ndarray, ufunc: np.ufunc) -> np.ndarray:
+    def over(elements: np.ndarray, ufunc: np.ufunc, **first: Any) -> np.ndarray:
         for axis in range(array.ndim):
             view = window_view(np.moveaxis(elements, axis, -1), window.along(axis))
-            folded = ufunc.reduce(view, axis=-1, dtype=elements.dtype)
+            folded = ufunc.reduce(view, axis=-1, dtype=elements.dtype, **first)
             elements = np.moveaxis(folded, -1, axis)
         return elements
 
     with np.errstate(all="ignore"):
-        folded = ufunc(start, over(padded, ufunc))
+        folded = ufunc(start, over(padded, ufunc, initial=nothing))
         folded = _with_signs(monoid, folded, lambda f: over(np.signbit(padded), f), start)
         return cast(folded, element_type(array.dtype))

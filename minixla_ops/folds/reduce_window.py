@@ -25,6 +25,8 @@ from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zer
 #: General computations over windows of up to so many elements are lowered as programs: element by
 #: element in row-major order, which XLA:CPU runs faster and in which its own order may differ.
 _MOST_ELEMENTS = 64
+# Sums, extremes and the like, too, where XLA:CPU takes longer: each element costs time to compile.
+_MOST_OF_MONOID, _LEAST_SIZE = 32, 4096
 
 
 @register
@@ -81,8 +83,7 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         return as_results(numpy_folds.fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
-        is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
-        if is_small and computations.monoid_of(self.computation) is None:
+        if self._is_program(emit, shapes[0]):
             program = self.program(tuple(shapes))
             return Call(program).stablehlo(emit, operands, shapes, results)
         names = super().stablehlo(emit, operands, shapes, results)
@@ -90,10 +91,20 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
             return names
         return self.with_nan(emit, names, operands, shapes, results)  # XLA makes it a Reduce
 
+    def _is_program(self, emit: Any, operand: Shape) -> bool:
+        elements = math.prod(self.window_dimensions)
+        if computations.monoid_of(self.computation) is None:
+            return elements <= _MOST_ELEMENTS
+        # A partitioner would send what each slice reads beyond a device's part.
+        is_for_cpu = emit.platform == "cpu" and emit.device_count == 1
+        return is_for_cpu and elements <= _MOST_OF_MONOID and operand.size >= _LEAST_SIZE
+
     def folded(self, operands, initials):
-        window, base = self.window, array_shape(operands[0]).dimensions
-        rows = zip(*[window_elements(operand, window) for operand in operands], strict=True)
-        sizes, present = window.positions(base), window.present(base)
+        window, shape = self.window, array_shape(operands[0])
+        sizes = window.positions(shape.dimensions)
+        fill = computations.padding_element(self.computation, shape.element_type)
+        present = window.present(shape.dimensions) if fill is None else None
+        rows = zip(*[window_elements(operand, window, fill) for operand in operands], strict=True)
         return fold_in_order(self.computation, rows, initials, sizes, present)
 
     def over_batch(self, at):
@@ -191,16 +202,17 @@ def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
     return ReduceWindow(computation, *window)
 
 
-def window_elements(operand: Any, window: Window) -> list[Any]:
+def window_elements(operand: Any, window: Window, fill: Any = None) -> list[Any]:
     """For each offset in the window, in row-major order, the elements there at all positions.
 
-    Where there are none, they are others of the operand: computations meet no foreign values.
+    Where there are none, they are `fill`, or others of the operand: computations meet no foreign
+    values.
     """
     base = array_shape(operand)
     positions = window.positions(base.dimensions)
     if base.size == 0 or math.prod(positions) == 0:
         return [zeros(base.with_dimensions(positions))] * math.prod(window.sizes)
-    padded = _padded(operand, window)
+    padded = _padded(operand, window, fill)
     spans = [*map(dilated_size, positions, window.strides)]
     return [
         ops.slice(padded, offset, list(map(sum, zip(offset, spans, strict=True))), window.strides)
@@ -208,11 +220,12 @@ def window_elements(operand: Any, window: Window) -> list[Any]:
     ]
 
 
-def _padded(operand: Any, window: Window) -> Any:
+def _padded(operand: Any, window: Window, fill: Any) -> Any:
     config = window.padding_config
     if not any(map(any, config)):
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
         return pad_with_zeros(operand, config)
-    first = ops.slice(operand, [0] * len(config), [1] * len(config))
-    return ops.pad(operand, ops.reshape(first, ()), config)
+    if fill is None:
+        fill = ops.reshape(ops.slice(operand, [0] * len(config), [1] * len(config)), ())
+    return ops.pad(operand, fill, config)

@@ -13,8 +13,8 @@ from minixla_ops.folds.fold_programs import spread_mask
 from minixla_ops.folds.reduce_window import window_elements
 from minixla_ops.folds.sliding_windows import Window, dilated_size
 from minixla_ops.movement.slicing import pad_with_zeros
-from minixla_ops.programs.computations import apply_computation
-from minixla_ops.vocabulary.shorthand import array_shape, splat
+from minixla_ops.programs.computations import apply_computation, padding_element
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
 
 
 def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
@@ -39,33 +39,43 @@ def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
 
 
 def scatter_to_selected(
-    select: Graph, scatter: Graph, window: Window, operand: Any, source: Any, initial: Any
+    scatter: Graph, window: Window, base: Shape, chosen: Any, source: Any, initial: Any
 ) -> Any:
-    """What SelectAndScatter computes, with every `scatter` in the same order."""
-    base = array_shape(operand)
+    """What SelectAndScatter computes on a base, with every `scatter` in the same order.
+
+    `chosen` are the numbers of the elements that are selected.
+    """
     result = ops.broadcast_in_dim(initial, base.dimensions, ())
     if base.size == 0 or array_shape(source).size == 0:
         return result
-    chosen = selected_elements(operand, select, window)
     if not window.overlaps:
         hits, values = _spread(chosen, source, window, base)
         return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
+    nothing = padding_element(scatter, base.element_type)
     # A place gets the values of later positions through earlier elements of the window.
     for number, offset in reversed(list(enumerate(window.offsets()))):
+        config = _placing(offset, window, array_shape(chosen).dimensions, base.dimensions)
         is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
-        hits, values = (_place(each, offset, window, base) for each in (is_chosen, source))
+        if nothing is not None:
+            values = ops.select(is_chosen, source, full_like(source, nothing.item()))
+            values = ops.pad(values, nothing, config)
+            (result,) = apply_computation(scatter, [result, values])
+            continue
+        hits, values = (pad_with_zeros(each, config) for each in (is_chosen, source))
         result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     return result
 
 
-def _place(values: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
-    """Values of the window's positions where the element at `offset` is, zero elsewhere."""
-    config, counts = [], array_shape(values).dimensions
-    columns = zip(offset, window.strides, window.padding, counts, base.dimensions, strict=True)
+def _placing(
+    offset: Sequence[int], window: Window, counts: Sequence[int], base: Sequence[int]
+) -> list[tuple[int, int, int]]:
+    """The padding that brings the window's positions to where the element at `offset` is."""
+    config = []
+    columns = zip(offset, window.strides, window.padding, counts, base, strict=True)
     for at, stride, (low, _), count, size in columns:
         start = at - low
         config.append((start, size - start - dilated_size(count, stride), stride - 1))
-    return pad_with_zeros(values, config)
+    return config
 
 
 def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any, Any]:

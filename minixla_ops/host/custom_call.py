@@ -14,7 +14,7 @@ from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.shapes import AnyShape, Shape, ShapeList, TokenShape, TupleShape
 from minixla.core.sharding_rule import ShardingRule
-from minixla.core.stablehlo_text import layouts_text, quoted
+from minixla.core.stablehlo_text import Layouts, quoted
 from minixla_ops.host.target_sharding import target_rule
 from minixla_ops.programs.composite_call import dictionary_text
 from minixla_ops.vocabulary.shorthand import listed
@@ -27,8 +27,6 @@ REGISTERING = "minixla_ops.register_custom_call(target_name, function)"
 
 #: XLA's targets that call a Python function by its number.
 _CALLBACK = re.compile(r"xla_\w*python_\w*callback")
-
-Layouts = Sequence[Sequence[int]]
 
 
 class _Options(kinds.Attribute):
@@ -152,20 +150,17 @@ class CustomCall(Operation):
         self._refuse_callback()
         if is_registered(self.target_name) and emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
-        emit.foreign_call(self.target_name)
         untyped = quoted(str(dict(self.options).get("backend_config", "")))
+        config = dictionary_text(self.options) if self.api_version == 4 else untyped
         stated = self._stated(shapes, results)
         hints = self.hints(shapes, results) if emit.calls_host else ""
         told = {
-            "hints": stated.hint() if stated else hints,
-            "call_target_name": quoted(self.target_name),
+            "layouts": (self.operand_layouts, self.result_layouts),
             "has_side_effect": self.has_side_effect,
-            "api_version": f"{self.api_version} : i32",
-            "backend_config": dictionary_text(self.options) if self.api_version == 4 else untyped,
-            "operand_layouts": _layouts(shapes, self.operand_layouts),
-            "result_layouts": _layouts(results, self.result_layouts),
+            "api_version": self.api_version,
+            "hints": stated.hint() if stated else hints,
         }
-        return emit.operation("stablehlo.custom_call", operands, shapes, results, **told)
+        return emit.custom_call(self.target_name, operands, shapes, results, config, **told)
 
     def sharding_rule(self, *operands):
         stated = self._stated(operands, self.shapes)
@@ -220,16 +215,6 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
         shown = [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"]
         advice = "Targets are known in the whole process: put the project's name in front."
         raise explain(AttributeValueError, "register_custom_call", problem, shown, advice)
-
-
-def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:
-    """Layouts in StableHLO; row-major ones, which user code expects, where none are given."""
-    if given is None:
-        arrays = [shape for shape in shapes if isinstance(shape, Shape)]
-        if len(arrays) < len(shapes):
-            return None
-        given = [range(shape.rank - 1, -1, -1) for shape in arrays]
-    return layouts_text(given)
 
 
 @builds(CustomCall)

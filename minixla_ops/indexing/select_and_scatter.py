@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,22 @@ from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PERMUTATION
+from minixla.core.tracing import closed_graph
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
 from minixla_ops.folds.reduce_window import select_and_gather
-from minixla_ops.folds.selected_elements import scatter_to_selected
+from minixla_ops.folds.selected_elements import scatter_to_selected, selected_elements
 from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs import computations
-from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.compositions import Composed, composed_program, kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches
+from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
 #: runs many times faster, and for which XLA:GPU needs no memory besides; XLA:TPU accesses 1.6 times
-#: the bytes. (Where windows overlap XLA:CPU would compute all anew for each element; programs of
-#: some 32 places and more it may compile for minutes.)
+#: the bytes. (Programs of some 32 places and more XLA:CPU may compile for minutes.)
 _MOST_ELEMENTS = 25
 
 
@@ -110,6 +113,8 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         return result.reshape(operand.shape)
 
     def stablehlo(self, emit, operands, shapes, results):
+        if self.window.overlaps and self._is_in_two_steps(emit, shapes[1]):
+            return self._two_steps(emit, operands, shapes)
         is_native = self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS
         if emit.platform == "tpu":
             # XLA has code there for numbers of 16 and 32 bits, and windows along all but two.
@@ -120,8 +125,33 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         rule = Operation if is_native and shapes[1].size else Composed
         return rule.stablehlo(self, emit, operands, shapes, results)
 
+    def _is_in_two_steps(self, emit: Any, source: Shape) -> bool:
+        is_for_cpu = emit.platform == "cpu" and emit.device_count == 1
+        is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
+        is_monoid = computations.monoid_of(self.scatter) is not None
+        return is_for_cpu and is_small and is_monoid and source.size > 0
+
+    def _two_steps(
+        self, emit: Any, operands: Sequence[str], shapes: Sequence[Shape]
+    ) -> Sequence[str]:
+        """Functions apart, of what is selected and of its sums: fused, all is done many times."""
+        selection = kept_program(self._selected_elements, (shapes[0],), self.builder_name)
+        taken = (*selection.output_shapes, *shapes[1:])
+        sums = closed_graph(partial(self._scattered, shapes[0]), taken, self.builder_name)
+        chosen = Call(selection).write(emit, operands[:1], shapes[:1], taken[:1], is_apart=True)
+        return Call(sums).write(emit, [*chosen, *operands[1:]], taken, shapes[:1], is_apart=True)
+
+    def _selected_elements(self, operand: Any) -> Any:
+        return selected_elements(operand, self.select, self.window)
+
+    def _scattered(self, base: Shape, chosen: Any, source: Any, init_value: Any) -> Any:
+        return scatter_to_selected(self.scatter, self.window, base, chosen, source, init_value)
+
     def composition(self, *operands):
-        return scatter_to_selected(self.select, self.scatter, self.window, *operands)
+        operand, *others = operands
+        base = array_shape(operand)
+        chosen = self._selected_elements(operand) if base.size else None
+        return self._scattered(base, chosen, *others)
 
     def jvp(self, primals, tangents, results):
         if computations.monoid_of(self.scatter) != "add":

@@ -6,7 +6,6 @@ from typing import Any
 
 from minixla.core import ElementType, Shape
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, RuleBuilder, ShardingRule
-from minixla.core.stablehlo_text import layouts_text, quoted
 
 #: What the names of routines begin with, by element type.
 LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
@@ -49,22 +48,9 @@ def matrix_call(
     emit: Any, target: str, config: str, operands: Sequence[str], shapes: Any, results: Any
 ) -> Sequence[str]:
     """Writes a call of code for stacks of column-major matrices, with its attributes."""
-    emit.foreign_call(target)
     batch = shapes[0].rank - 2
-    operand_layouts, result_layouts = (
-        layouts_text([lapack_layout(shape.rank - batch, batch) for shape in each])
-        for each in (shapes, results)
-    )
-    return emit.operation(
-        "stablehlo.custom_call",
-        operands,
-        shapes,
-        results,
-        hints=sharding_hints(batch, shapes, results),
-        call_target_name=quoted(target),
-        has_side_effect=False,
-        api_version="4 : i32",
-        backend_config=f"{{{config}}}",
-        operand_layouts=operand_layouts,
-        result_layouts=result_layouts,
-    )
+    layouts = [
+        [lapack_layout(shape.rank - batch, batch) for shape in each] for each in (shapes, results)
+    ]
+    given, hints = f"{{{config}}}", sharding_hints(batch, shapes, results)
+    return emit.custom_call(target, operands, shapes, results, given, layouts, hints=hints)

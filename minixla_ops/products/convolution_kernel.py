@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import minixla_ops as ops
 from minixla.core import Graph, Shape, element_type
-from minixla.core.stablehlo_text import layouts_text, quoted
+from minixla.core.stablehlo_text import Layouts
 from minixla_ops.folds.sliding_windows import sizes_at
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.vocabulary.casting import emit_converted
@@ -45,23 +45,15 @@ def kernel_call(
     kind = _SUMMED_IN[shapes[0].element_type.name]
     wide = [shape.with_element_type(element_type(kind)) for shape in shapes]
     operands = emit_converted(emit, operands, shapes[:2], wide[:2])
-    target = TARGETS[kind]
-    emit.foreign_call(target)
-    names = emit.operation(
-        "stablehlo.custom_call",
-        operands,
-        wide[:2],
-        wide[2:],
-        call_target_name=quoted(target),
-        has_side_effect=False,
-        api_version="4 : i32",
-        **_attributes(it, *wide),
-    )
+    told = _attributes(it, *wide)
+    names = emit.custom_call(TARGETS[kind], operands, wide[:2], wide[2:], *told)
     return emit_converted(emit, names, wide[2:], shapes[2:])
 
 
 @lru_cache(maxsize=1024)
-def _attributes(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> dict[str, str]:
+def _attributes(
+    it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape
+) -> tuple[str, Sequence[Layouts]]:
     """What the kernel is told, and the layouts that it needs."""
     numbers = it.dimension_numbers
     batch, features, *base = sizes_at(lhs, numbers.lhs)
@@ -85,11 +77,7 @@ def _attributes(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -
     config = [f"{name} = array<i64: {', '.join(map(str, each))}>" for name, each in given.items()]
     config += [f"is_correlation = {str(is_correlation).lower()}", f'dim_labels = "{numbers}"']
     *taken, made = correlated if is_correlation else convolved
-    return {
-        "backend_config": f"{{{', '.join(config)}}}",
-        "operand_layouts": layouts_text(taken),
-        "result_layouts": layouts_text([made]),
-    }
+    return f"{{{', '.join(config)}}}", (taken, [made])
 
 
 def convolution_of(

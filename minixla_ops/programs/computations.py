@@ -127,6 +127,12 @@ def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
     return MONOIDS[monoid].identity(dtype)
 
 
+def padding_of(monoid: str, dtype: np.dtype) -> np.ndarray:
+    """The identity that changes nothing, not even -0, as a NumPy scalar array."""
+    identity = identity_of(monoid, dtype)
+    return -identity if monoid == "add" else identity
+
+
 @cache
 def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
     """The lowest or highest value of an element type, infinite where it has infinities."""
@@ -149,6 +155,16 @@ def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
         extreme = math.inf if monoid == "min" else -math.inf
         return splat(complex(extreme, extreme), Shape(kind))
     return splat(identity_of(monoid, kind.dtype).item(), Shape(kind))
+
+
+def padding_element(computation: Graph, kind: ElementType) -> np.ndarray | None:
+    """What changes nothing, not even -0, as a scalar constant for traces; None where none does."""
+    monoid = monoid_of(computation)
+    if monoid is None:
+        return None
+    padding = padding_of(monoid, kind.dtype)
+    # Of a type without zero it is NaN.
+    return splat(padding.item(), Shape(kind)) if padding == padding else None
 
 
 def is_identity(monoid: str, value: Any) -> bool:

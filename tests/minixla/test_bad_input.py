@@ -250,7 +250,7 @@ TOOLS = {
     ),
     "import_stablehlo, function": (
         lambda bad: mx.import_stablehlo(mx.jit(mx.numpy.tanh).lower(X).as_text(), bad),
-        "the module has no function",
+        "function is a text or None",
     ),
     "layouts, graph": (mx.sharding.layouts, r"graph is a Graph: mx.make_graph\(f\)\(x\)"),
     "parse_mesh, text": (mx.sharding.parse_mesh, "text is SDY's text"),
@@ -283,6 +283,153 @@ TOOLS = {
 }
 
 
+def _along(collective: Any, **options: Any) -> Any:
+    return mx.vmap(lambda x: collective(x, **options), axis_name="i")(SQUARE)
+
+
+def _total(x: Any, y: Any, *, scale: float = 1.0) -> Any:
+    return (x * y * scale).sum()
+
+
+# What annotations say of arguments is checked: calls, and what the error says.
+KINDS = {
+    "all_gather, axis": (
+        lambda bad: _along(mx.all_gather, axis_name="i", axis=bad),
+        "axis is an integer",
+    ),
+    "all_to_all, tiled": (
+        lambda bad: _along(mx.all_to_all, axis_name="i", split_axis=0, concat_axis=0, tiled=bad),
+        "tiled is True or False",
+    ),
+    "checkpoint, static_argnums": (
+        lambda bad: mx.checkpoint(_total, static_argnums=bad),
+        "static_argnums is an integer or a sequence of integers",
+    ),
+    "custom_jvp, nondiff_argnames": (
+        lambda bad: mx.custom_jvp(_total, nondiff_argnames=bad),
+        "custom_jvp: nondiff_argnames has(.*\n)*.* is a text or a sequence of texts",
+    ),
+    "custom_vjp, bwd": (
+        lambda bad: mx.custom_vjp(_total).defvjp(lambda x, y: (x, y), bad),
+        "instead of a function",
+    ),
+    "debug_nans, enabled": (lambda bad: mx.debug_nans(bad), "enabled is True or False"),
+    "from_jax, derivatives": (
+        lambda bad: mx.from_jax(_total, derivatives=bad),
+        'derivatives is "jax" or "program"',
+    ),
+    "from_jax, platform": (
+        lambda bad: mx.from_jax(_total, platform=bad),
+        "platform is a text or None",
+    ),
+    "from_jax, static_argnames": (
+        lambda bad: mx.from_jax(_total, static_argnames=bad),
+        "static_argnames is a text or a sequence of texts or None",
+    ),
+    "from_jax, static_argnums": (
+        lambda bad: mx.from_jax(_total, static_argnums=bad),
+        "static_argnums is an integer or a sequence of integers or None",
+    ),
+    "grad, argnums": (
+        lambda bad: mx.grad(_total, bad),
+        "argnums is an integer or a sequence of integers",
+    ),
+    "grad, has_aux": (lambda bad: mx.grad(_total, has_aux=bad), "has_aux is True or False"),
+    "jit, device": (lambda bad: mx.jit(_total, device=bad), r"device is one of jax.devices\(\)"),
+    "jit, donate_argnums": (
+        lambda bad: mx.jit(_total, donate_argnums=bad),
+        "donate_argnums is an integer or a sequence of integers or None",
+    ),
+    "jit, static_argnames": (
+        lambda bad: mx.jit(_total, static_argnames=bad),
+        "static_argnames is a text or a sequence of texts or None",
+    ),
+    "jit, static_argnums": (
+        lambda bad: mx.jit(_total, static_argnums=bad),
+        "static_argnums is an integer or a sequence of integers or None",
+    ),
+    "make_graph, static_argnums": (
+        lambda bad: mx.make_graph(_total, bad),
+        "static_argnums is an integer or a sequence of integers",
+    ),
+    "pmap, axis_size": (lambda bad: mx.pmap(_total, axis_size=bad), "axis_size is an integer or"),
+    "pmap, devices": (lambda bad: mx.pmap(_total, devices=bad), "devices is a list of devices"),
+    "ppermute, perm": (
+        lambda bad: _along(mx.ppermute, axis_name="i", perm=bad),
+        "perm is a sequence of pairs of integers",
+    ),
+    "psum, axis_index_groups": (
+        lambda bad: _along(mx.psum, axis_name="i", axis_index_groups=bad),
+        "axis_index_groups is a sequence of sequences of integers or None|do not divide the axis",
+    ),
+    "psum, axis_name": (
+        lambda bad: _along(mx.psum, axis_name=bad),
+        "axis_name is a hashable name or a sequence of hashable names|is not bound",
+    ),
+    "reference, precision": (
+        lambda bad: mx.reference(_total, bad),
+        'precision is "float64" or None',
+    ),
+    "scan, length": (
+        lambda bad: mx.scan(lambda c, x: (c, x), 0, X, bad),
+        "length is an integer or None",
+    ),
+    "shard_map, axis_names": (
+        lambda bad: mx.shard_map(_total, in_specs=None, out_specs=None, axis_names=bad),
+        "axis_names is a sequence of texts",
+    ),
+    "switch, branches": (
+        lambda bad: mx.switch(0, bad, X),
+        "branches is a sequence of functions|instead of a function",
+    ),
+}
+# What is of none of these kinds.
+OF_NO_KIND = {"object": object(), "objects": [object()], "array": np.ones((3, 2), np.float32)}
+OF_NO_KIND |= {"unhashable": [[1]], "dictionary": {"x": 1}, "fraction": 2.5, "NaN": np.nan}
+
+
+@pytest.mark.parametrize("what", OF_NO_KIND)
+@pytest.mark.parametrize("name", KINDS)
+def test_of_another_kind_than_annotations_say(name: str, what: str) -> None:
+    call, message = KINDS[name]
+    with pytest.raises(mx.MinixlaError, match=message) as caught:
+        call(OF_NO_KIND[what])
+    assert isinstance(caught.value, (TypeError, ValueError))
+    assert "test_bad_input.py" in str(caught.value)
+
+
+# Positions and names of arguments that the function does not take.
+MARKS = {
+    "checkpoint": (lambda **marks: mx.checkpoint(_total, **marks), ["static_argnums"]),
+    "custom_jvp": (lambda **marks: mx.custom_jvp(_total, **marks), ["nondiff_argnums"]),
+    "from_jax": (
+        lambda **marks: mx.from_jax(_total, **marks),
+        ["static_argnums", "static_argnames"],
+    ),
+    "jit": (
+        lambda **marks: mx.jit(_total, **marks),
+        ["static_argnums", "static_argnames", "donate_argnums", "donate_argnames"],
+    ),
+    "make_graph": (lambda **marks: mx.make_graph(_total, **marks), ["static_argnums"]),
+    "pmap": (
+        lambda **marks: mx.pmap(_total, **marks),
+        ["static_broadcasted_argnums", "donate_argnums"],
+    ),
+}
+_PAIRS = [(name, mark) for name, (_, marks) in MARKS.items() for mark in marks]
+
+
+@pytest.mark.parametrize(("name", "mark"), _PAIRS)
+def test_arguments_that_the_function_does_not_take(name: str, mark: str) -> None:
+    call, is_name = MARKS[name][0], mark.endswith("names")
+    rule = "of parameters of _total: x, y, scale" if is_name else "of _total, which takes 2"
+    for bad in ("z", ("x", "z")) if is_name else (2, -3, 10**30, (0, 5)):
+        with pytest.raises(mx.AttributeValueError, match=f"^{name}: {mark} has(.*\n)*.*{rule}"):
+            call(**{mark: bad})
+    for good in ("x", ("y", "scale")) if is_name else (1, -2, np.int64(0), (0, 1)):
+        call(**{mark: good})
+
+
 @pytest.mark.parametrize(("call", "message"), TOOLS.values(), ids=TOOLS)
 def test_a_tool_refuses_an_argument_of_another_kind(call: Any, message: str) -> None:
     for bad in (-5, 2.5, object(), [object()]):
@@ -293,3 +440,9 @@ def test_a_tool_refuses_an_argument_of_another_kind(call: Any, message: str) -> 
 def test_names_of_overlays_are_listed(tmp_path: Path) -> None:
     with pytest.raises(mx.AttributeValueError, match="overlays is a list of some of"):
         mx.explore(mx.numpy.tanh, X, overlays="nan", path=tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("bad", ["text", object(), 10**30], ids=["text", "object", "large"])
+def test_what_is_exported_takes_arrays(bad: Any) -> None:
+    with pytest.raises(mx.MinixlaError, match=r"^export: (.*\n)*.*test_bad_input.py"):
+        mx.export(mx.numpy.tanh, bad)

@@ -19,6 +19,7 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.forks import limits, problem_of, serve_in_forks
+from minixla.core.shared_contexts import SharedContexts
 
 sys.path.append(str(Path(__file__).parent))
 import hlo_protos
@@ -26,23 +27,14 @@ import hlo_protos
 # What a healthy program needs, several times over: seconds of CPU, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
 _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000
-# A context keeps all that it read, so that long programs have one of their own.
-_LONG = 1 << 20
 # Bytes of a constant that travels beside the module, and the most that an element has.
 _LARGE = 1 << 16
 _WIDEST = 16
 # Characters: one of those takes more, also in bits and in lists of short numbers.
 _LONG_CONSTANT = 1 << 13
 
-
-def _new_context() -> Any:
-    context = make_ir_context()
-    context.emit_error_diagnostics = False
-    return context
-
-
-# Making one takes longer than reading a small program.
-_CONTEXT = _new_context()
+_contexts = SharedContexts(make_ir_context)
+_contexts.context_for(0)  # made here, not in each child
 
 
 def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
@@ -52,7 +44,7 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
     is_artifact = is_binary and b"StableHLO_v" in source[:64]
     may_be_large = len(source) > _LARGE and _may_hold_large(source)
     # Reading an artifact loads dialects, in which other programs may not be written.
-    context = _new_context() if is_artifact or len(source) > _LONG else _CONTEXT
+    context = make_ir_context() if is_artifact else _contexts.context_for(len(source))
     with context:
         if is_artifact:
             module = stablehlo.deserialize_portable_artifact(context, source)

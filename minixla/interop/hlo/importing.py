@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.progress import shown_progress
 from minixla.core.shapes import TOKEN
@@ -11,7 +12,7 @@ from minixla.interop.hlo.module import HloModule
 from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
 from minixla.interop.reading import ProgramText, content
-from minixla.interop.shardings import Shardings, check_shardings
+from minixla.interop.shardings import Shardings
 from minixla_ops import create_token
 
 # Transformations and XLA recurse over calls within each other.
@@ -31,6 +32,7 @@ _SHARDING = re.compile(
 
 
 @api_boundary
+@checks_kinds
 def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> ImportedProgram:
     """An HLO program as a function of ours.
 
@@ -55,7 +57,6 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
         >>> mx.import_hlo(text)(np.float32(2))
         Array(3., dtype=float32)
     """
-    check_shardings(SUBJECT, shardings)
     source = content(source, (".hlo", ".txt"), SUBJECT, _ADVICE)
     try:
         text = HloText(source if isinstance(source, str) else source.decode())

@@ -469,7 +469,7 @@ ERRORS = {
     "scan, unroll": (
         lambda x: mx.scan(lambda c, y: (c, y), x, x, unroll="all"),
         mx.AttributeValueError,
-        ["scan: unroll is not an integer"],
+        ["scan: unroll has", "unroll is an integer or True or False"],
     ),
     "scan, unrolled, no pair": (
         lambda x: mx.scan(lambda c, y: (c, y, y), x, x, unroll=2),

@@ -494,10 +494,8 @@ def test_wrong_calls(args, kwargs, problem):
 def test_arguments_that_are_no_arrays():
     with pytest.raises(ShapeError, match=r"^custom_jvp: argument x of type str is not an array"):
         OURS("text")
-    with pytest.raises(TransformError, match="argnums names argument 4"):
-        wrong = mx.custom_jvp(lambda x: x, nondiff_argnums=4)
-        wrong.defjvp(lambda p, t: (p[0], t[0]))
-        wrong(1.0)
+    with pytest.raises(mx.AttributeValueError, match="nondiff_argnums = 4"):
+        mx.custom_jvp(lambda x: x, nondiff_argnums=4)
     with pytest.raises(TransformError, match="defjvps does not go with nondiff_argnums"):
         mx.custom_jvp(lambda x, n: x, nondiff_argnums=1).defjvps(None)
 

@@ -59,6 +59,7 @@ def test_queues():
         (psum, [], (), ["arguments is not a list of replicas", "0 replicas"]),
         (psum, [[(1.0,)], []], (), ["arguments is not a list", "2 replicas of [1, 0]"]),
         (psum, 3, (), ["arguments is not a list", "arguments: 3"]),
+        (psum, [[(1.0,)]], 3, ["infeed = 3", "infeed is a list of arrays"]),
         (psum, [[1.0]], (), ["the arguments of a process are not a tuple", "(x,)"]),
         ([[psum]], [[(1.0,)]] * 2, (), ["programs has not the nesting", "1 replicas of [1]"]),
         ([psum], [[(1.0,)]], (), ["programs has not the nesting"]),
@@ -67,7 +68,7 @@ def test_queues():
     ],
 )
 def test_rejected(programs, arguments, infeed, phrases):
-    with pytest.raises(TransformError) as caught:
+    with pytest.raises((TransformError, mx.AttributeValueError)) as caught:
         mx.simulate(programs, arguments, infeed=infeed)
     for phrase in ("simulate: ", *phrases, "called at", "test_simulate.py"):
         assert phrase in str(caught.value)

@@ -5,6 +5,7 @@ Every one is tried against SciPy, with its derivatives, in tests/minixla/interop
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 import scipy.special
@@ -100,6 +101,26 @@ def test_scipy_agrees(name):
     function, low, high = SMOOTH[name]
     x = np.random.default_rng(0).uniform(low, high, 2000)
     assert ulp_distance(by_rule(name, x), function(x)).max() <= 12
+
+
+@pytest.mark.parametrize(
+    ("name", "numpy", "most"), [("sinh", np.sinh, 6), ("atanh", np.arctanh, 4)]
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_programs_keep_the_digits_that_mlirs_form_loses(name, numpy, most, dtype):
+    kind = ELEMENT_TYPES[{"float64": "f64", "float32": "f32", "float16": "f16"}.get(dtype, "bf16")]
+    top = 1 if name == "atanh" else 700 if dtype == "float64" else 10 if dtype == "float16" else 88
+    sizes = np.linspace(0, top, 4001), np.logspace(-300 if dtype == "float64" else -30, 0, 500)
+    x = np.concatenate([*sizes, [np.inf, np.nan, 1, 2]]).astype(kind.dtype)
+    with jax.enable_x64(True):
+        x = np.concatenate([x, -x])
+        found = np.asarray(mx.jit(getattr(ops, name))(x))
+    wanted = numpy(x.astype(np.longdouble))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(x[x == 0]))
+    is_number = ~np.isnan(wanted)
+    assert ulp_distance(found[is_number], wanted[is_number].astype(kind.dtype)).max() <= most
 
 
 EDGES = [0.0, -0.0, -1, -2, -3, np.inf, -np.inf, np.nan, 1, 2, 3, -0.5, -2.5, 1e-310, 1e300, -1e300]

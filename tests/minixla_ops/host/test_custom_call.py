@@ -14,6 +14,7 @@ from minixla.core.shapes import Shape, TupleShape
 from tests.harness import check_batching
 
 X = np.array([1, 2], np.float32)
+X_SHAPE = Shape("f32", (2,))
 Y = np.array([[10, 20, 30], [40, 50, 60]], np.float32)
 
 
@@ -76,6 +77,22 @@ def test_attributes_reach_the_function():
         "backend_config = {factor = 0.5 : f32, flags = array<i64: 0, 1>, "
         'name = "a \\"b\\"", shift = 1.5 : f64}'
     ) in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "layouts"),
+    [(lambda x: [x, ops.create_token()], 3), (lambda x: [ops.tuple([x, x])], 0)],
+    ids=["a token", "a tuple"],
+)
+def test_operands_and_results_have_layouts_all_or_none(arguments, layouts):
+    """StableHLO's verifier, which reads the text, wants that."""
+
+    def function(x):
+        return ops.custom_call("tests.unknown", arguments(x), X_SHAPE)
+
+    text = mx.make_graph(function)(X).stablehlo()
+    assert text.count("xindex>") == layouts
+    assert mx.import_stablehlo(text).graph.output_shapes == (X_SHAPE,)
 
 
 def test_several_results():

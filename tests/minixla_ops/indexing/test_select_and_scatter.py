@@ -241,6 +241,41 @@ def test_native_operation_is_the_same_bit_for_bit(name, select, native):
             assert_same(reference, unwrapped(by_xla[name, select])[0], name=values)
 
 
+SUMMED = {"sums": (-0.0, ops.add), "products": (1.0, ops.mul), "extremes": (-1.0, ops.max)}
+
+
+@functools.cache
+def in_two_steps(values):
+    """Programs of overlapping windows with operands, and what XLA:CPU gives for their two steps."""
+    rows = {
+        (name, select, kind): (
+            scattered(name, SELECTS[select], scatter),
+            operands_of(name, values, start),
+        )
+        for name in OVERLAPPING
+        for select in SELECTS
+        for kind, (start, scatter) in SUMMED.items()
+    }
+    return rows, results_together(run_xla, rows, "cpu")
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+@pytest.mark.parametrize("values", ["distinct", *SPECIAL])
+def test_two_steps_for_overlapping_windows_follow_the_definition(name, values):
+    rows, by_xla = in_two_steps(values)
+    for select in SELECTS:
+        for kind in SUMMED:
+            function, operands = rows[name, select, kind]
+            graph = graph_of(function, operands)
+            text = Emitter(platform="cpu").module(graph)
+            assert '"stablehlo.select_and_scatter"' not in text and text.count("inlineable") == 2
+            (reference,) = reference_graph(graph, operands)
+            (found,) = unwrapped(by_xla[name, select, kind])
+            # A place sums at most nine values.
+            np.testing.assert_allclose(found, reference, rtol=1e-6, atol=1e-6)
+            assert np.array_equal(np.signbit(found), np.signbit(reference))
+
+
 KINDS = [kind for kind in ALL if kind not in COMPLEX]
 
 

@@ -16,10 +16,12 @@ from minixla_ops.programs.computations import (
     identity_of,
     is_identity,
     monoid_of,
+    padding_element,
     short_form,
 )
 from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.harness import graph_of
+from tests.oracles.compare import assert_same
 
 F32 = Shape("f32")
 
@@ -121,6 +123,20 @@ def test_identities(name):
                 graph_of(function, [neutral, elements]), [neutral, elements]
             )
             assert np.array_equal(result, elements), (monoid, name)
+
+
+@pytest.mark.parametrize("name", ELEMENT_TYPES)
+def test_padding_leaves_zeros_of_both_signs_as_they_are(name):
+    kind = ELEMENT_TYPES[name]
+    zeros = np.array([0.0, -0.0 if kind.is_float or kind.is_complex else 0]).astype(kind.dtype)
+    for function in (ops.add, ops.mul, ops.max, ops.min):
+        padding = padding_element(traced(function, name), kind)
+        if padding is None:  # of f8e8m0fnu, which has no zero, or a maximum of complex numbers
+            assert (name == "f8e8m0fnu" and function is ops.add) or kind.is_complex
+            continue
+        operands = [zeros, np.broadcast_to(padding, zeros.shape)]
+        (result,) = reference_graph(graph_of(function, operands), operands)
+        assert_same(result, zeros)
 
 
 def test_extremes_are_infinite_where_there_are_infinities():

@@ -1,0 +1,130 @@
+"""Arguments of public functions: of another kind than their annotations say they are refused."""
+
+import operator
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache, wraps
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar, cast
+
+from minixla.core.errors import ArgumentTypeError, wrong_argument
+from minixla.core.tracebacks import hide_frames
+from minixla.core.tracer import Tracer
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Kind(NamedTuple):
+    """What an argument can be: whether a value is that, and what it is called, one and several."""
+
+    fits: Callable[[Any], bool]
+    name: str
+    plural: str
+
+
+def checks_kinds(function: Function) -> Function:
+    """Refuses what its annotations do not allow: ArgumentTypeError names the argument. A decorator.
+
+    Numbers, flags, texts, names, choices and sequences of these are known; what takes anything
+    else, such as pytrees and functions, says itself what is wrong.
+    """
+    positions = function.__code__.co_varnames[: function.__code__.co_argcount]
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        kinds = _kinds(function)
+        for name, value in chain(zip(positions, args, strict=False), kwargs.items()):
+            if name in kinds and not kinds[name].fits(value):
+                is_class = function.__name__ == "__init__"
+                subject = type(args[0]).__name__ if is_class else function.__name__
+                error = wrong_argument(subject, name, value, kinds[name].name, ArgumentTypeError)
+                hide_frames(error)
+                raise error
+        return function(*args, **kwargs)
+
+    return cast(Function, checked)
+
+
+def is_flag(value: Any) -> bool:
+    """Whether it is true or false, as NumPy's integers and arrays of one element are, too.
+
+    A traced one says itself what is wrong when it is asked, and functions take None as they like.
+    """
+    is_known = value is None or isinstance(value, (bool, int, Tracer))
+    return is_known or getattr(value, "size", 0) == 1
+
+
+def _succeeds(function: Callable[[Any], Any]) -> Callable[[Any], bool]:
+    def fits(value: Any) -> bool:
+        try:
+            function(value)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    return fits
+
+
+_NAME = _Kind(_succeeds(hash), "a hashable name", "hashable names")
+_KINDS = {
+    bool: _Kind(is_flag, "True or False", "flags"),
+    int: _Kind(_succeeds(operator.index), "an integer", "integers"),
+    str: _Kind(lambda value: isinstance(value, str), "a text", "texts"),
+    Hashable: _NAME,
+    types.NoneType: _Kind(lambda value: value is None, "None", "Nones"),
+}
+
+
+@lru_cache(maxsize=1024)
+def _kinds(function: Any) -> dict[str, _Kind]:
+    """The kinds of the arguments of a function, or of the options of a TypedDict, if known."""
+    names, kinds = vars(sys.modules[function.__module__]), {}
+    for name, annotation in function.__annotations__.items():
+        text = getattr(annotation, "__forward_arg__", annotation)
+        try:
+            found = eval(text, names) if isinstance(text, str) else text
+        except NameError:  # it is for type checkers alone
+            continue
+        if typing.get_origin(found) is typing.Unpack:
+            kinds |= _kinds(typing.get_args(found)[0])
+        elif (kind := _kind(found)) is not None:
+            kinds[name] = kind
+    return kinds
+
+
+def _kind(annotation: Any) -> _Kind | None:
+    """The kind that an annotation stands for; None where it is none of those that are known."""
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        listed = " or ".join([f'"{part}"' for part in parts])
+        return _Kind(lambda value: isinstance(value, str) and value in parts, listed, listed)
+    if origin in (typing.Union, types.UnionType):
+        known = [kind for part in parts if (kind := _kind(part)) is not None]
+        if len(known) < len(parts):
+            return None
+        one, several = [kind.name for kind in known], [kind.plural for kind in known]
+        fits = [kind.fits for kind in known]
+        return _Kind(lambda x: any(f(x) for f in fits), " or ".join(one), " or ".join(several))
+    if origin in (Sequence, Iterable, tuple):
+        member = _kind(parts[0])
+        count = len(parts) if origin is tuple and ... not in parts else None
+        return None if member is None else _several(member, count)
+    return _KINDS.get(annotation)
+
+
+def _several(member: _Kind, count: int | None) -> _Kind:
+    """A sequence of one kind of members; of `count` of them, if that is known."""
+    # A name may be a sequence itself, but for these.
+    taken: Any = (list, tuple) if member is _NAME else Collection
+
+    def fits(value: Any) -> bool:
+        if isinstance(value, (str, Mapping)) or getattr(value, "ndim", 1) == 0:
+            return False
+        if not isinstance(value, taken):  # what can be read but once is not looked into
+            return isinstance(value, Iterable) and member is not _NAME and count is None
+        return all(map(member.fits, value)) and count in (None, len(value))
+
+    what = "sequence" if count is None else "pair" if count == 2 else f"group of {count}"
+    return _Kind(fits, f"a {what} of {member.plural}", f"{what}s of {member.plural}")
