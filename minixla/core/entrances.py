@@ -166,13 +166,18 @@ def entrance(
         made.__code__ = _code(_text(declared, known))  # last, for other threads may call it
         return made
 
-    names: dict[str, Any] = {"_write": write}
+    names: dict[str, Any] = {"_write": write, "_hide_frames": hide_frames}
     made: Any = wraps(function)(FunctionType(_unwritten.__code__, names))
     return made
 
 
 def _unwritten(*args: Any, **options: Any) -> Any:
-    return globals()["_write"]()(*args, **options)  # of the function that is made
+    names = globals()  # those of the function that is made
+    try:
+        return names["_write"]()(*args, **options)
+    except Exception as error:
+        names["_hide_frames"](error)
+        raise
 
 
 @cache

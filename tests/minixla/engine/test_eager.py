@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import pickle
 import threading
+import traceback
+from collections import namedtuple
 from typing import Any
 
 import jax
@@ -427,6 +431,37 @@ def test_kept_programs_tell_options_apart(most, monkeypatch):
             np.testing.assert_array_equal(described(x, 1, more=option), x + len(repr((1, option))))
         assert len(traced) == count
     np.testing.assert_array_equal(described(x, [1]), x + len("([1], None)"))  # unhashable
+
+
+def test_members_of_named_tuples_are_told_apart():
+    pair = namedtuple("pair", ["first", "second"])
+
+    @tracing.one_program("x")
+    def described(x, option=(0, 1)):
+        return x + len(repr(option))
+
+    for option in [pair(0, 1), pair(False, True), pair(0.0, 1.0), pair(-0.0, 1.0)] * 2:
+        assert described(jnp.zeros(()), option) == len(repr(option))
+
+
+def test_the_first_call_is_like_others():
+    @tracing.one_program("x")
+    def scaled(x, by, *, is_negative=False):
+        if by == 0:
+            raise ValueError("by is 0")
+        return x * (-by if is_negative else by)
+
+    assert str(inspect.signature(scaled)) == "(x, by, *, is_negative=False)"
+    assert pickle.loads(pickle.dumps(mnp.trace)) is mnp.trace
+    found = []
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"scaled\(\) missing 1 required positional argument"):
+            scaled(jnp.ones(2))
+        with pytest.raises(ValueError, match="by is 0") as caught:
+            scaled(jnp.ones(2), 0)
+        found.append([each.name for each in traceback.extract_tb(caught.tb)])
+        np.testing.assert_array_equal(scaled(jnp.ones(2), 2, is_negative=np.True_), [-2, -2])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
