@@ -132,7 +132,7 @@ def layers(effort: Effort) -> Iterator[Comparison]:
     variants["jax"] = pooled(JAX._replace(nn=_ReshapedPool))
     yield interleaved("  against reshape and max in JAX", variants, rounds)
     variants = {each.name: pooled(each, 3) for each in FRAMEWORKS}
-    name = f"gradient of max pooling over 3x3 in steps of 2, {shape}"
+    name = f"gradient of 3x3 max pooling, {shape}"
     yield interleaved(name, variants, effort.rounds(10))
     variants = {each.name: normed(each) for each in FRAMEWORKS}
     yield interleaved(f"gradient of batch norm, {shape}", variants, rounds)

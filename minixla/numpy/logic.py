@@ -14,7 +14,7 @@ from minixla.numpy.element_functions import Function, named, of_two, refuse_comp
 from minixla.numpy.operands import as_bool, convert, lifted, listed, marked, operand_shape, promoted
 from minixla.numpy.ufuncs import with_methods
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.complex_functions import sign_bit
+from minixla_ops.elementwise.conversion import sign_bit
 from minixla_ops.vocabulary import shorthand
 
 equal = of_two("equal", "Whether x1 == x2.")

@@ -16,6 +16,7 @@ import ml_dtypes
 
 import minixla_ops as ops
 from minixla.core.tracing import one_program
+from minixla_ops.elementwise.conversion import sign_bit
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 
@@ -23,12 +24,6 @@ from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 def square_limit(x: Any) -> float:
     """A power of two whose square is far from overflow in the floating type of `x`."""
     return 2.0 ** (int(ml_dtypes.finfo(array_shape(x).dtype).maxexp) // 2 - 2)
-
-
-def sign_bit(x: Any) -> Any:
-    """Whether the sign bit of floats is set: of -0.0 too."""
-    bits = ops.bitcast_convert_type(x, f"s{array_shape(x).element_type.bits}")
-    return ops.lt(bits, full_like(bits, 0))
 
 
 def i_times(z: Any) -> Any:

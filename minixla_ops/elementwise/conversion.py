@@ -14,7 +14,7 @@ from minixla_ops.elementwise.families import FLOATS, Expandable, Unary
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 @register
@@ -223,3 +223,9 @@ def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> n
         bits = np.where(exponent <= own_bias - bias, sign, bits)
         bits = np.where(exponent > own_bias + bias, infinite, bits)
     return np.asarray(np.where(np.isnan(array), given, bits)).view(array.dtype)
+
+
+def sign_bit(x: Any) -> Any:
+    """Whether the sign bit of floats is set: of -0.0 too."""
+    bits = ops.bitcast_convert_type(x, f"s{array_shape(x).element_type.bits}")
+    return ops.lt(bits, full_like(bits, 0))

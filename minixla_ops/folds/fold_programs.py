@@ -18,10 +18,16 @@ from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, remembered
 from minixla.core.linear import spread
 from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla_ops.elementwise.conversion import sign_bit
 from minixla_ops.programs.computations import apply_computation, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import batch_member
-from minixla_ops.vocabulary.shorthand import Values, array_shape, instantiate
+from minixla_ops.vocabulary.shorthand import (
+    Values,
+    array_shape,
+    instantiate,
+    zeros_like,
+)
 
 
 def fold(computation: Graph, operands: Values, initials: Values) -> list[Any]:
@@ -53,10 +59,7 @@ def fold_in_order(
 
     `present` says where each row takes part (default: everywhere); its sizes 1 are stretched.
     """
-    running = [
-        each if array_shape(each).rank == len(sizes) else ops.broadcast_in_dim(each, sizes, ())
-        for each in initials
-    ]
+    running = [_over(each, sizes) for each in initials]
     for row, there in zip(rows, repeat(None) if present is None else present, strict=False):
         combined = apply_computation(computation, [*running, *row])
         if there is not None and not there.all():
@@ -65,6 +68,24 @@ def fold_in_order(
             combined = [ops.select(whole, new, old) for new, old in pairs]
         running = combined
     return running
+
+
+def _over(initial: Any, sizes: Sequence[int]) -> Any:
+    is_scalar = array_shape(initial).rank < len(sizes)
+    return ops.broadcast_in_dim(initial, sizes, ()) if is_scalar else initial
+
+
+def started(computation: Graph, initial: Any, total: Any) -> Any:
+    """What a fold by a monoid gives from `initial`, if it gives `total` from its first element."""
+    kind, sizes = array_shape(total).element_type, array_shape(total).dimensions
+    initial = _over(initial, sizes)
+    (result,) = apply_computation(computation, [initial, total])
+    # There are no integers of 6 bits, as which a sign could be read; XLA:CPU has no such floats.
+    if monoid_of(computation) != "add" or not kind.is_float or kind.bits == 6:
+        return result
+    # XLA makes x of 0 + x, also where x is -0.
+    is_negative_zero = ops.and_(ops.eq(total, zeros_like(total)), sign_bit(total))
+    return ops.select(is_negative_zero, initial, result)
 
 
 def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Any:

@@ -15,7 +15,7 @@ from minixla.core.sharding_rule import PERMUTATION
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds import numpy_folds, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
-from minixla_ops.folds.fold_programs import fold_in_order
+from minixla_ops.folds.fold_programs import fold_in_order, started
 from minixla_ops.folds.sliding_windows import Window, dilated_size
 from minixla_ops.movement.slicing import pad_with_zeros
 from minixla_ops.programs import computations
@@ -103,9 +103,12 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         window, shape = self.window, array_shape(operands[0])
         sizes = window.positions(shape.dimensions)
         fill = computations.padding_element(self.computation, shape.element_type)
-        present = window.present(shape.dimensions) if fill is None else None
         rows = zip(*[window_elements(operand, window, fill) for operand in operands], strict=True)
-        return fold_in_order(self.computation, rows, initials, sizes, present)
+        if fill is None:
+            present = window.present(shape.dimensions)
+            return fold_in_order(self.computation, rows, initials, sizes, present)
+        (total,) = fold_in_order(self.computation, rows, next(rows), sizes)
+        return [started(self.computation, initials[0], total)]
 
     def over_batch(self, at):
         return ReduceWindow(self.computation, *self.window.inserted(at)), at

@@ -9,7 +9,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Graph, Shape
 from minixla.core.element_types import S32
-from minixla_ops.folds.fold_programs import spread_mask
+from minixla_ops.folds.fold_programs import fold_in_order, spread_mask, started
 from minixla_ops.folds.reduce_window import window_elements
 from minixla_ops.folds.sliding_windows import Window, dilated_size
 from minixla_ops.movement.slicing import pad_with_zeros
@@ -51,16 +51,21 @@ def scatter_to_selected(
     if not window.overlaps:
         hits, values = _spread(chosen, source, window, base)
         return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
-    nothing = padding_element(scatter, base.element_type)
+    numbered, counts = [*enumerate(window.offsets())], array_shape(chosen).dimensions
+    placings = [_placing(offset, window, counts, base.dimensions) for _, offset in numbered]
+    are_chosen = [ops.eq(chosen, splat(number, array_shape(chosen))) for number, _ in numbered]
     # A place gets the values of later positions through earlier elements of the window.
-    for number, offset in reversed(list(enumerate(window.offsets()))):
-        config = _placing(offset, window, array_shape(chosen).dimensions, base.dimensions)
-        is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
-        if nothing is not None:
-            values = ops.select(is_chosen, source, full_like(source, nothing.item()))
-            values = ops.pad(values, nothing, config)
-            (result,) = apply_computation(scatter, [result, values])
-            continue
+    rows = [*zip(are_chosen, placings, strict=True)][::-1]
+    nothing = padding_element(scatter, base.element_type)
+    if nothing is not None:
+        others = full_like(source, nothing.item())
+        values = (
+            [ops.pad(ops.select(is_chosen, source, others), nothing, config)]
+            for is_chosen, config in rows
+        )
+        (total,) = fold_in_order(scatter, values, next(values), base.dimensions)
+        return started(scatter, initial, total)
+    for is_chosen, config in rows:
         hits, values = (pad_with_zeros(each, config) for each in (is_chosen, source))
         result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     return result

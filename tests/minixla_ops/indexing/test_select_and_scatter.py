@@ -241,7 +241,12 @@ def test_native_operation_is_the_same_bit_for_bit(name, select, native):
             assert_same(reference, unwrapped(by_xla[name, select])[0], name=values)
 
 
-SUMMED = {"sums": (-0.0, ops.add), "products": (1.0, ops.mul), "extremes": (-1.0, ops.max)}
+SUMMED = {
+    "sums": (-0.0, ops.add),
+    "sums from 0": (0.0, ops.add),
+    "products": (1.0, ops.mul),
+    "extremes": (-1.0, ops.max),
+}
 
 
 @functools.cache
