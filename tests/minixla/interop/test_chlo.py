@@ -268,6 +268,7 @@ def test_complex_sinh_keeps_digits_near_0():
     z = np.array([1e-9 + 1e-7j, -1e-12j, 1e-300 + 0j, 0.3 + 1e-20j, 2 - 1j, -1e-5 + 3j])
     with jax.enable_x64(True):
         for found in (mx.jit(program)(z), mx.reference(program)(z)):
+            # NumPy's and ours are a few ulp from the truth, of 2.2e-16 each.
             np.testing.assert_allclose(found, np.sinh(z), rtol=1e-14)
 
 
