@@ -130,7 +130,7 @@ class HostEmitter(Emitter):
     def module(self, graph: Graph, *given: Any, **options: Any) -> str:
         """As `Emitter.module`; on one CPU calls of large programs that are many stay calls."""
         # What is split over devices must not hide in a call from XLA's partitioner.
-        if self.platform == "cpu" and self.device_count == 1:
+        if self.is_for_one_cpu:
             self.apart = repeated(graph)
         return super().module(graph, *given, **options)
 

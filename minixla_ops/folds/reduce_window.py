@@ -96,8 +96,8 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         if computations.monoid_of(self.computation) is None:
             return elements <= _MOST_ELEMENTS
         # A partitioner would send what each slice reads beyond a device's part.
-        is_for_cpu = emit.platform == "cpu" and emit.device_count == 1
-        return is_for_cpu and elements <= _MOST_OF_MONOID and operand.size >= _LEAST_SIZE
+        is_worth_it = elements <= _MOST_OF_MONOID and operand.size >= _LEAST_SIZE
+        return emit.is_for_one_cpu and is_worth_it
 
     def folded(self, operands, initials):
         window, shape = self.window, array_shape(operands[0])

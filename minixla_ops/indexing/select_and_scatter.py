@@ -126,10 +126,9 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         return rule.stablehlo(self, emit, operands, shapes, results)
 
     def _is_in_two_steps(self, emit: Any, source: Shape) -> bool:
-        is_for_cpu = emit.platform == "cpu" and emit.device_count == 1
         is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
         is_monoid = computations.monoid_of(self.scatter) is not None
-        return is_for_cpu and is_small and is_monoid and source.size > 0
+        return emit.is_for_one_cpu and is_small and is_monoid and source.size > 0
 
     def _two_steps(
         self, emit: Any, operands: Sequence[str], shapes: Sequence[Shape]
