@@ -108,7 +108,7 @@ bench: environment
 
 # Ratios to JAX. Suites of times join where a quiet machine makes the baseline:
 # python -m benchmarks $(BENCH_CHECKED) --json benchmarks/baseline.json
-BENCH_CHECKED := memory
+BENCH_CHECKED := memory tracing steps layers calls eager convolutions
 
 bench-check: environment
 	$(BIN)/python -m benchmarks $(BENCH_CHECKED) --quick --compare benchmarks/baseline.json

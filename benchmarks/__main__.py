@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,16 @@ import jax
 
 import minixla
 from benchmarks import ON_REQUEST, SUITES
-from benchmarks.measure import FULL, QUICK, Comparison, clocks, other_variant, ratio_of
+from benchmarks.measure import (
+    FULL,
+    QUICK,
+    Comparison,
+    Effort,
+    clocks,
+    merged,
+    other_variant,
+    ratio_of,
+)
 
 
 def machine() -> dict[str, Any]:
@@ -101,6 +110,13 @@ def is_worse(found: Comparison, earlier: Comparison | None) -> bool:
     return found.ratio > earlier.ratio * (1 + _ALLOWED) + found.noise + earlier.noise
 
 
+def _rows(suite: Callable[[Effort], Iterable[Comparison]], effort: Effort, times: int) -> Any:
+    """The rows of a suite that is run so often."""
+    if times == 1:
+        return suite(effort)
+    return map(merged, zip(*[list(suite(effort)) for _ in range(times)], strict=True))
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """Runs the suites, prints a table, writes JSON.
 
@@ -113,6 +129,8 @@ def main(given: Sequence[str] | None = None) -> int:
     text = f"of {suites}; default: all but {', '.join(ON_REQUEST)}"
     arguments.add_argument("suites", nargs="*", metavar="suite", help=text)
     arguments.add_argument("--quick", action="store_true", help="a fifth of the rounds")
+    text = "how often each suite is run; rows are of the middle run, their noise of all"
+    arguments.add_argument("--repeat", type=int, default=1, metavar="N", help=text)
     text = "CPU time of all threads in place of time, which leaves out what other processes do"
     arguments.add_argument("--cpu", action="store_true", help=text)
     text = "print a table in Markdown, as in docs/performance.md"
@@ -134,7 +152,7 @@ def main(given: Sequence[str] | None = None) -> int:
     effort, rows, worse = QUICK if options.quick else FULL, [], []
     for name in options.suites or SUITES:
         suspects = set()
-        for found in known[name](effort):
+        for found in _rows(known[name], effort, options.repeat):
             before = earlier.get(found.name)
             print(line(found, before, is_markdown=options.markdown), flush=True)
             rows.append({"suite": name, **found._asdict()})

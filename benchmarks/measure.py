@@ -152,3 +152,17 @@ def summary(name: str, times: Mapping[str, Sequence[float]], unit: str) -> Compa
         spread = 1.48 * statistics.median([abs(each - ratio) for each in ratios])
         noise = 2 * 1.25 * spread / math.sqrt(rounds)
     return Comparison(name, unit, medians, ratio, rounds, noise)
+
+
+def merged(repeated: Sequence[Comparison]) -> Comparison:
+    """One comparison of several runs': the run whose ratio is the middle one, and their noise.
+
+    The noise reaches to the worst of them: what runs differ in is not seen within one.
+    """
+    first, *_ = repeated
+    if first.ratio is None:
+        return first
+    ordered = sorted(repeated, key=lambda each: each.ratio or 0.0)
+    middle, worst = ordered[(len(ordered) - 1) // 2], ordered[-1]
+    assert middle.ratio is not None and worst.ratio is not None
+    return middle._replace(noise=max(middle.noise, worst.ratio - middle.ratio))

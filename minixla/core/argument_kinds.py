@@ -73,6 +73,7 @@ _KINDS = {
     int: _Kind(_succeeds(operator.index), "an integer", "integers"),
     str: _Kind(lambda value: isinstance(value, str), "a text", "texts"),
     Hashable: _NAME,
+    dict: _Kind(lambda value: isinstance(value, Mapping), "a dictionary", "dictionaries"),
     types.NoneType: _Kind(lambda value: value is None, "None", "Nones"),
 }
 
@@ -111,7 +112,7 @@ def _kind(annotation: Any) -> _Kind | None:
         member = _kind(parts[0])
         count = len(parts) if origin is tuple and ... not in parts else None
         return None if member is None else _several(member, count)
-    return _KINDS.get(annotation)
+    return _KINDS.get(origin or annotation)
 
 
 def _several(member: _Kind, count: int | None) -> _Kind:

@@ -30,6 +30,8 @@ _UNKNOWN = (
     re.compile(r"No registered implementation for untyped custom call to (\S+) for (\S+)"),
     re.compile(r"Custom call target (\S+) is not implemented()"),
 )
+# And for a compiler option that it does not know, or whose value is none.
+_OPTION = re.compile(r"No such compile option: .*|While setting option .*")
 #: Targets of XLA's own passes, which check nothing, and what to use instead.
 _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
 
@@ -67,7 +69,12 @@ def prepare_target(target: str, source: Source | None, operation: Operation | No
 
 
 def _explained(error: Exception) -> Exception | None:
-    """Our error for one of XLA's compiler about a target that it does not know; None for others."""
+    """Our error for one of XLA's compiler about what it does not know; None for others."""
+    if option := _OPTION.search(str(error)):
+        advice = "Names in compiler_options are XLA's flags (xla_...) and compile options."
+        return explain(
+            TransformError, "compiler_options", f"XLA: {option[0].rstrip('.')}", advice=advice
+        )
     match = next(filter(None, (each.search(str(error)) for each in _UNKNOWN)), None)
     if match is None or match[1] not in _CALLED:
         return None

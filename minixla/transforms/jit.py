@@ -52,8 +52,9 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     Args:
         fun: a function of pytrees of arrays; left out where `jit` is a decorator with options.
         options: those of `jax.jit` (static_argnums, static_argnames, donate_argnums,
-            donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline), and
-            mesh, of ours or JAX's, which PartitionSpecs among these and in the function are about.
+            donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline,
+            compiler_options), and mesh, of ours or JAX's, which PartitionSpecs among these and in
+            the function are about.
 
     Returns:
         A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape`, `clear_cache`, and

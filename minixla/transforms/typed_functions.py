@@ -82,6 +82,7 @@ class JitOptions(TypedDict, total=False):
     device: Any
     backend: str | None
     inline: bool
+    compiler_options: dict[str, Any] | None
     mesh: MeshLike | None
 
 

@@ -23,6 +23,7 @@ from benchmarks.measure import (
     Comparison,
     Effort,
     interleaved,
+    merged,
     per_call,
     ratio_of,
     summary,
@@ -155,6 +156,40 @@ def test_the_command_fails_where_a_ratio_is_worse_twice(
         assert (
             "WORSE: a thing: 1.20 +- 0.01, was 1.00 +- 0.01" in capsys.readouterr().out
         ) == bool(status)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "noises", "expected"),
+    [
+        ([1.0], [0.1], (1.0, 0.1)),
+        ([1.2, 1.0, 0.9], [0.0, 0.1, 0.0], (1.0, pytest.approx(0.2))),
+        ([1.0, 1.1], [0.3, 0.0], (1.0, 0.3)),
+        ([math.inf, 1.0, 1.0], [0.0, 0.0, 0.0], (1.0, math.inf)),
+        ([None, None], [0.0, 0.0], (None, 0.0)),
+    ],
+)
+def test_several_runs(ratios: Any, noises: Any, expected: Any) -> None:
+    """The middle one stands for them, and noise reaches to the worst."""
+    runs = [Comparison("x", "ms", {}, *pair) for pair in zip(ratios, [3] * 9, noises, strict=False)]
+    found = merged(runs)
+    assert (found.ratio, found.noise) == expected
+    assert found in [each._replace(noise=found.noise) for each in runs]
+
+
+def test_the_command_repeats_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ratios, path = [0.9, 1.3, 1.0], tmp_path / "baseline.json"
+
+    def suite(effort: Effort) -> Any:
+        ratio = ratios.pop()
+        yield Comparison("a thing", "ms", {"minixla": ratio, "jax": 1.0}, ratio, 3, 0.01)
+        yield Comparison("another", "ms", {"minixla": 1.0}, None, 3)
+
+    monkeypatch.setitem(command.ON_REQUEST, "far", suite)
+    assert command.main(["far", "--repeat", "3", "--json", str(path)]) == 0
+    assert not ratios
+    thing, other = command.read(path).values()
+    assert (thing.ratio, thing.medians["minixla"], other.ratio) == (1.0, 1.0, None)
+    assert thing.noise == pytest.approx(0.3)
 
 
 def test_the_baseline_is_of_rows_that_there_are() -> None:

@@ -335,6 +335,10 @@ KINDS = {
         "argnums is an integer or a sequence of integers",
     ),
     "grad, has_aux": (lambda bad: mx.grad(_total, has_aux=bad), "has_aux is True or False"),
+    "jit, compiler_options": (
+        lambda bad: mx.jit(_total, compiler_options=bad)(X, X),
+        "compiler_options is a dictionary or None|No such compile option: 'x'",
+    ),
     "jit, device": (lambda bad: mx.jit(_total, device=bad), r"device is one of jax.devices\(\)"),
     "jit, donate_argnums": (
         lambda bad: mx.jit(_total, donate_argnums=bad),
