@@ -124,8 +124,11 @@ class Div(Binary):
         return [self.over(cotangents, operands[1]), None]
 
     def vjp(self, cotangents, operands, results, active):
+        if not active[0]:
+            # The share of the numerator would be an array more that XLA keeps.
+            return [None, self.over(-cotangents * results, operands[1])]
         share = self.over(cotangents, operands[1])
-        return [share if active[0] else None, -share * results if active[1] else None]
+        return [share, -share * results if active[1] else None]
 
 
 @register
