@@ -55,7 +55,7 @@ def matrix_call(
 ) -> Sequence[str]:
     """Writes a call of code for stacks of column-major matrices, with its attributes.
 
-    LAPACK writes its first result, if it is of that shape, `over` an operand.
+    LAPACK writes its first result over the operand of index `over`, where they have one shape.
     """
     # In other memory the code would copy the operand there; XLA does so where it is read later.
     is_in_place = target.startswith("lapack_") and results[0] is shapes[over]

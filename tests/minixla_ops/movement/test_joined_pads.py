@@ -38,8 +38,7 @@ def over(*, at, places):
     return lambda slices: lambda x: [slices(x, *place, at, 1) for place in places]
 
 
-# Sizes, slices, and how many of (ConcatInDim, Pad, Add) the gradient has where constants of each
-# slice have none.
+# Sizes, slices, and how many ConcatInDim, Pad and Add their pullback has.
 CASES = {
     "halves": ((16, 64), lambda s: cut(s, 0, 32, 64), (1, 0, 0)),
     "gates": ((16, 64), lambda s: cut(s, 0, 16, 32, 48, 64), (1, 0, 0)),
