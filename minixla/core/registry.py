@@ -116,9 +116,10 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
 
 def fill_role(name: str, function: Callable[..., Any]) -> None:
     """Makes `function` the one that plays `name`."""
-    # Roles: `add(x, y)`, `zeros(shape)`, `constant` and `tuple` (classes of operations: of one
-    # Literal, of no attribute), `call(graph, *operands)`, `move_batch(value, from, to, size)`,
-    # `batch_by_loop(operation, operands, dimensions)`, `resize(value, like)` (`with_sizes_of`).
+    # Roles: `add(x, y)` of cotangents, `zeros(shape)`, `constant` and `tuple` (classes of
+    # operations: of one Literal, of no attribute), `call(graph, *operands)`, `resize(value, like)`
+    # (`with_sizes_of`), `move_batch(value, from, to, size)`,
+    # `batch_by_loop(operation, operands, dimensions)`.
     _ROLES[name] = function
 
 

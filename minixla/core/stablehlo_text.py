@@ -214,13 +214,13 @@ class Emitter:
         has_side_effect: bool = False,
         api_version: int = 4,
         hints: str = "",
-        aliases: str | None = None,
+        aliases: Mapping[int, int] | None = None,
     ) -> list[str]:
         """A call of the compiled code that has the name `target`; see `operation`.
 
         `config` is what the code is told, in MLIR's notation, `layouts` are those of operands and
         of results, row-major where they are None. Errors name `operation`, where it is more than
-        the call.
+        the call. `aliases` are results that are written into the memory of operands, by these.
         """
         self.foreign_call(target, operation)
         texts: Iterable[str | None] = map(_layouts_text, (shapes, results), layouts)
@@ -239,7 +239,7 @@ class Emitter:
             backend_config=config,
             operand_layouts=taken,
             result_layouts=made,
-            output_operand_aliases=aliases,
+            output_operand_aliases=_aliases_text(aliases or {}, len(results)),
         )
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
@@ -409,6 +409,16 @@ def _layouts_text(shapes: Sequence[AnyShape], orders: Layouts | None) -> str:
         orders = [range(getattr(shape, "rank", 0))[::-1] for shape in shapes]
     texts = [f"dense<{list(each) if each else ''}> : tensor<{len(each)}xindex>" for each in orders]
     return f"[{', '.join(texts)}]"
+
+
+def _aliases_text(aliases: Mapping[int, int], results: int) -> str | None:
+    places = [(operand, f"[{at}]" if results > 1 else "[]") for operand, at in aliases.items()]
+    texts = [
+        f"#stablehlo.output_operand_alias<output_tuple_indices = {place}, "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+        for operand, place in places
+    ]
+    return f"[{', '.join(texts)}]" if texts else None
 
 
 def real_text(value: Any) -> str:

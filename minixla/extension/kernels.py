@@ -144,9 +144,9 @@ class ForeignKernel(Kernel):
         config = dictionary_text(given)
         return emit.custom_call(self.target, operands, shapes, results, config, **told)
 
-    def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> str | None:
-        """Which results are in the memory of which operands, in StableHLO."""
-        definition, texts = operation.definition, []
+    def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> dict[int, int]:
+        """Which results are in the memory of which operands."""
+        definition, found = operation.definition, {}
         for given, made in self.aliases.items():
             operand = _place(given, definition.inputs, operation.input_types)
             result = _place(made, definition.outputs, operation.output_types)
@@ -155,12 +155,8 @@ class ForeignKernel(Kernel):
                 shown = [f"{given} {shapes[operand]}, {made} {results[result]}"]
                 advice = "Leave the alias out, or restrict the kernel to types for which it holds."
                 raise explain(ShapeError, operation.builder_name, problem, shown, advice)
-            place = f"[{result}]" if len(results) > 1 else "[]"
-            texts.append(
-                f"#stablehlo.output_operand_alias<output_tuple_indices = {place}, "
-                f"operand_index = {operand}, operand_tuple_indices = []>"
-            )
-        return f"[{', '.join(texts)}]" if texts else None
+            found[operand] = result
+        return found
 
 
 def sharding_hint(

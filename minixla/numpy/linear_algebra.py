@@ -374,7 +374,7 @@ def _pair(subject: str, lhs: Named, rhs: Named, output: str, summed: Any, *how: 
     batch = [name for name in output if name in lhs_names and name in rhs_names]
     taken = {*contracting, *batch}
     free = ["".join([n for n in each if n not in taken]) for each in (lhs_names, rhs_names)]
-    if "".join(batch) + free[1] + free[0] == output:
+    if all(free) and "".join(batch) + free[1] + free[0] == output:
         # In the other order the result needs no transposition.
         lhs, rhs, lhs_names, rhs_names, free = rhs, lhs, rhs_names, lhs_names, free[::-1]
     numbers = [

@@ -17,6 +17,7 @@ from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Binary, Expandable, named_row
 from minixla_ops.movement.broadcasting import broadcast_operands
+from minixla_ops.movement.joined_pads import joined_pads
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
@@ -353,4 +354,12 @@ _shift("shift_right_arithmetic", np.right_shift, seen_as="s")(
     "[-8, 8] and [1, 1] -> [-4,  4]",
 )
 
-fill_role("add", Add())
+_ADD = Add()
+
+
+def _sum_of_cotangents(first: Any, second: Any) -> Any:
+    joined = joined_pads(first, second)
+    return _ADD(first, second) if joined is None else joined
+
+
+fill_role("add", _sum_of_cotangents)

@@ -45,12 +45,24 @@ def lapack_target(routine: str, kind: ElementType, options: Mapping[str, str]) -
 
 
 def matrix_call(
-    emit: Any, target: str, config: str, operands: Sequence[str], shapes: Any, results: Any
+    emit: Any,
+    target: str,
+    config: str,
+    operands: Sequence[str],
+    shapes: Any,
+    results: Any,
+    over: int = 0,
 ) -> Sequence[str]:
-    """Writes a call of code for stacks of column-major matrices, with its attributes."""
+    """Writes a call of code for stacks of column-major matrices, with its attributes.
+
+    LAPACK writes its first result over the operand of index `over`, where they have one shape.
+    """
+    # In other memory the code would copy the operand there; XLA does so where it is read later.
+    is_in_place = target.startswith("lapack_") and results[0] is shapes[over]
     batch = shapes[0].rank - 2
     layouts = [
         [lapack_layout(shape.rank - batch, batch) for shape in each] for each in (shapes, results)
     ]
-    given, hints = f"{{{config}}}", sharding_hints(batch, shapes, results)
-    return emit.custom_call(target, operands, shapes, results, given, layouts, hints=hints)
+    hints, aliases = sharding_hints(batch, shapes, results), {over: 0} if is_in_place else None
+    told: Any = {"hints": hints, "aliases": aliases}
+    return emit.custom_call(target, operands, shapes, results, f"{{{config}}}", layouts, **told)

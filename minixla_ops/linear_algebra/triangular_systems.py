@@ -60,7 +60,7 @@ class MatrixOperation(Operation):
             target, config = call
             if self.has_info:
                 found.append(Shape("s32", result.dimensions[:-2]))
-            names = matrix_call(emit, target, config, names, wides, found)
+            names = matrix_call(emit, target, config, names, wides, found, len(wides) - 1)
         names = emit.expand(kept_program(self.finish, tuple(found)), names)
         return emit_converted(emit, names, found[:1], results)
 

@@ -169,6 +169,14 @@ def test_einsum_is_one_product_without_transposition() -> None:
     assert [each.op.name for each in graph.instructions] == ["DotGeneral"]
 
 
+@pytest.mark.parametrize("sizes", [[(2, 3, 4), (4,)], [(4,), (2, 4, 3)], [(3, 4), (4,)]])
+def test_products_with_a_vector_keep_the_order_of_operands(sizes: list[tuple[int, ...]]) -> None:
+    # In the other one XLA:CPU transposes a stack in memory.
+    graph = mx.make_graph(mnp.matmul)(*[a(*each) for each in sizes])
+    (product,) = graph.instructions
+    assert list(product.operands) == list(graph.inputs)
+
+
 TYPES = [(BF16, BF16), (S32, S32), (F32, S32), (PRED, PRED), (C64, F32), (BF16, F32)]
 
 
