@@ -132,12 +132,16 @@ def gammaln(x: Any) -> Any:
 
     Infinite at 0, -1, -2, ... SciPy: special.gammaln.
     """
-    # gamma(x) = gamma(x + 1) / x = (x - 1) gamma(x - 1).
-    is_first, is_third = x < 1.5, x > 2.5
-    z = mnp.clip(x - mnp.where(is_first, 1, mnp.where(is_third, 3, 2)), -0.5, 0.5)
-    factor = mnp.where(is_first, x, mnp.where(is_third, x - 1, 1))
-    near = z * _polynomial(_LOGARITHM, z, 15) + mnp.where(is_first, -1, 1) * mnp.log(factor)
-    return mnp.where((x > 0.5) & (x < 3.5), near, ops.lgamma(x))
+    # gamma(x) = x gamma(x - 1), repeatedly, from or to gamma(2 + z).
+    whole = mnp.round(x)
+    is_low, is_far, z = whole < 2, x >= _FAR, x - whole
+    product = mnp.where(is_low, mnp.where(whole < 1, x * (1 + x), x), 1)
+    for number in range(2, _FAR):
+        product = mnp.where(whole > number, product * (z + number), product)
+    log = mnp.log(mnp.where(is_far, x, product))
+    near = z * _polynomial(_LOGARITHM, z, 15) + mnp.where(is_low, -log, log)
+    far = (x - 0.5) * (log - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + _stirling(x)
+    return mended(mnp.where(is_far, far, near), x < 0, lambda: ops.lgamma(x))
 
 
 def _without_linear(x: Any, above: Any) -> Any:
