@@ -61,19 +61,23 @@ def _power(x: Any, y: Any) -> Any:
     return ops.pow(x, y)
 
 
+def _shifted(x: Any, whole: Any) -> tuple[Any, Any, Any]:
+    """What is left, z, and what to multiply and divide gamma(2 + z) by for gamma(x).
+
+    Args:
+        x: numbers from 0 to 10.
+        whole: x, rounded.
+    """
+    z, product = x - whole, mnp.ones_like(x)
+    for number in range(2, _FAR):
+        product = mnp.where(whole > number, product * (z + number), product)
+    return z, product, mnp.where(whole < 2, mnp.where(whole < 1, x * (1 + x), x), 1)
+
+
 def _near(x: Any) -> Any:
-    """Gamma of numbers from 0 to 10: the argument is brought to 2 to 3, downwards exactly."""
-    product, z = mnp.ones_like(x), x
-    for _ in range(_FAR - 3):
-        is_high = z >= 3
-        z = mnp.where(is_high, z - 1, z)
-        product = mnp.where(is_high, product * z, product)
-    quotient = mnp.ones_like(x)
-    for _ in range(2):
-        is_low = z < 2
-        quotient = mnp.where(is_low, quotient * z, quotient)
-        z = mnp.where(is_low, z + 1, z)
-    return product * _polynomial(_ABOVE, z - 2) / (quotient * _polynomial(_BELOW, z - 2))
+    """Gamma of numbers from 0 to 10."""
+    z, product, quotient = _shifted(x, mnp.floor(x))
+    return product * _polynomial(_ABOVE, z) / (quotient * _polynomial(_BELOW, z))
 
 
 def _left(a: Any) -> Any:
@@ -87,18 +91,22 @@ def _left(a: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function; infinite at 0, NaN at negative whole numbers. SciPy: special.gamma."""
     size = mnp.abs(x)
-    far = mnp.clip(size, _FAR, 180)
-    half = _power(far, 0.5 * far - 0.25)
-    above = math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
-    found = mnp.where(size < _FAR, _near(mnp.minimum(size, _FAR)), above)
+    near = _near(mnp.minimum(size, _FAR))
 
-    def mirrored() -> Any:
+    def above() -> Any:
+        far = mnp.clip(size, _FAR, 40 if kind_of(x) is F32 else 180)  # where gamma is infinite
+        half = _power(far, 0.5 * far - 0.25)
+        return math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
+
+    def other() -> Any:
+        found = mended(near, size >= _FAR, above)
         part = size - mnp.round(size)
         sine = mnp.sin(math.pi * part) * mnp.where(mnp.round(size) % 2 == 1, -1, 1)
-        return mnp.where(part == 0, math.nan, -math.pi / (size * sine) / found)
+        mirrored = mnp.where(part == 0, math.nan, -math.pi / (size * sine) / found)
+        found = mnp.where(x < 0, mirrored, found)
+        return mnp.where(x == 0, 1 / x, mnp.where(mnp.isnan(x), x, found))
 
-    found = mended(found, x < 0, mirrored)
-    return mnp.where(x == 0, 1 / x, mnp.where(mnp.isnan(x), x, found))
+    return mended(near, ~((x > 0) & (x < _FAR)), other)
 
 
 @of_reals(lambda y, n: y * ops.digamma(n + 1))
@@ -132,16 +140,21 @@ def gammaln(x: Any) -> Any:
 
     Infinite at 0, -1, -2, ... SciPy: special.gammaln.
     """
-    # gamma(x) = x gamma(x - 1), repeatedly, from or to gamma(2 + z).
-    whole = mnp.round(x)
-    is_low, is_far, z = whole < 2, x >= _FAR, x - whole
-    product = mnp.where(is_low, mnp.where(whole < 1, x * (1 + x), x), 1)
-    for number in range(2, _FAR):
-        product = mnp.where(whole > number, product * (z + number), product)
-    log = mnp.log(mnp.where(is_far, x, product))
+    size = mnp.abs(x)
+    is_far = size >= _FAR
+    z, product, quotient = _shifted(size, mnp.round(size))
+    is_low = size < 1.5
+    log = mnp.log(mnp.where(is_far, size, mnp.where(is_low, quotient, product)))
     near = z * _polynomial(_LOGARITHM, z, 15) + mnp.where(is_low, -log, log)
-    far = (x - 0.5) * (log - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + _stirling(x)
-    return mended(mnp.where(is_far, far, near), x < 0, lambda: ops.lgamma(x))
+    far = (size - 0.5) * (log - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + _stirling(size)
+    found = mnp.where(is_far, far, near)
+
+    def mirrored() -> Any:
+        sine = mnp.abs(mnp.sin(math.pi * (x - mnp.round(x))))
+        inner = math.log(math.pi) - mnp.log(-x) - mnp.log(sine) - found
+        return mnp.where(sine > 0, inner, math.inf)
+
+    return mended(found, x < 0, mirrored)
 
 
 def _without_linear(x: Any, above: Any) -> Any:
