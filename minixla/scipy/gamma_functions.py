@@ -98,15 +98,15 @@ def gamma(x: Any) -> Any:
         half = _power(far, 0.5 * far - 0.25)
         return math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
 
-    def other() -> Any:
-        found = mended(near, size >= _FAR, above)
+    found = mended(near, size >= _FAR, above)
+
+    def mirrored() -> Any:
         part = size - mnp.round(size)
         sine = mnp.sin(math.pi * part) * mnp.where(mnp.round(size) % 2 == 1, -1, 1)
-        mirrored = mnp.where(part == 0, math.nan, -math.pi / (size * sine) / found)
-        found = mnp.where(x < 0, mirrored, found)
-        return mnp.where(x == 0, 1 / x, mnp.where(mnp.isnan(x), x, found))
+        below = mnp.where(part == 0, math.nan, -math.pi / (sine * found) / size)
+        return mnp.where(size < 1e-20, 1 / x, below)
 
-    return mended(near, ~((x > 0) & (x < _FAR)), other)
+    return mended(found, x <= 0, mirrored)
 
 
 @of_reals(lambda y, n: y * ops.digamma(n + 1))

@@ -35,8 +35,9 @@ def test_rare_elements_change_no_others(name, count):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_gamma_of_large_numbers(kind):
-    x = np.array([9.5, 10, 34.5, 36, 120.5, 171, 172, 1e4, np.inf, -33.5, -120.5, -180.5], kind)
+def test_gamma_of_large_and_small_numbers(kind):
+    large = [9.5, 10, 34.5, 36, 90.5, 120.5, 171, 172, 1e4, np.inf, -32.5, -120.5, -180.5]
+    x = np.array([*large, 1e-30, 1e-9, -1e-9, -1e-19, -1e-21, -1e-30, -1e-37], kind)
     with jax.enable_x64(True):
         found = mx.jit(mx.scipy.special.gamma)(x)
     with np.errstate(over="ignore"):
