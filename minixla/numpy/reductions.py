@@ -250,14 +250,14 @@ def _products(x: Any, axis: int) -> Any:
 
 def _products_in_order(x: Any, axis: int) -> Any:
     """Running products one by one, as XLA multiplies in a window of up to 16."""
-    found, *others = mnp.split(x, range(16, x.shape[axis], 15), axis)
-    found = _window(found, axis, "mul")
+    first, *others = mnp.split(x, range(16, x.shape[axis], 16), axis)
+    found = [_window(first, axis, "mul")]
     for each in others:
-        last = ops.slice_in_dim(found, found.shape[axis] - 1, found.shape[axis], axis)
-        each = _window(mnp.concatenate([last, each], axis), axis, "mul")
-        following = ops.slice_in_dim(each, 1, each.shape[axis], axis)
-        found = mnp.concatenate([found, following], axis)
-    return found
+        last = ops.slice_in_dim(found[-1], 15, 16, axis)
+        first, following = mnp.split(each, [1], axis)
+        each = mnp.concatenate([last * first, following], axis)
+        found.append(_window(each, axis, "mul"))
+    return mnp.concatenate(found, axis)
 
 
 def _until_zero(x: Any, axis: int) -> Any:
