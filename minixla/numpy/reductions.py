@@ -5,8 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.promotion import numeric_type
@@ -241,30 +239,32 @@ def _rule_of_products(axis: int, primals: Any, tangents: Any) -> Any:
     return _product(primals[0], axis), transforms().jvp(scan, primals, tangents)[1]
 
 
-_NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
-
-
 def _products(x: Any, axis: int) -> Any:
-    def right() -> Any:
-        flags = mnp.where(x == 0, _ZERO, _NONE) | mnp.where(mnp.isfinite(x), _NONE, _INFINITE)
-        met = _met(flags, axis) if is_small else _window(flags, axis, "or")
-        return mnp.where(met == _ZERO, 0, result)
-
-    # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
+    if x.shape[axis] <= 64:
+        return _products_in_order(x, axis)
+    if x.size <= 2000 or axis < x.ndim - 1:  # a branch takes longer
+        return _window(_until_zero(x, axis), axis, "mul")
     result = _window(x, axis, "mul")
-    is_nan = mnp.isnan(result)
-    is_small = result.size <= 64  # a branch takes longer
-    return mnp.where(is_nan, right(), result) if is_small else mended(result, is_nan, right)
+    return mended(result, mnp.isnan(result), lambda: _window(_until_zero(x, axis), axis, "mul"))
 
 
-def _met(flags: Any, axis: int) -> Any:
-    """The flags of few elements met so far, by shifts, which XLA fuses with what reads them."""
-    size = flags.shape[axis]
-    for distance in [1 << power for power in range((size - 1).bit_length())]:
-        kept = ops.slice_in_dim(flags, 0, size - distance, axis)
-        before = [(distance if at == axis else 0, 0, 0) for at in range(flags.ndim)]
-        flags = flags | ops.pad(kept, _NONE, before)
-    return flags
+def _products_in_order(x: Any, axis: int) -> Any:
+    """Running products one by one, as XLA multiplies in a window of up to 16."""
+    first, *others = mnp.split(x, range(16, x.shape[axis], 16), axis)
+    found = [_window(first, axis, "mul")]
+    for each in others:
+        last = ops.slice_in_dim(found[-1], 15, 16, axis)
+        first, following = mnp.split(each, [1], axis)
+        each = mnp.concatenate([last * first, following], axis)
+        found.append(_window(each, axis, "mul"))
+    return mnp.concatenate(found, axis)
+
+
+def _until_zero(x: Any, axis: int) -> Any:
+    """x, but 0 times what follows a zero: products of later factors alone may overflow."""
+    at = ops.iota(Shape(operands.default_int(), x.shape), axis)
+    first = mnp.min(mnp.where(x == 0, at, x.shape[axis]), axis, keepdims=True)
+    return mnp.where(at >= first, x * 0, x)
 
 
 def _factors(x: Any, y: Any) -> Any:

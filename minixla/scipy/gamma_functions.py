@@ -61,19 +61,23 @@ def _power(x: Any, y: Any) -> Any:
     return ops.pow(x, y)
 
 
+def _shifted(x: Any, whole: Any) -> tuple[Any, Any, Any]:
+    """What is left, z, and what to multiply and divide gamma(2 + z) by for gamma(x).
+
+    Args:
+        x: numbers from 0 to 10.
+        whole: x, rounded.
+    """
+    z, product = x - whole, mnp.ones_like(x)
+    for number in range(2, _FAR):
+        product = mnp.where(whole > number, product * (z + number), product)
+    return z, product, mnp.where(whole < 2, mnp.where(whole < 1, x * (1 + x), x), 1)
+
+
 def _near(x: Any) -> Any:
-    """Gamma of numbers from 0 to 10: the argument is brought to 2 to 3, downwards exactly."""
-    product, z = mnp.ones_like(x), x
-    for _ in range(_FAR - 3):
-        is_high = z >= 3
-        z = mnp.where(is_high, z - 1, z)
-        product = mnp.where(is_high, product * z, product)
-    quotient = mnp.ones_like(x)
-    for _ in range(2):
-        is_low = z < 2
-        quotient = mnp.where(is_low, quotient * z, quotient)
-        z = mnp.where(is_low, z + 1, z)
-    return product * _polynomial(_ABOVE, z - 2) / (quotient * _polynomial(_BELOW, z - 2))
+    """Gamma of numbers from 0 to 10."""
+    z, product, quotient = _shifted(x, mnp.floor(x))
+    return product * _polynomial(_ABOVE, z) / (quotient * _polynomial(_BELOW, z))
 
 
 def _left(a: Any) -> Any:
@@ -87,18 +91,22 @@ def _left(a: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function; infinite at 0, NaN at negative whole numbers. SciPy: special.gamma."""
     size = mnp.abs(x)
-    far = mnp.clip(size, _FAR, 180)
-    half = _power(far, 0.5 * far - 0.25)
-    above = math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
-    found = mnp.where(size < _FAR, _near(mnp.minimum(size, _FAR)), above)
+    near = _near(mnp.minimum(size, _FAR))
+
+    def above() -> Any:
+        far = mnp.clip(size, _FAR, 40 if kind_of(x) is F32 else 180)  # where gamma is infinite
+        half = _power(far, 0.5 * far - 0.25)
+        return math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
+
+    found = mended(near, size >= _FAR, above)
 
     def mirrored() -> Any:
         part = size - mnp.round(size)
         sine = mnp.sin(math.pi * part) * mnp.where(mnp.round(size) % 2 == 1, -1, 1)
-        return mnp.where(part == 0, math.nan, -math.pi / (size * sine) / found)
+        below = mnp.where(part == 0, math.nan, -math.pi / (sine * found) / size)
+        return mnp.where(size < 1e-20, 1 / x, below)
 
-    found = mended(found, x < 0, mirrored)
-    return mnp.where(x == 0, 1 / x, mnp.where(mnp.isnan(x), x, found))
+    return mended(found, x <= 0, mirrored)
 
 
 @of_reals(lambda y, n: y * ops.digamma(n + 1))
@@ -132,12 +140,21 @@ def gammaln(x: Any) -> Any:
 
     Infinite at 0, -1, -2, ... SciPy: special.gammaln.
     """
-    # gamma(x) = gamma(x + 1) / x = (x - 1) gamma(x - 1).
-    is_first, is_third = x < 1.5, x > 2.5
-    z = mnp.clip(x - mnp.where(is_first, 1, mnp.where(is_third, 3, 2)), -0.5, 0.5)
-    factor = mnp.where(is_first, x, mnp.where(is_third, x - 1, 1))
-    near = z * _polynomial(_LOGARITHM, z, 15) + mnp.where(is_first, -1, 1) * mnp.log(factor)
-    return mnp.where((x > 0.5) & (x < 3.5), near, ops.lgamma(x))
+    size = mnp.abs(x)
+    is_far = size >= _FAR
+    z, product, quotient = _shifted(size, mnp.round(size))
+    is_low = size < 1.5
+    log = mnp.log(mnp.where(is_far, size, mnp.where(is_low, quotient, product)))
+    near = z * _polynomial(_LOGARITHM, z, 15) + mnp.where(is_low, -log, log)
+    far = (size - 0.5) * (log - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + _stirling(size)
+    found = mnp.where(is_far, far, near)
+
+    def mirrored() -> Any:
+        sine = mnp.abs(mnp.sin(math.pi * (x - mnp.round(x))))
+        inner = math.log(math.pi) - mnp.log(-x) - mnp.log(sine) - found
+        return mnp.where(sine > 0, inner, math.inf)
+
+    return mended(found, x < 0, mirrored)
 
 
 def _without_linear(x: Any, above: Any) -> Any:

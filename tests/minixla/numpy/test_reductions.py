@@ -312,8 +312,14 @@ def test_gradient_of_cumprod_through_zero() -> None:
 ZERO_FIRST = {
     "at once": [0, 3e38, 3e38, 2],
     "after others": [2, 3, 0, 3e38, -3e38, 2],
+    "among few": [2, 0, *[3e38] * 15, -2, *[-3e38] * 15],
+    "among more": [2, 0, *[3e38] * 21, -2, *[-3e38] * 25],
     "in another block": [0, *[1] * 300, *[3e38] * 20],
+    "in a long row": [-0.0, *[1] * 3000, *[-3e38] * 20],
+    "a negative one": [2, -0.0, 3e38, -3e38, 0, *[-3e38] * 15],
     "not finite": [0, 2, np.inf, 3],
+    "not finite among few": [0, *[3e38] * 20, np.inf, 3],
+    "not finite in a long row": [0, *[3e38] * 3000, -np.inf, 3],
     "not a number": [0, 2, np.nan, 3],
 }
 
@@ -324,10 +330,24 @@ def test_running_products_stay_zero(name: str, function: str) -> None:
     x = F32(ZERO_FIRST[name])
     with np.errstate(invalid="ignore", over="ignore"):
         wanted = (np.nancumprod if function == "nancumprod" else np.cumprod)(x)
-    for kind in (F32, C64):
-        for evaluate in (mx.reference, mx.jit):
-            found = evaluate(getattr(mnp, function))(x.astype(kind))
-            np.testing.assert_array_equal(np.real(found), wanted)
+    run = getattr(mnp, function)
+    for evaluate in (mx.reference, mx.jit):
+        np.testing.assert_array_equal(np.real(evaluate(run)(x.astype(C64))), wanted)
+        found = evaluate(run)(x)
+        np.testing.assert_array_equal(found, wanted)
+        is_number = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(wanted)[is_number])
+    columns = np.stack([x, np.ones_like(x)], 1)
+    found = mx.jit(lambda x: run(x, axis=0))(columns)
+    np.testing.assert_array_equal(found, np.stack([wanted, np.ones_like(x)], 1))
+
+
+@pytest.mark.parametrize("size", [4, 20, 70])
+def test_running_products_that_have_overflowed_do_not_become_zero(size: int) -> None:
+    x = F32([3e38, 3e38, 0, *[2] * (size - 3)])
+    np.testing.assert_array_equal(
+        mx.jit(mnp.cumprod)(x), F32([3e38, np.inf, *[np.nan] * (size - 2)])
+    )
 
 
 def test_derivatives_of_running_products_at_zero() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+import scipy.special as of_scipy
 
 import minixla as mx
 from minixla.core import Graph
@@ -31,6 +32,26 @@ def test_rare_elements_change_no_others(name, count):
     alone = [function(*each) for each in zip(*[x[:, None] for x in operands], strict=True)]
     np.testing.assert_array_equal(function(*operands), np.concatenate(alone))
     np.testing.assert_array_equal(mx.vmap(function)(*operands), np.concatenate(alone))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_gamma_of_large_and_small_numbers(kind):
+    large = [9.5, 10, 34.5, 36, 90.5, 120.5, 171, 172, 1e4, np.inf, -32.5, -120.5, -180.5]
+    x = np.array([*large, 1e-30, 1e-9, -1e-9, -1e-19, -1e-21, -1e-30, -1e-37], kind)
+    with jax.enable_x64(True):
+        found = mx.jit(mx.scipy.special.gamma)(x)
+    with np.errstate(over="ignore"):
+        expected = of_scipy.gamma(x.astype(float)).astype(kind)
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if kind == np.float32 else 1e-13)
+
+
+def test_logarithms_of_gamma_of_negative_numbers():
+    x = np.array([-1e-30, -1e-3, -0.5, -1.5, -3.7, -20.25, -1e6 - 0.5])
+    with jax.enable_x64(True):
+        found = mx.jit(mx.scipy.special.gammaln)(x)
+        np.testing.assert_allclose(found, of_scipy.gammaln(x), rtol=1e-14)
+        poles = mx.jit(mx.scipy.special.gammaln)(np.array([0.0, -0.0, -1, -2, -1e20, -np.inf]))
+    np.testing.assert_array_equal(poles, np.inf)
 
 
 def operations(graph: Graph) -> set[str]:
