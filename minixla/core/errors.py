@@ -5,13 +5,15 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from minixla.core.source import Source, find_source, public_name
 from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
 # What users see of them.
 __all__ = ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
-__all__ += ["DeadlockError", "DerivativeError"]
+__all__ += ["AxisError", "DeadlockError", "DerivativeError"]
 __all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
 __all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
 __all__ += ["NestingError", "ShapeError", "ShardingError", "SizeError", "TransformError"]
@@ -40,6 +42,10 @@ class SizeError(MinixlaError, ValueError, MemoryError):
 
 class AttributeValueError(MinixlaError, ValueError):
     """An attribute of an operation has the wrong type or a value out of its range."""
+
+
+class AxisError(AttributeValueError, np.exceptions.AxisError):
+    """An axis is out of range: NumPy's error, which is a ValueError and an IndexError."""
 
 
 class ArgumentTypeError(AttributeValueError, TypeError):

@@ -8,7 +8,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.element_types import F32
+from minixla.core.element_types import F32, PRED
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, not_a_value, one_program, with_flags
@@ -268,10 +268,16 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Vectors as arrays that broadcast to their grid, for indexing with all combinations."""
-    for each in args:
-        operands.shape_of_rank(each, (1,), "ix_", "Give vectors of indices.", _NO_VECTOR)
-    return tuple([_along(lifted(x), at, [1] * len(args)) for at, x in enumerate(args)])
+    """Vectors as arrays that broadcast to their grid, for indexing with all combinations.
+
+    Truth values become the places of the true ones.
+    """
+    found = []
+    for at, x in enumerate(args):
+        given = operands.shape_of_rank(x, (1,), "ix_", "Give vectors of indices.", _NO_VECTOR)
+        x = mnp.nonzero(x)[0] if given.element_type is PRED else lifted(x)
+        found.append(_along(x, at, [1] * len(args)))
+    return tuple(found)
 
 
 def fromfunction(

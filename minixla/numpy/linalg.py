@@ -11,7 +11,7 @@ from minixla.core.tracing import one_program
 from minixla.interop.jax_table import functions_of
 from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
-from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
+from minixla.numpy.linear_algebra import matmul, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
 from minixla.numpy.operands import Axis, axes_of, inexact_operand, operand_shape
 from minixla.numpy.spectra import *
@@ -115,6 +115,22 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of matrices in the last two axes; see `diagonal`."""
     return mnp.trace(x, offset, -2, -1, dtype)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector product of vectors of size 3 along an axis."""
+    for shape in (operand_shape(x1, "cross"), operand_shape(x2, "cross")):
+        if shape.dimensions[operands.axis_of(axis, shape.rank, "cross")] != 3:
+            problem, advice = "vectors are not of size 3", "See mx.numpy.cross for those of size 2."
+            raise operands.shape_error("cross", problem, advice, f"given {shape}", axis=axis)
+    return mnp.cross(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products of each element of the vector `x1` with each of the vector `x2`."""
+    for each in (x1, x2):
+        operands.shape_of_rank(each, (1,), "outer", "Flatten it, as mx.numpy.outer does.")
+    return mnp.outer(x1, x2)
 
 
 @one_program("a")

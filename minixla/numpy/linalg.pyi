@@ -15,8 +15,8 @@ from typing import overload
 
 __all__: list[str]
 
-def cross(a: ArrayLike, b: ArrayLike, axisa: int = ..., axisb: int = ..., axisc: int = ..., axis: int | None = ...) -> Array:
-    """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number."""
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = ...) -> Array:
+    """The vector product of vectors of size 3 along an axis."""
 
 def diagonal(x: ArrayLike, /, *, offset: int = ...) -> Array:
     """The diagonals of matrices in the last two axes, `offset` above the main ones."""
@@ -39,8 +39,8 @@ def multi_dot(arrays: Array | ndarray | Sequence[ArrayLike], *, precision: Any =
 def norm(x: ArrayLike, ord: float | str | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...) -> Array:
     """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another."""
 
-def outer(a: ArrayLike, b: ArrayLike, out: None = ...) -> Array:
-    """The products of each element of `a` with each of `b`, in row-major order."""
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of each element of the vector `x1` with each of the vector `x2`."""
 
 def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ..., out_sharding: Any = ...) -> Array:
     """The sum of products over pairs of axes."""

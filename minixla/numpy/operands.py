@@ -198,7 +198,7 @@ def axis_of(axis: Any, rank: int, subject: str) -> int:
     if not -rank <= number < rank:
         problem = f"axis {number} is out of bounds for an array of {rank} dimensions"
         advice = f"It must be in [{-rank}, {rank})." if rank else "A scalar has no axes."
-        raise value_error(subject, problem, advice)
+        raise errors.explain(errors.AxisError, subject, problem, [], advice)
     return number % rank
 
 

@@ -162,9 +162,19 @@ def _determinant(a: Any) -> Any:
 
 
 def _determinant_jvp(primals: Any, tangents: Any) -> Any:
-    moved = _by_cofactors(*primals, *tangents)
     value = with_rule(_determinant, _determinant_jvp)(*primals)  # which has this derivative, too
+    if 1 < primals[0].shape[-1] < 4:
+        return value, transforms().jvp(_polynomial, primals, tangents)[1]
+    moved = _by_cofactors(*primals, *tangents)
     return value, mnp.trace(moved, axis1=-2, axis2=-1)
+
+
+def _polynomial(a: Any) -> Any:
+    """The determinant of two or three rows in products: right derivatives at any rank."""
+    first, *others = [a[..., at, :] for at in range(a.shape[-1])]
+    if len(others) == 1:
+        return first[..., 0] * others[0][..., 1] - first[..., 1] * others[0][..., 0]
+    return mnp.sum(first * mnp.cross(*others), -1)
 
 
 def _by_cofactors(a: Any, b: Any) -> Any:
@@ -198,8 +208,8 @@ def _by_cofactors(a: Any, b: Any) -> Any:
 def det(a: Any) -> Any:
     """The determinants of square matrices [..., n, n].
 
-    The derivative is that by cofactors, for singular matrices too: of rank n - 1, where elimination
-    comes upon the zero in its last step, and of less.
+    The derivative is that by cofactors, for singular matrices too: of up to three rows, and of more
+    of rank n - 1, where elimination comes upon the zero in its last step, and of less.
 
     Raises:
         MatrixError: `a` is no square matrix, or stack of such.

@@ -280,20 +280,28 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     """How often each number from 0 occurs, or the sum of the weights where it does.
 
     Args:
-        x: a vector of integers; negative ones count as 0.
+        x: a vector of integers or truth values; negative ones count as 0.
         weights: a number for each.
         minlength: how long the result is at least.
         length: how long the result is, which must be given where `x` is a traced value.
 
     Raises:
         ConcretizationError: `x` is traced and `length` is not given.
+        ShapeError: `x` is no such vector, or `weights` has another shape.
     """
+    if getattr(x, "dtype", None) == np.bool_:
+        x = convert(x, default_int())
     x = _integers(x, "bincount")
+    given = operands.shape_of_rank(x, (1,), "bincount", "Flatten it: x.ravel().")
     if length is None:
         known = concrete(x, "bincount", "Give length, the length of the result.")
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     amounts: Any = np.ones((), default_int().dtype) if weights is None else weights
-    kind = operand_shape(amounts, "bincount").element_type
+    each = operand_shape(amounts, "bincount")
+    if weights is not None and each.dimensions != given.dimensions:
+        advice, problem = "Give a weight for each number.", "weights have another shape than x"
+        raise operands.shape_error("bincount", problem, advice, f"x {given}", f"weights {each}")
+    kind = each.element_type
     return IndexUpdate(mnp.zeros((length,), kind), mnp.maximum(x, 0)).add(amounts, mode="drop")
 
 

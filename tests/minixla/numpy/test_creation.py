@@ -130,6 +130,13 @@ def test_gradient_of_linspace() -> None:
     check(gradient("linspace", V, V[::-1].copy(), 4))
 
 
+@pytest.mark.parametrize("mask", [[True, False, True], [False, False, False]])
+def test_a_grid_of_truth_values(mask: list[bool]) -> None:
+    found, expected = (library.ix_(np.arange(2), np.array(mask)) for library in (mnp, np))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_lists_of_traced_values() -> None:
     def made(x):
         return mnp.array([[x[0], 2.0], [1, x[1] * x[1]]])

@@ -59,6 +59,9 @@ CALLS = [
     ("vecdot", (a(4, 3, dtype=C64), b(3, dtype=C64)), {}),
     ("vecdot", (a(3, 4), b(3, 4)), {"axis": 0}),
     ("vecmat", (a(3), b(5, 3, 2)), {}),
+    ("linalg.cross", (a(2, 3), b(3)), {}),
+    ("linalg.cross", (a(3, 2), b(3, 1)), {"axis": 0}),
+    ("linalg.outer", (a(2), b(3)), {}),
     ("linalg.matrix_power", (a(3, 3), 3), {}),
     ("linalg.matrix_power", (a(2, 3, 3), 0), {}),
     ("linalg.multi_dot", ([a(2, 3), b(3, 4), a(4, 2)],), {}),
@@ -239,6 +242,9 @@ def test_operators() -> None:
 
 
 ERRORS = [
+    ("linalg.cross", (a(2), b(2)), ValueError, "vectors are not of size 3"),
+    ("linalg.cross", (a(2, 3), b(2, 2)), ValueError, "vectors are not of size 3"),
+    ("linalg.outer", (a(2, 2), b(3)), ValueError, "the array has 2 dimensions"),
     ("matmul", (a(2, 3), b(2, 3)), TypeError, "contracting dimensions differ"),
     ("matmul", (np.float32(2), b(2, 3)), TypeError, "an operand is a scalar"),
     ("matmul", (a(2, 2, 3), b(3, 3, 2)), TypeError, "do not broadcast"),

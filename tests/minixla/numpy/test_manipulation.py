@@ -252,7 +252,8 @@ ERRORS = [
     ("pad", (M, 1, "strange"), ValueError, "mode 'strange'"),
     ("pad", (M, -1), ValueError, "a width is negative"),
     ("pad", (EMPTY, 1, "edge"), ValueError, "has no element to repeat"),
-    ("expand_dims", (X, 5), ValueError, "axis 5 is out of bounds"),
+    ("expand_dims", (X, 5), np.exceptions.AxisError, "axis 5 is out of bounds"),
+    ("swapaxes", (X, 0, -4), IndexError, "axis -4 is out of bounds"),
     ("astype", (X, "nonsense"), TypeError, "dtype is not an element type"),
 ]
 

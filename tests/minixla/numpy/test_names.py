@@ -86,7 +86,6 @@ def test_every_name_of_jax_is_here_with_its_keywords(place: str) -> None:
 # What is not as in JAX's function, with the reason.
 DIFFERENT = {
     "clip": ["arr is <class 'inspect._empty'>, not None"],  # JAX has other names for it, too
-    "linalg.cross": ["axis is None, not -1"],  # the last one then, as `axisa`, `axisb`, `axisc` are
 }
 
 

@@ -221,6 +221,34 @@ def test_the_derivative_of_a_determinant_is_that_by_cofactors() -> None:
             np.testing.assert_allclose(gradient_, adjugate(a).T, rtol=1e-9, atol=1e-9)
 
 
+#: Singular matrices of which elimination comes upon the zero at each step, and of lower ranks.
+SMALL = {
+    "first of two": [[0, 1], [0, 0]],
+    "zeros": [[0, 0], [0, 0]],
+    "first of three": [[0, 1, 2], [0, 3, 4], [0, 5, 7]],
+    "second of three": [[1, 1, 2], [1, 1, 4], [2, 2, 7]],
+    "last of three": [[1, 2, 3], [2, 4, 6], [7, 8, 1]],
+    "rank 1": [[1, 2, 3], [2, 4, 6], [3, 6, 9]],
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_both_derivatives_of_a_determinant_of_few_rows(name: str) -> None:
+    with jax.enable_x64(True):
+        a = np.array(SMALL[name], F64)
+        units = np.eye(a.size).reshape(-1, *a.shape)
+        slope = np.array(adjugate(a).T)
+        # The determinant is linear in each element, and so are its minors: differences are exact.
+        second = np.stack([(adjugate(a + t) - adjugate(a - t)).T / 2 for t in units])
+        det = mnp.linalg.det
+        for gradient_ in (mx.grad(det), mx.jacfwd(det), mx.jit(mx.grad(det))):
+            np.testing.assert_allclose(gradient_(a), slope, atol=1e-12)
+            for outer in (mx.jacfwd, mx.jacrev):
+                found = np.reshape(mx.jit(outer(gradient_))(a), second.shape)
+                # Elements of the gradient come first; second derivatives are symmetric.
+                np.testing.assert_allclose(found, second, atol=1e-12)
+
+
 def test_one_factorisation_serves_a_solution_and_its_derivatives() -> None:
     graph = mx.make_graph(mx.grad(lambda a, b: mnp.sum(mnp.linalg.solve(a, b)), (0, 1)))(A, B)
     text = graph.stablehlo()
