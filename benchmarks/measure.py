@@ -116,9 +116,13 @@ def interleaved(
 
 
 def per_call(
-    name: str, variants: Mapping[str, Callable[[], Any]], rounds: int, calls: int
+    name: str,
+    variants: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    calls: int,
+    unit: str = "us",
 ) -> Comparison:
-    """Time of one call in microseconds; each round makes `calls` calls of each variant."""
+    """Time of one call; each round makes `calls` calls of each variant in a row."""
 
     def repeated(run: Callable[[], Any]) -> Callable[[], None]:
         def runs() -> None:
@@ -128,7 +132,7 @@ def per_call(
         return runs
 
     loops = {variant: repeated(run) for variant, run in variants.items()}
-    return interleaved(name, loops, rounds, "us", per=calls)
+    return interleaved(name, loops, rounds, unit, per=calls)
 
 
 def other_variant(variants: Mapping[str, Any]) -> str | None:

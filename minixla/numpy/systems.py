@@ -13,7 +13,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program, weak_type_of, with_flags
 from minixla.numpy import operands
-from minixla.numpy.element_functions import transforms, with_rule
+from minixla.numpy.element_functions import mended, transforms, with_rule
 from minixla.numpy.operands import (
     convert,
     inexact_operand,
@@ -22,7 +22,7 @@ from minixla.numpy.operands import (
     marked,
     operand_shape,
 )
-from minixla_ops.linear_algebra.matrices import adjoint, diagonal, permuted, product
+from minixla_ops.linear_algebra.matrices import adjoint, diagonal, product
 from minixla_ops.vocabulary.shorthand import as_tuple
 
 __all__ = ["cholesky", "det", "inv", "lstsq", "qr", "slogdet", "solve", "tensorinv", "tensorsolve"]
@@ -161,55 +161,60 @@ def _determinant(a: Any) -> Any:
     return mnp.prod(diagonal(lu), -1) * _sign(pivots, kind_of(a))
 
 
+def _smooth_jvp(primals: Any, tangents: Any) -> Any:
+    """Of the determinant of regular matrices."""
+    value = with_rule(_determinant, _smooth_jvp)(*primals)
+    return value, value * mnp.trace(_solved(*primals, *tangents), axis1=-2, axis2=-1)
+
+
 def _determinant_jvp(primals: Any, tangents: Any) -> Any:
     value = with_rule(_determinant, _determinant_jvp)(*primals)  # which has this derivative, too
-    if 1 < primals[0].shape[-1] < 4:
+    a, is_zero = primals[0], value == 0
+    if a.shape[-1] < 4:
         return value, transforms().jvp(_polynomial, primals, tangents)[1]
-    moved = _by_cofactors(*primals, *tangents)
-    return value, mnp.trace(moved, axis1=-2, axis2=-1)
+    regular = mnp.where(mnp.expand_dims(is_zero, (-2, -1)), np.eye(a.shape[-1], dtype=a.dtype), a)
+    change = _smooth_jvp((regular,), tangents)[1]
+    singular = lambda: transforms().jvp(_by_singular_values, primals, tangents)[1]  # noqa: E731
+    return value, mended(change, is_zero, singular)
 
 
 def _polynomial(a: Any) -> Any:
-    """The determinant of two or three rows in products: right derivatives at any rank."""
-    first, *others = [a[..., at, :] for at in range(a.shape[-1])]
-    if len(others) == 1:
-        return first[..., 0] * others[0][..., 1] - first[..., 1] * others[0][..., 0]
-    return mnp.sum(first * mnp.cross(*others), -1)
+    """The determinant of up to three rows in products: right derivatives at any rank."""
+    rows = [a[..., at, :] for at in range(a.shape[-1])]
+    match rows:
+        case []:
+            return mnp.ones(a.shape[:-2], a.dtype)
+        case [first]:
+            return first[..., 0]
+        case [first, second]:
+            return first[..., 0] * second[..., 1] - first[..., 1] * second[..., 0]
+    return mnp.sum(rows[0] * mnp.cross(*rows[1:]), -1)
 
 
-def _by_cofactors(a: Any, b: Any) -> Any:
-    """The adjugate times `b`, for matrices of any rank.
+def _by_singular_values(a: Any) -> Any:
+    """The determinant of four rows or more, with right first and second derivatives at any rank.
 
-    Of P a = l u it is det(l u) u^-1 l^-1 P b. Where of the diagonal of u only the last element
-    may be 0, it is replaced by what gives the last row of this at once, and the other rows are
-    multiplied by the determinant. Where another one is 0, zero is given, which is right for ranks
-    below n - 1.
+    Between constant bases in which `a` is diagonal, it is that of a block of all but the least two
+    singular values times that of the other two, in products. Below rank n - 2 both are zero.
     """
-    lu, pivots, permutation = ops.lu(a)
-    kind, n = kind_of(a), a.shape[-1]
-    one = mnp.ones((*a.shape[:-2], 1), kind)
-    diagonal_ = mnp.concatenate([one, diagonal(lu)], -1)
-    products = mnp.cumprod(diagonal_, -1) * mnp.expand_dims(_sign(pivots, kind), -1)
-    value, partial = products[..., -1], products[..., -2]
-    has_rank = partial != 0
-    corner = np.zeros((n, n), bool)
-    corner[-1:, -1:] = True
-    inverse = mnp.expand_dims(1 / mnp.where(has_rank, partial, 1), (-2, -1))
-    has_rank = mnp.expand_dims(has_rank, (-2, -1))
-    # Factors of other matrices would divide by zero.
-    lu = mnp.where(has_rank, mnp.where(corner, inverse, lu), np.eye(n, dtype=kind.dtype))
-    moved = permuted(mnp.where(has_rank, b, 0), permutation)
-    moved = ops.triangular_solve(lu, moved, True, True, True)
-    scales = mnp.where(np.arange(n)[:, None] == n - 1, 1, mnp.expand_dims(value, (-2, -1)))
-    return mnp.where(has_rank, ops.triangular_solve(lu, moved * scales, True, False), 0)
+    u, sizes, vh = ops.svd(transforms().stop_gradient(a))
+    turned = product(adjoint(u), product(a, adjoint(vh)))
+    n = a.shape[-1] - 2
+    # Beside a diagonal of singular values there is what rounding made.
+    noise = mnp.max(mnp.absolute(mnp.where(np.eye(n + 2, dtype=bool), 0, turned)), (-2, -1))
+    has_rank = sizes[..., n - 1] > noise
+    identity = np.eye(n, dtype=a.dtype)
+    large = mnp.where(mnp.expand_dims(has_rank, (-2, -1)), turned[..., :n, :n], identity)
+    small = turned[..., n:, n:] - product(turned[..., n:, :n], _solved(large, turned[..., :n, n:]))
+    found = _determinant(u) * with_rule(_determinant, _smooth_jvp)(large) * _determinant(vh)
+    return mnp.where(has_rank, found * _polynomial(small), 0)
 
 
 @one_program("a")
 def det(a: Any) -> Any:
     """The determinants of square matrices [..., n, n].
 
-    The derivative is that by cofactors, for singular matrices too: of up to three rows, and of more
-    of rank n - 1, where elimination comes upon the zero in its last step, and of less.
+    The derivative is that by cofactors, for singular matrices too, and so is the second one.
 
     Raises:
         MatrixError: `a` is no square matrix, or stack of such.

@@ -222,20 +222,28 @@ def test_the_derivative_of_a_determinant_is_that_by_cofactors() -> None:
 
 
 #: Singular matrices of which elimination comes upon the zero at each step, and of lower ranks.
-SMALL = {
+WITHOUT_DETERMINANT = {
     "first of two": [[0, 1], [0, 0]],
     "zeros": [[0, 0], [0, 0]],
     "first of three": [[0, 1, 2], [0, 3, 4], [0, 5, 7]],
     "second of three": [[1, 1, 2], [1, 1, 4], [2, 2, 7]],
     "last of three": [[1, 2, 3], [2, 4, 6], [7, 8, 1]],
     "rank 1": [[1, 2, 3], [2, 4, 6], [3, 6, 9]],
+    "second of four": np.diag([1, 0, 2, 3]),
+    "last of four": np.diag([1, 2, 3, 0]),
+    "four, nilpotent": np.eye(4, k=1),
+    "four, rank 3": [[1, 2, 3, 4], [2, 4, 6, 8], [1, 0, 1, 0], [0, 1, 1, 2]],
+    "four, rank 2": [[1, 2, 3, 4], [2, 4, 6, 8], [1, 0, 1, 0], [3, 6, 9, 12]],
+    "four, rank 1": np.ones((4, 4)),
+    "four, rank 0": np.zeros((4, 4)),
+    "four, of two scales": np.diag([1e6, 1, 1, 0]),
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_both_derivatives_of_a_determinant_of_few_rows(name: str) -> None:
+@pytest.mark.parametrize("name", WITHOUT_DETERMINANT)
+def test_both_derivatives_of_a_determinant_where_it_is_zero(name: str) -> None:
     with jax.enable_x64(True):
-        a = np.array(SMALL[name], F64)
+        a = np.array(WITHOUT_DETERMINANT[name], F64)
         units = np.eye(a.size).reshape(-1, *a.shape)
         slope = np.array(adjugate(a).T)
         # The determinant is linear in each element, and so are its minors: differences are exact.
