@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,8 +175,8 @@ def _determinant_jvp(primals: Any, tangents: Any) -> Any:
         return value, transforms().jvp(_polynomial, primals, tangents)[1]
     regular = mnp.where(mnp.expand_dims(is_zero, (-2, -1)), np.eye(a.shape[-1], dtype=a.dtype), a)
     change = _smooth_jvp((regular,), tangents)[1]
-    singular = lambda: transforms().jvp(_by_singular_values, primals, tangents)[1]  # noqa: E731
-    return value, mended(change, is_zero, singular)
+    jvp = partial(transforms().jvp, _by_singular_values, primals, tangents)
+    return value, mended(change, is_zero, lambda: jvp()[1])
 
 
 def _polynomial(a: Any) -> Any:
