@@ -1,5 +1,6 @@
 """`jit(f).lower`: a program's own text as the module of JAX's stage, without a jaxpr around it."""
 
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -45,7 +46,7 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     if not (core.trace_state_clean() and all(each.empty for each in meshes)):
         return None
     try:
-        inputs = tuple(map(core.shaped_abstractify, leaves))
+        inputs = tuple(map(_abstracted, leaves))
     except (OverflowError, TypeError):  # JAX says it better
         return None
     traced = traced_for_jax(staged.traced, list(inputs), tree)
@@ -64,6 +65,18 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     shown = stages.make_args_info(tree, inputs, ())
     types = {"in_types": (tree, inputs), "out_types": (traced.tree, outputs)}
     return jax.stages.Lowered(computation, shown, traced.tree, **types)
+
+
+def _abstracted(leaf: Any) -> Any:
+    """JAX's abstract value of an argument."""
+    if type(leaf) is np.ndarray:
+        return _of_array(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    return core.shaped_abstractify(leaf)
+
+
+@lru_cache(maxsize=4096)
+def _of_array(sizes: tuple[int, ...], dtype: np.dtype) -> Any:
+    return core.shaped_abstractify(np.broadcast_to(np.empty((), dtype), sizes))
 
 
 def _is_plain(leaf: Any) -> bool:
