@@ -106,8 +106,8 @@ format: environment
 bench: environment
 	$(BIN)/python -m benchmarks
 
-# Ratios to JAX. Suites of times join where a quiet machine makes the baseline:
-# python -m benchmarks $(BENCH_CHECKED) --json benchmarks/baseline.json
+# Ratios to JAX. A quiet machine makes the baseline, each kind of processor its own:
+# python -m benchmarks $(BENCH_CHECKED) --quick --repeat 7 --json benchmarks/baseline.json
 BENCH_CHECKED := memory tracing steps layers calls eager convolutions
 
 bench-check: environment

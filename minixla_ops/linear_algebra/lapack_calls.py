@@ -63,6 +63,13 @@ def matrix_call(
     layouts = [
         [lapack_layout(shape.rank - batch, batch) for shape in each] for each in (shapes, results)
     ]
-    hints, aliases = sharding_hints(batch, shapes, results), {over: 0} if is_in_place else None
-    told: Any = {"hints": hints, "aliases": aliases}
-    return emit.custom_call(target, operands, shapes, results, f"{{{config}}}", layouts, **told)
+    return emit.custom_call(
+        target,
+        operands,
+        shapes,
+        results,
+        f"{{{config}}}",
+        layouts,
+        hints=sharding_hints(batch, shapes, results),
+        aliases={over: 0} if is_in_place else None,
+    )
