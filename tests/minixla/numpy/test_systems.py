@@ -249,7 +249,7 @@ def test_both_derivatives_of_a_determinant_where_it_is_zero(name: str) -> None:
         # The determinant is linear in each element, and so are its minors: differences are exact.
         second = np.stack([(adjugate(a + t) - adjugate(a - t)).T / 2 for t in units])
         det = mnp.linalg.det
-        # Beside zeros: what rounding leaves of sums of products of a few numbers, here and in minors.
+        # Beside zeros: what rounding leaves of sums of products, here and in minors.
         for gradient_ in (mx.grad(det), mx.jacfwd(det), mx.jit(mx.grad(det))):
             np.testing.assert_allclose(gradient_(a), slope, atol=1e-12)
             for outer in (mx.jacfwd, mx.jacrev):
