@@ -27,7 +27,7 @@ _CALLERS: WeakSet[Operation] = WeakSet()
 # XLA's words for a target without code, with the target and the platform.
 _UNKNOWN = (
     re.compile(r"No FFI handler registered for (\S+) on a platform (\S+)"),
-    re.compile(r"No registered implementation for untyped custom call to (\S+) for (\S+)"),
+    re.compile(r"No registered implementation for .*custom call to (\S+) for (?:platform )?(\S+)"),
     re.compile(r"Custom call target (\S+) is not implemented()"),
 )
 # And for a compiler option that it does not know, or whose value is none.

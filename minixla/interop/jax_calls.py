@@ -11,6 +11,7 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 from minixla.core.attributes import Attribute, attribute
 from minixla.core.forward import has_tangent
+from minixla.core.graph import Graph
 from minixla.core.linear import pullback_by, spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import default_trace, shape_of, under
@@ -20,6 +21,7 @@ from minixla.interop.module import Module
 from minixla.interop.shardings import ShardyToo
 from minixla.sharding.explicit import explicit
 from minixla.sharding.mesh import Mesh
+from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.programs.call import Call
 
 # No backend: JAX writes what does without libraries of one.
@@ -55,16 +57,25 @@ class FlatFunction:
         with under(default_trace()), explaining(name, given, labels):
             staged = jax.jit(function, keep_unused=True).trace(*given)
         meshes = refuse_lost(staged.jaxpr, name, shardings)
-        try:
-            lowered = staged.lower(lowering_platforms=(platform or _PORTABLE,))
-        except (NotImplementedError, ValueError):  # JAX has rules for the backend's alone
-            if platform is not None:
-                raise
-            lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
-        module = Module(lowered.compiler_ir("stablehlo"), keeps_shardings=bool(meshes))
-        if module.shardings is not None:
-            module.shardings.name(map(Mesh.of, meshes))
-        self.graph = explicit(module.translated()["main"])
+        # JAX has rules for some backends alone; the libraries that it calls on a CPU are read.
+        platforms, graph = [platform or _PORTABLE], None
+        if platform is None:
+            platforms += dict.fromkeys(["cpu", jax.default_backend()])
+        for each in platforms:
+            try:
+                lowered = staged.lower(lowering_platforms=(each,))
+            except (NotImplementedError, ValueError):
+                if each is platforms[-1] and graph is None:
+                    raise
+                continue
+            module = Module(lowered.compiler_ir("stablehlo"), keeps_shardings=bool(meshes))
+            if module.shardings is not None:
+                module.shardings.name(map(Mesh.of, meshes))
+            graph = explicit(module.translated()["main"])
+            if each != "cpu" or not _calls_code(graph):
+                break
+        assert graph is not None, "the last platform raises"
+        self.graph = graph
         self.graph.name = name
         self._derived: dict[Any, FlatFunction] = {}
         #: Of the pullback that each forward half gives.
@@ -90,6 +101,11 @@ class FlatFunction:
     def moving(self) -> list[bool]:
         """Which results have tangents."""
         return [has_tangent(shape) for shape in self.graph.output_shapes]
+
+
+def _calls_code(graph: Graph) -> bool:
+    own = any(isinstance(step.op, CustomCall) for step in graph.instructions)
+    return own or any(map(_calls_code, graph.computations))
 
 
 class JaxCall(Call):

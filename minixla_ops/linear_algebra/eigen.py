@@ -131,7 +131,7 @@ class Eig(_OfSquare):
     """
 
     vectors: bool = attribute(Boolean(), default=True)
-    lacking = {"cuda": "any", "tpu": "any"}
+    lacking = {"tpu": "any"}
 
     def shape(self, a):
         vectors = self.checked(a).with_element_type(a.element_type.complex)
@@ -144,14 +144,16 @@ class Eig(_OfSquare):
 
     def call(self, platform, operands, results):
         (a,) = operands
-        if platform != "cpu":
-            return None
         vectors = a.with_element_type(a.element_type.complex)
-        part = Shape(a.element_type, a.dimensions[:-1])
+        part, info = Shape(a.element_type, a.dimensions[:-1]), Shape("s32", a.dimensions[:-2])
+        if platform == "cuda":
+            values = part.with_element_type(vectors.element_type)
+            config = f"left = false, right = {str(self.vectors).lower()}"
+            given = a, values, a, a, info
+            return LibraryCall("cusolver_geev_ffi", config, given, self.finish_on_gpu)
         parts = [part] * (1 if a.element_type.is_complex else 2)
-        given = *parts, vectors, vectors, Shape("s32", a.dimensions[:-2])
         target = lapack_target("geev", a.element_type, self.lapack_options())
-        return LibraryCall(*target, given, self.finish)
+        return LibraryCall(*target, (*parts, vectors, vectors, info), self.finish)
 
     def lapack_options(self) -> dict[str, str]:
         """The attributes of LAPACK's geev."""
@@ -161,6 +163,23 @@ class Eig(_OfSquare):
         """The results, of LAPACK's."""
         *parts, _, vectors, info = found
         values = parts[0] if len(parts) == 1 else ops.complex(*parts)
+        return self.where_found(info, values, vectors)
+
+    def finish_on_gpu(self, a: Any, values: Any, left: Any, vectors: Any, info: Any) -> Any:
+        """The same of cuSOLVER's."""
+        shape = array_shape(vectors)
+        if not shape.element_type.is_complex:
+            # Of two conjugate vectors the first column has the real parts, the second the imaginary
+            # ones of the first vector.
+            at, flags = shape.rank - 1, ops.imag(values) != 0
+            in_pair, is_first = (over_columns(x, shape) for x in (flags, _opens_pair(flags)))
+            zero, nothing = np.zeros((), shape.dtype), [(0, 0, 0)] * at
+            before, after = (
+                ops.pad(vectors, zero, [*nothing, (step, -step, 0)]) for step in (1, -1)
+            )
+            parts = ops.select(in_pair & ~is_first, before, vectors)
+            rest = ops.select(is_first, after, -vectors)
+            vectors = ops.complex(parts, ops.select(in_pair, rest, full_like(rest, 0)))
         return self.where_found(info, values, vectors)
 
     def jvp(self, primals, tangents, results):
@@ -179,6 +198,16 @@ class Eig(_OfSquare):
         moved_greatest = ops.imag(column_sums(greatest * free))
         of_phase = -moved_greatest / ops.real(column_sums(greatest * vectors))
         return of_values, free + vectors * over_columns(ops.complex(of_length, of_phase), shape)
+
+
+def _opens_pair(flags: Any) -> Any:
+    """Which of the flags that are set, of neighbours in pairs, are the first of two."""
+    *batch, n = array_shape(flags).dimensions
+    ones, padding = [1] * len(batch), [(0, 0)] * len(batch)
+    numbers = ops.convert_element_type(flags, "s32")
+    zero, window, steps = np.int32(0), [*ones, n], [*ones, 1]
+    counts = ops.reduce_window([numbers], [zero], ops.add, window, steps, [*padding, (n - 1, 0)])
+    return flags & ((counts & full_like(counts, 1)) == full_like(counts, 1))
 
 
 def _greatest(vectors: Any) -> Any:

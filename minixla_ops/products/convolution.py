@@ -31,6 +31,7 @@ from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.product import PRECISION, PREFERRED_TYPE, Product, in_common_type
 from minixla_ops.programs.call import Call
+from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import batch_size, merge_dimension, split_dimension
 from minixla_ops.vocabulary.casting import emit_converted
 from minixla_ops.vocabulary.shorthand import array_shape, listed, written
@@ -187,6 +188,9 @@ class ConvGeneralDilated(Product):
 
     def write(self, emit, operands, shapes, results):
         lhs, rhs, result = *shapes, *results
+        if emit.platform == "cuda" and any(self.window_reversal):
+            # XLA:GPU's own loops, for windows of which cuDNN reverses none, read them forwards.
+            return emit.expand(kept_program(self._forwards, tuple(shapes)), operands)
         if emit.platform == "cpu":
             program = cpu_program(self, lhs, rhs, result)
             if program is not None:
@@ -221,6 +225,10 @@ class ConvGeneralDilated(Product):
             f"window = {{{window}}} {{batch_group_count = {self.batch_group_count} : i64, "
             f"feature_group_count = {self.feature_group_count} : i64{others}}}"
         )
+
+    def _forwards(self, lhs: Any, rhs: Any) -> Any:
+        kernel, backwards = self._reversed(rhs, self.window_reversal), self.window_reversal
+        return self(lhs, kernel, window_reversal=(False,) * len(backwards))
 
     def hlo_attributes(self, shapes):
         window = None

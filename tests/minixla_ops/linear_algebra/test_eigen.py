@@ -1,5 +1,7 @@
 """Eigh, Eig and Schur: equations, derivatives against JAX and where eigenvalues are equal."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +19,8 @@ from minixla.core.errors import (
     ShapeError,
     TransformError,
 )
+from minixla.core.stablehlo_text import Emitter
+from minixla_ops.linear_algebra.eigen import Eig
 from tests.harness import (
     DerivativesTogether,
     check_batching,
@@ -276,10 +280,43 @@ def test_programs_call_lapack_and_cusolver():
     assert "minixla.Eigh" in str(graph)
 
 
-@pytest.mark.parametrize("function", [ops.eig, ops.schur])
-def test_platforms_that_lack_them_are_named(function):
-    with pytest.raises(TransformError, match=r"XLA has no code for .* on cuda"):
-        mx.export(function, np.eye(2, dtype=np.float32), platforms=["cuda"])
+@pytest.mark.parametrize(("function", "platform"), [(ops.eig, "tpu"), (ops.schur, "cuda")])
+def test_platforms_that_lack_them_are_named(function, platform):
+    with pytest.raises(TransformError, match=rf"XLA has no code for .* on {platform}"):
+        mx.export(function, np.eye(2, dtype=np.float32), platforms=[platform])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "own", "of_values"),
+    [(np.float32, "f32", "complex<f32>"), (np.complex128, "complex<f64>", "complex<f64>")],
+)
+def test_programs_for_gpus_call_cusolver(dtype, own, of_values):
+    a = np.zeros((2, 3, 3), dtype)
+    for vectors in (True, False):
+        graph = graph_of(partial(ops.eig, vectors=vectors), [a])
+        text = Emitter(platform="cuda").module(graph)
+        (call,) = (line for line in text.splitlines() if "cusolver_geev_ffi" in line)
+        assert f"left = false, right = {str(vectors).lower()}" in call
+        made = [f"2x3x3x{own}", f"2x3x{of_values}", f"2x3x3x{own}", f"2x3x3x{own}", "2xi32"]
+        assert ", ".join(f"tensor<{each}>" for each in made) in call.rpartition("->")[2]
+
+
+@pytest.mark.parametrize("first", [1, -1])
+@pytest.mark.parametrize("n", [1, 2, 5, 6])
+def test_pairs_of_conjugate_vectors_of_cusolver_are_unpacked(n, first):
+    values, vectors = np.linalg.eig(normal((4, n, n)))
+    if first < 0:  # which of two comes first is not said
+        values, vectors = values.conj(), vectors.conj()
+    # cuSOLVER's: of each pair the real parts, and then the imaginary ones, of the first.
+    packed = vectors.real.copy()
+    for stack, column in zip(*np.nonzero(np.sign(values.imag) == first), strict=True):
+        packed[stack, :, column + 1] = vectors[stack, :, column].imag
+    unpacked = mx.jit(Eig().finish_on_gpu)
+    nothing, info = np.zeros(()), np.zeros(4, np.int32)
+    with jax.enable_x64(True):
+        found = unpacked(nothing, values.astype(complex), nothing, packed, info)
+    for one, other in zip(found, (values, vectors), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("function", [ops.eigh, ops.eig, ops.schur])

@@ -14,6 +14,7 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
+from minixla.core.stablehlo_text import Emitter
 from minixla_ops import ConvolutionDimensionNumbers
 from minixla_ops.products.convolution_lowering import cpu_program
 from tests.harness import (
@@ -290,6 +291,15 @@ def test_text():
         [exact_values(x.shape, np.float32), exact_values(w.shape, np.float32)],
         signed_zeros=False,
     )
+
+
+def test_kernels_are_reversed_before_xla_gpu_sees_them():
+    # Windows that cuDNN has not are loops there, which read a reversed kernel forwards.
+    x, w = np.zeros((1, 5, 4, 2), np.float32), np.zeros((2, 3, 2, 4), np.float32)
+    graph = graph_of(convolution(numbers=LAST, reversal=(True, False)), [x, w])
+    text = Emitter(platform="cuda").module(graph)
+    assert '"stablehlo.reverse"(%arg1) <{dimensions = array<i64: 0>}>' in text
+    assert "reverse = [false, false]" in text
 
 
 def test_fact_output_z_is_as_many_filters():
