@@ -20,15 +20,17 @@ OF_MATH = {
     "dist": "mx.numpy.linalg.norm(mx.numpy.subtract({0}, {1}))",
     "erf": "mx.ops.erf({0})",
     "erfc": "mx.ops.erfc({0})",
-    "factorial": "mx.from_jax(jax.scipy.special.factorial)({0})",
+    "factorial": "mx.scipy.special.factorial({0})",
+    "fma": "mx.numpy.add(mx.numpy.multiply({0}, {1}), {2})",
     "fsum": "mx.numpy.sum({0})",
-    "gamma": "mx.from_jax(jax.scipy.special.gamma)({0})",
+    "gamma": "mx.scipy.special.gamma({0})",
     "isqrt": "mx.numpy.floor(mx.numpy.sqrt({0}))",
     "ldexp": "{0} * 2.0 ** {1}",
     "lgamma": "mx.ops.lgamma({0})",
     "phase": "mx.numpy.angle({0})",
     "polar": "mx.numpy.abs({0}), mx.numpy.angle({0})",
     "rect": "{0} * mx.numpy.exp(1j * {1})",
+    "sumprod": "mx.numpy.dot({0}, {1})",
 }
 # Functions of `math` that have no such form.
 _WITHOUT = ("comb", "perm", "ulp")

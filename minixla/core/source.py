@@ -214,8 +214,10 @@ def running_expression(source: Source | None) -> Expression | None:
         expressions += [Expression(c, (node, *parents)) for c in ast.iter_child_nodes(node)]
         if tuple([getattr(node, name, None) for name in names]) == place:
             found = each
-            if isinstance(node, ast.JoinedStr):  # its parts have its place
+            if isinstance(node, ast.JoinedStr):  # its parts have its place in Python 3.11
                 break
+    if found is not None and isinstance(found.node, ast.FormattedValue):
+        return Expression(found.parents[0], found.parents[1:])
     return found
 
 
