@@ -8,17 +8,33 @@ from functools import cached_property
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, signature
 from textwrap import dedent, indent
+from traceback import extract_tb
 from types import MethodType
 from typing import Any
 
 from minixla.core.docstrings import parameter_names
-from minixla.core.errors import ConcretizationError
+from minixla.core.errors import (
+    ArgumentTypeError,
+    AxisError,
+    ConcretizationError,
+    IndexingError,
+    MinixlaError,
+    explain,
+)
 from minixla.core.shapes import shape_of_data
-from minixla.core.source import find_source
+from minixla.core.source import find_source, is_user_file
 from minixla.core.state import ThreadState, state
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, shape_of
 
+#: What stands for JAX's errors: NumPy's of the same are sometimes of the one type, sometimes of the
+#: other.
+_KINDS: dict[type[Exception], type[MinixlaError]] = {
+    TypeError: ArgumentTypeError,
+    ValueError: ArgumentTypeError,
+    IndexError: IndexingError,
+}
+_AXIS = re.compile(r"axis -?\d+ is out of bounds")
 # What annotations of JAX's call arguments that are traced.
 _ARRAY = re.compile(r"Array")
 _NUMBERS = {bool, int, float, complex}
@@ -66,8 +82,26 @@ class JaxFunction:
                     self._compiled = self.__wrapped__  # which needs values
             return self._at_once(*args, **kwargs)
         except Exception as error:
+            ours = self._explained(error, args, kwargs)
             hide_frames(error)
+            if ours is not None:
+                raise ours from None
             raise
+
+    def _explained(self, error: Exception, args: Any, kwargs: Any) -> Exception | None:
+        """Our error for one with which JAX refuses an argument; None for others."""
+        frames = extract_tb(error.__traceback__)
+        # Those of functions that are arguments stay as they are.
+        if type(error) not in _KINDS or not frames or is_user_file(frames[-1].filename):
+            return None
+        said = str(error).splitlines()[0].rstrip(".")
+        kind = AxisError if _AXIS.search(said) else _KINDS[type(error)]
+        labels = [*self.__signature__.parameters, *["given"] * len(args)]
+        given = [f"{name} {_shown(each)}" for name, each in zip(labels, args, strict=False)]
+        given += [f"{name} {_shown(value)}" for name, value in kwargs.items()]
+        public = f"{self._module}.{self.__name__}"
+        advice = f"It was raised by {public}: see its docstring for what it takes."
+        return explain(kind, self.__name__, said, given, advice)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         # Python's `help` takes it for a function.

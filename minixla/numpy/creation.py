@@ -51,8 +51,15 @@ def array(
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None
 ) -> Any:
-    """An array made of an array, a number, or nested lists of these; see `array`."""
-    return array(a, dtype)
+    """An array made of an array, a number, or nested lists of these; see `array`.
+
+    Where `copy` is False, `a` must be an array of that dtype.
+    """
+    made = array(a, dtype)
+    if copy is False and getattr(a, "dtype", None) != made.dtype:
+        advice = "Give an array of that dtype, or copy=None."
+        raise operands.value_error("asarray", "it cannot be made without a copy", advice, a=a)
+    return made
 
 
 def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_value") -> Any:

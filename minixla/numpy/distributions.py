@@ -219,16 +219,27 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
         problem = "bins must be a number or edges"
         raise operands.value_error(name, problem, "Compute the edges with NumPy.", bins=bins)
     if operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.").rank:
+        known = operands.known(bins)
+        if known is not None and not np.all(known[:-1] <= known[1:]):
+            raise operands.value_error(name, "bins do not ascend", "Sort the edges.", bins=known)
         return lifted(convert(bins, kind))
-    count = operands.static_size(bins, name, "bins")
+    if not (count := operands.static_size(bins, name, "bins")):
+        raise operands.value_error(name, "there are no bins", "Give 1 or more.", bins=bins)
     if range is None:
         is_empty = not operand_shape(a, name).size
         range = (0, 1) if is_empty else (mnp.min(a), mnp.max(a))
-    if len(range := operands.listed(range)) != 2:
+    elif len(range := operands.listed(range)) != 2:
         raise operands.value_error(name, "range is no pair", "Give the least and the greatest.")
+    elif not _may_ascend(*map(operands.known, range)):
+        problem, advice = "range does not ascend, or is not finite", "Give finite numbers."
+        raise operands.value_error(name, problem, advice, range=range)
     low, high = (lifted(convert(each, kind)) for each in range)
     widening = mnp.where(low == high, 0.5, 0.0)
     return mnp.linspace(low - widening, high + widening, count + 1, dtype=kind)
+
+
+def _may_ascend(low: Any, high: Any) -> bool:
+    return low is None or high is None or bool(-math.inf < low <= high < math.inf)
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:

@@ -169,11 +169,13 @@ def refuse_complex(name: str, kind: ElementType, how: tuple[str, str] = _NOT_COM
         raise operands.shape_error(name, *how)
 
 
-def of_inexact(name: str, text: str, function: Any = None) -> Any:
+def of_inexact(name: str, text: str, function: Any = None, *, is_real: bool = False) -> Any:
     """The function of an array that converts integers and booleans to floats for `function`."""
     function = function or getattr(ops, name).default
 
     def converted(x: Any, /) -> Any:
+        if is_real:
+            refuse_complex(name, kind_of(x, name))
         if isinstance(x, Tracer):
             shape = x._shape
             if type(shape) is Shape and shape.element_type.is_inexact and not x.weak_type:

@@ -67,9 +67,9 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return ops.rem(x1, x2)
 
 
-def _promoted(name: str, text: str, function: Any, adjust: Any = None) -> Any:
+def _promoted(name: str, text: str, function: Any, adjust: Any = None, **how: bool) -> Any:
     public = elements.named(lambda x1, x2: function(x1, x2), name, text)
-    return elements.of_promoted(adjust)(public)
+    return elements.of_promoted(adjust, **how)(public)
 
 
 float_power = _promoted("float_power", "x1 to the power of x2, as floats.", ops.pow, inexact_type)
@@ -87,7 +87,7 @@ fmax = _of_numbers("fmax", "greater", operators.greater)
 fmin = _of_numbers("fmin", "smaller", operators.less)
 
 
-@elements.of_promoted(inexact_type)
+@elements.of_promoted(inexact_type, is_real=True)
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, x2 where it is 0, 1 where it is greater."""
     at_zero = ops.select(x1 != x1, x1, x2)
@@ -102,17 +102,8 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     return ops.select(mnp.signbit(x2), -size, size)
 
 
-@elements.of_promoted(inexact_type, is_real=True)
-def nextafter(x1: Any, x2: Any, /) -> Any:
-    """The next float after x1 in the direction of x2."""
-    return ops.next_after(x1, x2)
-
-
-@one_program()
-def bitwise_count(x: Any, /) -> Any:
-    """How many bits of the absolute value are 1, as u8."""
-    number = convert(x, numeric_type(kind_of(x, "bitwise_count")))
-    return ops.convert_element_type(ops.population_count(absolute(number)), "u8")
+_NEXT = "The next float after x1 in the direction of x2."
+nextafter = _promoted("nextafter", _NEXT, ops.next_after, inexact_type, is_real=True)
 
 
 def _with_special_values(name: str, text: str, derivative: Any) -> Any:
@@ -135,7 +126,8 @@ sin = of_inexact("sin", "The sine of an angle in radians.")
 cos = of_inexact("cos", "The cosine of an angle in radians.")
 tan = of_inexact("tan", "The tangent of an angle in radians.")
 cosh = of_inexact("cosh", "The hyperbolic cosine.")
-cbrt = of_inexact("cbrt", "The cube root.")
+cbrt = of_inexact("cbrt", "The cube root.", is_real=True)
+fabs = of_inexact("fabs", "The absolute value as a float.", ops.abs, is_real=True)
 reciprocal = of_inexact("reciprocal", "1 / x.", lambda x: 1 / x)
 _ANGLE = "An angle given in {}, in {}."
 deg2rad = of_inexact("deg2rad", _ANGLE.format("degrees", "radians"), lambda x: x * (math.pi / 180))
@@ -173,17 +165,6 @@ def square(x: Any, /) -> Any:
     kind = numeric_type(kind_of(x, "square"))
     number = lifted(convert(x, kind))
     return keep_weak(_complex_square(number) if kind.is_complex else number * number, x)
-
-
-@one_program()
-def fabs(x: Any, /) -> Any:
-    """The absolute value as a float.
-
-    Raises:
-        ShapeError: x is complex.
-    """
-    elements.refuse_complex("fabs", kind_of(x, "fabs"))
-    return keep_weak(ops.abs(operands.inexact_operand(x, "fabs")), x)
 
 
 @one_program()

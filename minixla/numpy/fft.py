@@ -14,7 +14,7 @@ from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.interop.jax_table import functions_of
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Row, family, placeable
+from minixla.numpy.element_functions import Row, family, named, placeable
 from minixla.numpy.operands import axes_of, axis_of, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import splat
@@ -154,22 +154,18 @@ rfftn = _along_all("rfftn", "`rfft` along the last of the axes, then `fft`.", "R
 irfftn = _along_all("irfftn", "The inverse of `rfftn`.", "IRFFT")
 
 
-@placeable("device")
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None) -> Any:
-    """The frequencies of the elements of a transform: 0 to the greatest, then the negative ones."""
-    return _frequencies("fftfreq", n, d, dtype, np.fft.fftfreq)
+def _frequencies(name: str, of_count: Any, text: str) -> Any:
+    def made(n: int, d: Any = 1.0, *, dtype: Any = None) -> Any:
+        kind = operands.requested_type(dtype, name, operands.default_float())
+        count = operands.static_int(n, name, "n")
+        if count < 1:
+            raise operands.value_error(name, "n is not positive", "Give a length.", n=n)
+        # In units of 1 / n they are integers.
+        return lifted(of_count(count, 1 / count).astype(kind.dtype)) / convert(d * count, kind)
+
+    return placeable("device")(named(made, name, f"The frequencies of {text}.", __name__))
 
 
-@placeable("device")
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None) -> Any:
-    """The frequencies of the elements of a transform of real numbers; see `fftfreq`."""
-    return _frequencies("rfftfreq", n, d, dtype, np.fft.rfftfreq)
-
-
-def _frequencies(subject: str, n: Any, d: Any, dtype: Any, of_count: Any) -> Any:
-    kind = operands.requested_type(dtype, subject, operands.default_float())
-    count = operands.static_int(n, subject, "n")
-    if count < 1:
-        raise operands.value_error(subject, "n is not positive", "Give a length.", n=n)
-    # In units of 1 / n they are integers.
-    return lifted(of_count(count, 1 / count).astype(kind.dtype)) / convert(d * count, kind)
+_ORDER = "the elements of a transform: 0 to the greatest, then the negative ones"
+fftfreq = _frequencies("fftfreq", np.fft.fftfreq, _ORDER)
+rfftfreq = _frequencies("rfftfreq", np.fft.rfftfreq, "a transform of real numbers; see `fftfreq`")

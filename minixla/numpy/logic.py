@@ -66,20 +66,22 @@ isfinite = _test_of_parts(
 )
 isinf = _test_of_parts("isinf", lambda x: ops.abs(x) == math.inf, "Whether x is infinite.")
 isnan = _test_of_parts("isnan", lambda part: ops.ne(part, part), "Whether x is NaN.")
-_is_high = _test_of_parts("isposinf", lambda x: x == math.inf, "", None)
-_is_low = _test_of_parts("isneginf", lambda x: x == -math.inf, "", None)
 
 
-def isposinf(x: Any, /, out: None = None) -> Any:
-    """Whether a real x is inf; `out` is not supported."""
-    operands.refuse_out("isposinf", out)
-    return _is_high(x)
+def _test_of_infinity(name: str, infinity: float) -> Any:
+    test = _test_of_parts(name, lambda x: x == infinity, "", None)
+
+    def tested(x: Any, /, out: None = None) -> Any:
+        operands.refuse_out(name, out)
+        return test(x)
+
+    return named(tested, name, f"Whether a real x is {infinity}; `out` is not supported.")
 
 
-def isneginf(x: Any, /, out: None = None) -> Any:
-    """Whether a real x is -inf; `out` is not supported."""
-    operands.refuse_out("isneginf", out)
-    return _is_low(x)
+isposinf, isneginf = (
+    _test_of_infinity("isposinf", math.inf),
+    _test_of_infinity("isneginf", -math.inf),
+)
 
 
 @one_program()

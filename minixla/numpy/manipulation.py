@@ -124,15 +124,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """`x` with its last two dimensions exchanged.
-
-    Raises:
-        AttributeValueError: it has fewer than two.
-    """
-    sizes = operand_shape(x, "matrix_transpose").dimensions
-    if len(sizes) < 2:
-        problem, advice = f"x has {len(sizes)} dimensions", "It must have two or more."
-        raise operands.value_error("matrix_transpose", problem, advice, f"x has shape {sizes}")
+    """`x` with its last two dimensions exchanged."""
     return swapaxes(x, -2, -1)
 
 

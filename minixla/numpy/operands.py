@@ -3,6 +3,7 @@
 import operator
 import warnings
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -308,6 +309,13 @@ def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
 def host_indices(indices: Any) -> Any:
     """A tuple of index arrays of NumPy's as arrays of the default integer type."""
     return tuple([lifted(each.astype(default_int().dtype)) for each in indices])
+
+
+def known(value: Any) -> Any:
+    """The elements of a value that is known when the program is traced; None for others."""
+    with suppress(TypeError):
+        return np.asarray(value)
+    return None
 
 
 def concrete(value: Any, subject: str, advice: str) -> np.ndarray:

@@ -20,13 +20,15 @@ from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.vocabulary import shorthand
 
 
-def _integers(indices: Any, subject: str) -> Any:
-    """Indices as an array of integers; lists are taken too."""
+def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:
+    """Indices as an array of integers; lists are taken too, and truth values for 0 and 1."""
     if isinstance(indices, (list, tuple)):
         indices = concrete(indices, subject, "Give an array of them.")
     elif isinstance(indices, int):
         indices = host_array(indices, Shape(S64), subject, "an index")
     kind = operand_shape(indices, subject).element_type
+    if kind.kind == "pred" and of_flags:
+        return convert(indices, default_int())
     if not kind.is_integer:
         advice = "Give integers: convert with astype(int)."
         raise operands.shape_error(subject, f"indices are of type {kind}", advice)
@@ -62,7 +64,7 @@ def take(
     """
     operands.refuse_out("take", out)
     a, sizes, place = operands.along(a, axis, "take")
-    indices = _integers(indices, "take")
+    indices = _integers(indices, "take", of_flags=True)
     if mode == "wrap":
         indices = lifted(indices) % sizes[place]
         mode = "promise_in_bounds"
@@ -289,9 +291,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         ConcretizationError: `x` is traced and `length` is not given.
         ShapeError: `x` is no such vector, or `weights` has another shape.
     """
-    if getattr(x, "dtype", None) == np.bool_:
-        x = convert(x, default_int())
-    x = _integers(x, "bincount")
+    x = _integers(x, "bincount", of_flags=True)
     given = operands.shape_of_rank(x, (1,), "bincount", "Flatten it: x.ravel().")
     if length is None:
         known = concrete(x, "bincount", "Give length, the length of the result.")
@@ -309,7 +309,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The index along each axis of elements given by their number in row-major order."""
     sizes = operands.static_sizes(shape, "unravel_index")
-    rest, found = lifted(_integers(indices, "unravel_index")), []
+    rest, found = lifted(_integers(indices, "unravel_index", of_flags=True)), []
     for size in reversed(sizes):
         host_array(size, Shape(default_int()), "unravel_index", "a size")
         rest, index = mnp.divmod(rest, size)

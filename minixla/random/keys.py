@@ -89,6 +89,7 @@ def _chosen(subject: str, impl: Any, dtype: Any) -> Any:
 def _made(subject: str, seed: Any, dtype: Any) -> tuple[Any, Any]:
     if isinstance(seed, RandomKey) or is_key(seed):
         raise shape_error(subject, "the seed is a random key", "Give an integer.")
+    seed = int(seed) if isinstance(seed, bool) else seed
     shape = operand_shape(seed, subject)
     if shape.rank or not shape.element_type.is_integer:
         advice = "Give an integer; map over several: mx.vmap(mx.random.key)(seeds)."

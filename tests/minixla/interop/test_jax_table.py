@@ -85,13 +85,24 @@ def test_shapes_may_depend_on_values_outside_of_transformations():
 def test_errors_say_what_was_given_and_where():
     with pytest.raises(ValueError, match="axis 3 is out of bounds") as caught:
         logsumexp(X, axis=3)
-    (note,) = [each for each in caught.value.__notes__ if each.startswith("mx.scipy")]
-    assert "mx.scipy.special.logsumexp: raised by jax.scipy.special.logsumexp, called at" in note
-    assert "test_jax_table.py" in note
-    assert "It was given: f32[5], axis=3." in note
-    with pytest.raises(ValueError, match="axis 3 is out of bounds") as caught:
+    assert isinstance(caught.value, (mx.AxisError, np.exceptions.AxisError))
+    for phrase in ("a f32[5]", "axis 3", "test_jax_table.py", "by jax.scipy.special.logsumexp:"):
+        assert phrase in str(caught.value)
+    with pytest.raises(mx.AxisError, match="axis 3 is out of bounds"):
         mx.jit(lambda x: logsumexp(x, axis=3))(X)
-    assert any("while JAX traced logsumexp" in each for each in caught.value.__notes__)
+    gcd = functions_of("jax.numpy", ["gcd"])["gcd"]
+    for kind in (TypeError, ValueError):  # NumPy's is the one, JAX's the other
+        with pytest.raises(kind, match="gcd: Arguments to jax"):
+            gcd(X, X)
+
+
+def test_errors_of_functions_that_are_given_stay_theirs():
+    def refuses(x):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        minimize(refuses, np.zeros(2), method="BFGS")
+    assert type(caught.value) is ValueError
 
 
 def _nearest(c, xp, minimize):
@@ -142,7 +153,7 @@ def test_objects_of_its_classes_hold_values_of_ours():
     np.testing.assert_allclose(ours(points).integrate_kde(ours(data)), other, rtol=1e-5)
     with pytest.raises(ValueError, match="should have multiple elements") as caught:
         ours(np.float32(1))
-    assert "mx.scipy.stats.gaussian_kde: raised by" in caught.value.__notes__[0]
+    assert "raised by jax.scipy.stats.gaussian_kde: see its docstring" in str(caught.value)
     with pytest.raises(AttributeError, match="'gaussian_kde' object has no attribute 'nothing'"):
         _ = ours(data).nothing
 

@@ -83,11 +83,6 @@ def _direction(z: Array) -> Array:
     return np.where(z == 0, z, _join(z.real / size, z.imag / size))
 
 
-def _cube_root(z: Array) -> Array:
-    size, angle = np.cbrt(np.abs(z)), np.angle(z) / 3
-    return _join(size * np.cos(angle), np.where(angle == 0, z.imag, size * np.sin(angle)))
-
-
 def _sinc(x: Array) -> Array:
     whole = np.rint(x)
     sine = np.sin(_PI * (x - whole)) / (_PI * x)
@@ -303,10 +298,8 @@ UNARY: dict[str, Row] = {
     "trunc": Row(np.trunc, _EXACT_REAL),
     # Powers and logarithms.
     "cbrt": Row(
-        _by_kind(np.cbrt, _cube_root),
-        (0.51, 0.51, 1.2, 4, 5, 6),
-        outside=_complex_only(_either(_is_tiny, lambda z: ~np.isfinite(z))),
-        limit="not of complex infinities and denormal numbers",
+        np.cbrt,
+        (0.51, 0.51, 1.2, 4),
         apart=_is_tiny,
         why=_TINY,
     ),

@@ -23,7 +23,6 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "accuracy.md"
 #: Functions of integers, those that choose or move values, and pairs of others.
 OTHERS = {
     "bitwise_and",
-    "bitwise_count",
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",

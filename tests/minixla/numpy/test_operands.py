@@ -16,7 +16,7 @@ A = np.ones((2, 3), np.float32)
 B = np.ones((4, 5), np.float32)
 V = np.ones(3, np.float32)
 
-# Calls for which NumPy raises ValueError; `m` is NumPy or ours.
+# Calls that NumPy refuses; `m` is NumPy or ours.
 CALLS: dict[str, Callable[[Any], Any]] = {
     "broadcast_shapes": lambda m: m.broadcast_shapes((2, 3), (4,)),
     "broadcast_arrays": lambda m: m.broadcast_arrays(A, B),
@@ -57,6 +57,26 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "diff": lambda m: m.diff(V, n=-1),
     "diagonal": lambda m: m.diagonal(V),
     "rot90": lambda m: m.rot90(V),
+    "histogram without bins": lambda m: m.histogram(V, 0),
+    "histogram, edges": lambda m: m.histogram(V, np.array([3, 1, 2])),
+    "histogram, range": lambda m: m.histogram(V, 3, range=(2, 1)),
+    "histogram, infinite range": lambda m: m.histogram(V, 3, range=(0, np.inf)),
+    "histogram_bin_edges": lambda m: m.histogram_bin_edges(V, 3, range=(0, np.nan)),
+    "histogram2d": lambda m: m.histogram2d(V, V, 0),
+    "histogramdd": lambda m: m.histogramdd(A, [2, 2, 0]),
+    "trapezoid": lambda m: m.trapezoid(A, np.ones((7, 7))),
+    "trapezoid, axis": lambda m: m.trapezoid(V, axis=2),
+    "asarray": lambda m: m.asarray([1.0], copy=False),
+    "asarray, dtype": lambda m: m.asarray(V, dtype=np.int32, copy=False),
+    "cbrt": lambda m: m.cbrt(A * 1j),
+    "heaviside": lambda m: m.heaviside(A * 1j, 1),
+    "fabs": lambda m: m.fabs(A * 1j),
+    "nextafter": lambda m: m.nextafter(A * 1j, A),
+    "gcd": lambda m: m.gcd(A, A),
+    "ldexp": lambda m: m.ldexp(A, A),
+    "take of floats": lambda m: m.take(V, np.ones(2)),
+    "unravel_index of floats": lambda m: m.unravel_index(np.ones(2), (2, 2)),
+    "matrix_transpose": lambda m: m.matrix_transpose(V),
     "choose": lambda m: m.choose(np.array([0, 5]), [V[:2], V[:2]]),
     "linalg.norm": lambda m: m.linalg.norm(A, ord="x"),
     "matrix_power": lambda m: m.linalg.matrix_power(A, 2),
@@ -65,13 +85,42 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_value_errors_of_numpy_are_value_errors(name: str) -> None:
-    with pytest.raises(ValueError):
+def test_errors_are_of_numpys_types(name: str) -> None:
+    with pytest.raises((ValueError, TypeError, IndexError)) as wanted:
         CALLS[name](np)
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(mx.MinixlaError) as caught:
         CALLS[name](mx.numpy)
-    assert isinstance(caught.value, mx.MinixlaError)
+    for kind in (ValueError, TypeError, IndexError, np.exceptions.AxisError):
+        assert isinstance(caught.value, kind) or not isinstance(wanted.value, kind)
     assert "test_operands.py" in str(caught.value)
+
+
+TRUTH = np.array([True, False])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.take(V, TRUTH),
+        lambda m: m.take(A, TRUTH, axis=1),
+        lambda m: m.unravel_index(TRUTH, (2, 2)),
+        lambda m: m.bincount(TRUTH),
+        lambda m: m.histogram(V, bins=2, range=(1, 1)),
+        lambda m: m.histogram(V, bins=np.array([0, 1, 1, 2])),
+        lambda m: m.asarray(V, copy=False),
+    ],
+)
+def test_what_numpy_takes_is_taken(call: Callable[[Any], Any]) -> None:
+    for found, wanted in zip(mx.tree.leaves(call(mnp)), mx.tree.leaves(call(np)), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
+def test_edges_that_are_not_known_may_be_anything() -> None:
+    edges = np.array([3.0, 1.0], np.float32)
+    with pytest.raises(ValueError, match="bins do not ascend"):
+        mnp.histogram(V, edges)
+    mx.jit(lambda v, edges: mnp.histogram(v, edges))(V, edges)
+    mx.jit(lambda v, high: mnp.histogram(v, 2, (0, high)))(V, -1.0)
 
 
 FLATTENED = {
