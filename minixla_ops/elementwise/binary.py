@@ -156,7 +156,8 @@ class Pow(Binary):
     """lhs raised to the power rhs. XLA: Pow.
 
     Powers of integers wrap; those with a negative exponent are rounded toward zero (and 0 for 0).
-    XLA:CPU takes an integer exponent modulo 64, so that its powers differ beyond.
+    XLA:CPU takes an integer exponent modulo 64, so that its powers differ beyond; those that
+    `mx.numpy.power` gives of odd numbers alone.
 
     Example:
         >>> ops.pow(np.float32([2, 4]), np.float32([3, 0.5]))
