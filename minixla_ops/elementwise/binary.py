@@ -182,6 +182,11 @@ class Pow(Binary):
         return of_base, of_exponent
 
 
+def _chosen(is_first: Any, lhs: Any, rhs: Any) -> Any:
+    """One of two complex numbers: what is NaN, else lhs where it is first."""
+    return ops.select(ops.ne(lhs, lhs) | (is_first & ops.eq(rhs, rhs)), lhs, rhs)
+
+
 class _Extremum(Expandable, Binary):
     """Base class of Max and Min. Where the operands are equal, each has half of the derivative.
 
@@ -215,7 +220,7 @@ class Max(_Extremum):
     stablehlo_name = "maximum"
     direction = "GT"
     numpy = special.maximum
-    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.gt(lhs, rhs), lhs, rhs))
+    of_complex = staticmethod(lambda lhs, rhs: _chosen(ops.gt(lhs, rhs), lhs, rhs))
 
 
 @register
@@ -232,7 +237,7 @@ class Min(_Extremum):
     stablehlo_name = "minimum"
     direction = "LT"
     numpy = special.minimum
-    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.lt(lhs, rhs), lhs, rhs))
+    of_complex = staticmethod(lambda lhs, rhs: _chosen(ops.lt(lhs, rhs), lhs, rhs))
 
 
 @register

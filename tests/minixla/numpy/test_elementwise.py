@@ -388,3 +388,20 @@ def test_even_powers_beyond_the_width_are_zero(dtype: Any) -> None:
         np.testing.assert_array_equal(found, np.power(x, y), strict=True)
     found = np.asarray(mx.jit(lambda x, y: x**y)(x, y))
     np.testing.assert_array_equal(found, np.power(x, y), strict=True)
+
+
+def test_nan_wins_among_complex_numbers() -> None:
+    """As in NumPy: also where one part alone is NaN; of two the first operand's."""
+    parts = (0.0, 1.0, -2.5, np.inf, np.nan)
+    every = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
+    for name in ("maximum", "minimum"):
+        expected = getattr(np, name)(every[:, None], every)
+        for evaluate in (mx.jit, mx.reference, lambda f: f):
+            found = np.asarray(evaluate(getattr(mnp, name))(every[:, None], every))
+            np.testing.assert_array_equal(found, expected)
+    rows = np.array([[1 + 2j, complex(0, np.nan), 3], [5, 1, complex(7, np.nan)]], np.complex64)
+    for name in ("max", "min", "ptp", "argmax", "argmin"):
+        function = getattr(mnp, name)
+        for evaluate in (mx.jit, mx.reference):
+            found = np.asarray(evaluate(lambda x, f=function: f(x, axis=1))(rows))
+            np.testing.assert_array_equal(found, getattr(np, name)(rows, axis=1))
