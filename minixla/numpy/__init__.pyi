@@ -313,10 +313,10 @@ maximum: _UfuncOf2
 minimum: _UfuncOf2
 """The smaller; NaN wins."""
 
-def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers, of any signs."""
 
-def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers, of any signs."""
 
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:

@@ -283,10 +283,10 @@ def _whole_numbers(subject: str, lhs: Any, rhs: Any) -> tuple[list[Any], bool]:
     return pair, weak
 
 
-@one_program()
-def gcd(lhs: Any, rhs: Any, /) -> Any:
+@one_program("x1", "x2")
+def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor, which is not negative; of two zeros 0."""
-    pair, weak = _whole_numbers("gcd", lhs, rhs)
+    pair, weak = _whole_numbers("gcd", x1, x2)
 
     def step(pair: Any) -> Any:
         # Not of absolute values, which the least integer has not: the divisor still shrinks.
@@ -301,10 +301,10 @@ def gcd(lhs: Any, rhs: Any, /) -> Any:
     return weakly_typed(absolute(found), weak)
 
 
-@one_program()
-def lcm(lhs: Any, rhs: Any, /) -> Any:
+@one_program("x1", "x2")
+def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple, which is not negative; of zeros 0."""
-    (lhs, rhs), weak = _whole_numbers("lcm", lhs, rhs)
+    (lhs, rhs), weak = _whole_numbers("lcm", x1, x2)
     quotient = floor_divide(lhs, gcd(lhs, rhs))
     return weakly_typed(absolute(quotient) * absolute(rhs), weak)
 
