@@ -152,7 +152,6 @@ def expi(x: Any) -> Any:
     # From `far` on as many terms of the asymptotic series are below rounding.
     far, count = (40, 110) if mnp.finfo(x.dtype).bits == 64 else (20, 56)
     low, high = mnp.clip(x, 0, far), mnp.clip(x, far, 1e3)
-
     zeros = mnp.zeros_like(x)
 
     def near(index: Any, total: Any) -> Any:
