@@ -313,6 +313,12 @@ maximum: _UfuncOf2
 minimum: _UfuncOf2
 """The smaller; NaN wins."""
 
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisor of integers, of any signs."""
+
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiple of integers, of any signs."""
+
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The pair of `floor_divide` and `remainder`."""
 
@@ -746,12 +752,6 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def spacing(x: ArrayLike, /) -> Array:
     """Return the spacing between ``x`` and the next adjacent number."""
-
-def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Compute the greatest common divisor of two arrays."""
-
-def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Compute the least common multiple of two arrays."""
 
 def packbits(a: ArrayLike, axis: Axis = ..., bitorder: str = ...) -> Array:
     """Pack array of bits into a uint8 array."""

@@ -51,6 +51,8 @@ maximum = with_methods()(
 minimum = with_methods()(
     of_two("minimum", "The smaller; NaN wins.", operators.promoting(binary.Min(), "minimum"))
 )
+gcd = elements.named(operators.gcd, "gcd", "The greatest common divisor of integers, of any signs.")
+lcm = elements.named(operators.lcm, "lcm", "The least common multiple of integers, of any signs.")
 divmod = of_two("divmod", "The pair of `floor_divide` and `remainder`.")
 
 negative = with_methods()(of_one("negative", "The number with the other sign."))

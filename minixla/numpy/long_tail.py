@@ -19,7 +19,6 @@ geomspace, logspace = map(_jaxs, ("geomspace", "logspace"))
 # Parts of numbers.
 bitwise_count = _jaxs("bitwise_count")
 frexp, ldexp, spacing = map(_jaxs, ("frexp", "ldexp", "spacing"))
-gcd, lcm = map(_jaxs, ("gcd", "lcm"))
 packbits, unpackbits = map(_jaxs, ("packbits", "unpackbits"))
 
 # Updated copies, and arrays of others' elements.

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.scipy.real_functions import of_reals
@@ -142,3 +144,24 @@ def expn(n: Any, x: Any) -> Any:
 def exp1(x: Any) -> Any:
     """The exponential integral of exp(-t) / t from x >= 0 on. SciPy: special.exp1."""
     return _expn(1, x)
+
+
+@of_reals(lambda y, x: mnp.exp(x) / x)
+def expi(x: Any) -> Any:
+    """The exponential integral of exp(t) / t from -inf to x. SciPy: special.expi."""
+    # From `far` on as many terms of the asymptotic series are below rounding.
+    far, count = (40, 110) if mnp.finfo(x.dtype).bits == 64 else (20, 56)
+    low, high = mnp.clip(x, 0, far), mnp.clip(x, far, 1e3)
+    zeros = mnp.zeros_like(x)
+
+    def near(index: Any, total: Any) -> Any:
+        k = mnp.astype(count - index, x.dtype)
+        return 1 / k + low / (k + 1) * total
+
+    def beyond(index: Any, total: Any) -> Any:
+        return 1 + mnp.astype(far - index, x.dtype) / high * total
+
+    below = np.euler_gamma + mnp.log(low) + low * fori_loop(0, count, near, zeros)
+    root = mnp.exp(0.5 * high)  # exp(high) may overflow where the quotient does not
+    above = root * (root / high * fori_loop(0, far, beyond, zeros))
+    return mnp.where(x < 0, -exp1(mnp.abs(x)), mnp.where(x > far, above, below))

@@ -15,7 +15,16 @@ from minixla.scipy.gamma_functions import (
     gammaincc,
     gammaln,
 )
-from minixla.scipy.other_functions import erfinv, exp1, expn, kl_div, log_ndtr, logit, rel_entr
+from minixla.scipy.other_functions import (
+    erfinv,
+    exp1,
+    expi,
+    expn,
+    kl_div,
+    log_ndtr,
+    logit,
+    rel_entr,
+)
 
 if TYPE_CHECKING:
 

@@ -58,7 +58,7 @@ def exp1(x: ArrayLike) -> Array:
     """The exponential integral of exp(-t) / t from x >= 0 on. SciPy: special.exp1."""
 
 def expi(x: ArrayLike) -> Array:
-    """Exponential integral function."""
+    """The exponential integral of exp(t) / t from -inf to x. SciPy: special.expi."""
 
 def expit(x: ArrayLike) -> Array:
     """The logistic sigmoid (expit) function."""

@@ -156,7 +156,8 @@ class Pow(Binary):
     """lhs raised to the power rhs. XLA: Pow.
 
     Powers of integers wrap; those with a negative exponent are rounded toward zero (and 0 for 0).
-    XLA:CPU takes an integer exponent modulo 64, so that its powers differ beyond.
+    XLA:CPU takes an integer exponent modulo 64, so that its powers differ beyond; those that
+    `mx.numpy.power` gives of odd numbers alone.
 
     Example:
         >>> ops.pow(np.float32([2, 4]), np.float32([3, 0.5]))
@@ -179,6 +180,11 @@ class Pow(Binary):
             return ops.log(ops.select(lhs == 0, ones_like(lhs), lhs)) * result
 
         return of_base, of_exponent
+
+
+def _chosen(is_first: Any, lhs: Any, rhs: Any) -> Any:
+    """One of two complex numbers: what is NaN, else lhs where it is first."""
+    return ops.select(ops.ne(lhs, lhs) | (is_first & ops.eq(rhs, rhs)), lhs, rhs)
 
 
 class _Extremum(Expandable, Binary):
@@ -214,7 +220,7 @@ class Max(_Extremum):
     stablehlo_name = "maximum"
     direction = "GT"
     numpy = special.maximum
-    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.gt(lhs, rhs), lhs, rhs))
+    of_complex = staticmethod(lambda lhs, rhs: _chosen(ops.gt(lhs, rhs), lhs, rhs))
 
 
 @register
@@ -231,7 +237,7 @@ class Min(_Extremum):
     stablehlo_name = "minimum"
     direction = "LT"
     numpy = special.minimum
-    of_complex = staticmethod(lambda lhs, rhs: ops.select(ops.lt(lhs, rhs), lhs, rhs))
+    of_complex = staticmethod(lambda lhs, rhs: _chosen(ops.lt(lhs, rhs), lhs, rhs))
 
 
 @register

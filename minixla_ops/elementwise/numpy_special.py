@@ -134,10 +134,15 @@ def remainder(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     return np.where(rhs == 0, lhs, np.fmod(lhs, divisor))
 
 
+def _chosen(is_first: np.ndarray, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """One of two complex numbers: what is NaN, else lhs where it is first."""
+    return np.where(np.isnan(lhs) | is_first & ~np.isnan(rhs), lhs, rhs)
+
+
 def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The larger: NaN if either is, +0 of different zeros; complex numbers lexicographically."""
     if lhs.dtype.kind == "c":
-        return np.where(lexicographic(np.greater, lhs, rhs), lhs, rhs)
+        return _chosen(lexicographic(np.greater, lhs, rhs), lhs, rhs)
     if lhs.dtype.kind != "f":
         return np.maximum(lhs, rhs)
     return np.where((lhs == 0) & (rhs == 0), lhs + rhs, np.maximum(lhs, rhs))
@@ -146,7 +151,7 @@ def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 def minimum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The smaller: NaN if either is, -0 of different zeros; complex numbers lexicographically."""
     if lhs.dtype.kind == "c":
-        return np.where(lexicographic(np.less, lhs, rhs), lhs, rhs)
+        return _chosen(lexicographic(np.less, lhs, rhs), lhs, rhs)
     return -maximum(-lhs, -rhs) if lhs.dtype.kind == "f" else np.minimum(lhs, rhs)
 
 

@@ -22,7 +22,7 @@ from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise import binary, comparisons, unary
 from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import ones_like, repeated, splat
+from minixla_ops.vocabulary.shorthand import full_like, ones_like, repeated, splat
 
 Adjustment = Callable[[ElementType], ElementType]
 
@@ -154,7 +154,7 @@ _NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
 
 
 def promoting(
-    operation: Operation,
+    operation: Callable[[Any, Any], Any],
     name: str,
     adjust: Adjustment | None = None,
     direct: dict[type, frozenset[str]] = _KINDS,
@@ -205,7 +205,19 @@ less = promoting(comparisons.MEMBERS["LT", False](), "less")
 less_equal = promoting(comparisons.MEMBERS["LE", False](), "less_equal")
 divide = promoting(binary.Div(), "divide", inexact_type, _INEXACT_KINDS)
 left_shift = promoting(REGISTRY["ShiftLeft"](), "left_shift", numeric_type, _NUMERIC_KINDS)
-_power = promoting(binary.Pow(), "power", numeric_type, _NUMERIC_KINDS)
+
+
+def _pow(lhs: Any, rhs: Any) -> Any:
+    """The power of operands of one shape and type; of even integers with large exponents 0."""
+    result, kind = ops.pow(lhs, rhs), operand_shape(lhs).element_type
+    if not kind.is_integer or kind.bits < 8:
+        return result
+    # XLA:CPU takes exponents modulo 64, of which 0 is the exponent of 1.
+    is_zero = (rhs > 63) & ((lhs & 1) == 0)
+    return ops.select(is_zero, full_like(result, 0), result)
+
+
+_power = promoting(_pow, "power", numeric_type, _NUMERIC_KINDS)
 
 
 @one_program()
@@ -260,6 +272,41 @@ def remainder(lhs: Any, rhs: Any, /) -> Any:
 def divmod(lhs: Any, rhs: Any, /) -> tuple[Any, Any]:
     """The pair of `floor_divide` and `remainder`."""
     return floor_divide(lhs, rhs), remainder(lhs, rhs)
+
+
+def _whole_numbers(subject: str, lhs: Any, rhs: Any) -> tuple[list[Any], bool]:
+    """Promoted operands; ShapeError where they are no integers."""
+    pair, weak = promote(subject, lhs, rhs)
+    if not (shape := operand_shape(pair[0])).element_type.is_integer:
+        advice = "Convert both to integers."
+        raise explain(ShapeError, subject, "the operands are no integers", [str(shape)], advice)
+    return pair, weak
+
+
+@one_program("x1", "x2")
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisor, which is not negative; of two zeros 0."""
+    pair, weak = _whole_numbers("gcd", x1, x2)
+
+    def step(pair: Any) -> Any:
+        # Not of absolute values, which the least integer has not: the divisor still shrinks.
+        is_found = pair[1] == 0
+        divisor = ops.select(is_found, ones_like(pair[1]), pair[1])
+        return ops.select(is_found, *pair), ops.rem(pair[0], divisor)
+
+    import_module = importlib.import_module  # both are built on this module
+    any_ = import_module("minixla.numpy").any
+    while_loop = import_module("minixla.transforms").while_loop
+    found, _ = while_loop(lambda pair: any_(pair[1] != 0), step, tuple(pair))
+    return weakly_typed(absolute(found), weak)
+
+
+@one_program("x1", "x2")
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiple, which is not negative; of zeros 0."""
+    (lhs, rhs), weak = _whole_numbers("lcm", x1, x2)
+    quotient = floor_divide(lhs, gcd(lhs, rhs))
+    return weakly_typed(absolute(quotient) * absolute(rhs), weak)
 
 
 def power(lhs: Any, rhs: Any) -> Any:

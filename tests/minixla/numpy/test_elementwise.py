@@ -353,3 +353,55 @@ def test_complex_numbers_are_refused() -> None:
             mx.reference(getattr(mnp, name))(np.complex64(1j))
     with pytest.raises(TypeError, match="clip: complex numbers have no order"):
         mx.reference(lambda x: mnp.clip(x, 0, 1))(np.complex64(1j))
+
+
+WHOLE_TYPES = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32)
+
+
+@pytest.mark.parametrize("dtype", WHOLE_TYPES)
+def test_divisors_and_multiples_of_all_signs(dtype: Any) -> None:
+    """Those of the least integer too, of which JAX's loop does not end."""
+    limits = np.iinfo(dtype)
+    wanted = [*range(-13, 14), 60, 100, -64, limits.max, limits.max - 1, limits.min, limits.min + 1]
+    fitting = np.array([each for each in wanted if limits.min <= each <= limits.max], dtype)
+    x, y = fitting[:, None], fitting
+    for name in ("gcd", "lcm"):
+        function = getattr(mnp, name)
+        for evaluate in (mx.jit, mx.reference, lambda f: f, lambda f: mx.vmap(f, (0, None))):
+            found = np.asarray(evaluate(function)(x, y))
+            np.testing.assert_array_equal(found, getattr(np, name)(x, y), strict=True)
+
+
+def test_divisors_of_no_and_other_numbers() -> None:
+    assert mnp.gcd(np.zeros((0, 3), np.int32), 6).shape == (0, 3)
+    assert mnp.lcm(np.int8(4), x2=6).dtype == np.int8
+    for wrong in (1.5, True, 2j):
+        with pytest.raises(mx.ShapeError, match="gcd: the operands are no integers"):
+            mnp.gcd(wrong, wrong)
+
+
+@pytest.mark.parametrize("dtype", WHOLE_TYPES)
+def test_even_powers_beyond_the_width_are_zero(dtype: Any) -> None:
+    x, y = np.array([[0], [2], [6]], dtype), np.array([0, 1, 63, 64, 65, 100, 127], dtype)
+    for evaluate in (mx.jit, mx.reference, lambda f: f):
+        found = np.asarray(evaluate(mnp.power)(x, y))
+        np.testing.assert_array_equal(found, np.power(x, y), strict=True)
+    found = np.asarray(mx.jit(lambda x, y: x**y)(x, y))
+    np.testing.assert_array_equal(found, np.power(x, y), strict=True)
+
+
+def test_nan_wins_among_complex_numbers() -> None:
+    """As in NumPy: also where one part alone is NaN; of two the first operand's."""
+    parts = (0.0, 1.0, -2.5, np.inf, np.nan)
+    every = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
+    for name in ("maximum", "minimum"):
+        expected = getattr(np, name)(every[:, None], every)
+        for evaluate in (mx.jit, mx.reference, lambda f: f):
+            found = np.asarray(evaluate(getattr(mnp, name))(every[:, None], every))
+            np.testing.assert_array_equal(found, expected)
+    rows = np.array([[1 + 2j, complex(0, np.nan), 3], [5, 1, complex(7, np.nan)]], np.complex64)
+    for name in ("max", "min", "ptp", "argmax", "argmin"):
+        function = getattr(mnp, name)
+        for evaluate in (mx.jit, mx.reference):
+            found = np.asarray(evaluate(lambda x, f=function: f(x, axis=1))(rows))
+            np.testing.assert_array_equal(found, getattr(np, name)(rows, axis=1))

@@ -104,13 +104,10 @@ def test_arrays_are_instances_of_ndarray() -> None:
         mnp.ndarray(3)
 
 
-WHOLE = np.array([[12, 0, -18], [7, 5, 4]], np.int32)
 TAIL = [
     ("frexp", (F32([1, -3.7, 0, np.inf, 1024]),)),
     ("ldexp", (F32([1, -3, 0.5]), np.int32([3, -2, 0]))),
-    ("gcd", (WHOLE, np.int32([18, 5, 12]))),
-    ("lcm", (WHOLE, np.int32([18, 5, 12]))),
-    ("packbits", (WHOLE > 4, 1)),
+    ("packbits", (F32([[1, 0, -3], [7, 5, 4]]) > 4, 1)),
     ("unpackbits", (np.uint8([3, 200]),)),
     ("spacing", (X,)),
     ("i0", (X,)),

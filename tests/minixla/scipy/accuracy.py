@@ -31,16 +31,17 @@ BOUNDS: dict[str, tuple[float, float, float | str, float | str]] = {
     "polygamma": (25, 25, 17, 17),
     "zeta": (4, 4, 2.5, 2.5),
     "erf": (3, 1, 1.8, 0.6),
-    "erfc": (45, 5, 33, 3),
+    "erfc": (45, 550, 33, 350),
     "erfinv": (70, 6, 52, 10),
-    "ndtr": (100, 100, 75, 68),
-    "log_ndtr": (180, 210, 2.3e5, 1.2e13),
+    "ndtr": (100, 1700, 75, 1100),
+    "log_ndtr": (200, 1800, 2.3e5, 1.2e13),
     "logit": (4, 4, 310, 92),
     "i0": (5, 3, 3.6, 1.6),
     "i1": (5, 5, 3.3, 3.4),
     "i0e": (7, 5, 5.1, 3.5),
     "i1e": (6, 6, 4, 3.1),
     "exp1": (25, 27, "-", "-"),
+    "expi": (10, 10, "-", "-"),
     "expn": (35, 9, "-", "-"),
     "rel_entr": (3, 2, 2.8, 3.4),
     "kl_div": (17, 6, 1100, 470),
@@ -71,10 +72,14 @@ def arguments(name: str, kind: str) -> list[np.ndarray]:
 
 
 def errors(name: str, result: Any, kind: str) -> np.ndarray:
-    """Steps of the type from results to the truth; none where that is denormal, or too large."""
-    truth, info = known()[name][1], np.finfo(kind)
+    """Steps of the type from results to the truth; none where that is denormal, or too large.
+
+    Nor are there any of operands that the type does not hold.
+    """
+    (operands, truth), info = known()[name], np.finfo(kind)
     size = np.abs(truth)
     is_held = (size > 2 * float(info.tiny)) & (size < float(info.max))
+    is_held &= np.all([each.astype(kind) == each for each in operands], axis=0)
     with np.errstate(all="ignore"):
         apart = np.abs(np.asarray(result).astype(np.longdouble) - truth)
         steps = apart / np.ldexp(np.longdouble(1), np.frexp(size)[1] - 1 - info.nmant)
@@ -95,8 +100,10 @@ def section() -> str:
         "",
         "Those of `mx.scipy.special`, compared with mpmath at operands over their domains:",
         "parameters up to 10^4 (10^6 of `gammainc`), arguments where the results are neither 0 nor",
-        "1, zeros of `gammaln` and `digamma` and their neighbourhoods. The columns of JAX are what",
-        "jax 0.10.2 had at the same operands; a dash: of an array with small ones it does not end.",
+        "1, zeros of `gammaln` and `digamma` and their neighbourhoods. Far out `erfc`, `ndtr` and",
+        "`log_ndtr` lose as many ULP as half of the rounded square in their exponential, as JAX's",
+        "do. The columns of JAX are what jax 0.10.2 had at the same operands;",
+        "a dash: of an array with small ones (of `expi`, negative ones) it does not end.",
         "Functions that are not listed JAX computes.",
         "",
         "|  | f32 | f64 | JAX, f32 | JAX, f64 |",
@@ -113,7 +120,7 @@ def _shown(bound: float | str) -> str:
 if __name__ == "__main__":
     for function in known():
         ours = [worst(function, kind) for kind in ("float32", "float64")]
-        if function in ("exp1", "expn"):
+        if function in ("exp1", "expi", "expn"):
             theirs = []
         else:
             theirs = [

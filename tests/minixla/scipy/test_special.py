@@ -29,6 +29,7 @@ OWN = {
     "logit": [DRAWN.uniform(0.1, 0.9, 6)],
     "log_ndtr": [DRAWN.uniform(-9, 5, 6)],
     "erfinv": [DRAWN.uniform(-0.9, 0.9, 6)],
+    "expi": [DRAWN.uniform(-6, 60, 6)],
     "exp1": [DRAWN.uniform(0.1, 6, 6)],
     "beta": [*_TWO],
     "betaln": [*_TWO],
@@ -163,6 +164,8 @@ def test_expn_ends_where_jax_does_not() -> None:
     """JAX runs the continued fraction for every element, where it takes 1 / x steps."""
     x = np.array([1e-12, 1, 30], np.float32)
     np.testing.assert_allclose(special.expn(1, x), of_scipy.exp1(x.astype(float)), rtol=1e-5)
+    x = np.array([-1e-12, -1e-30, -1, 90, 92, 1e-30], np.float32)  # exp(90) overflows
+    np.testing.assert_allclose(special.expi(x), of_scipy.expi(x.astype(float)), rtol=1e-5)
 
 
 def test_wrong_arguments() -> None:

@@ -1,7 +1,7 @@
 """Writes truth.txt: special functions at chosen operands, to 25 digits, by mpmath.
 
 `python -m tests.minixla.scipy.truth` needs mpmath, which the tests do without. Operands are numbers
-of f32, so that the same values are the truth for both types.
+of f32, so that the same values are the truth for both types; those of `_DOUBLES` in f64 besides.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from tests.minixla.scipy.accuracy import TRUTH
 
 mpmath.mp.dps = 60
 _COUNT = 60
+# What squares operands: squares of numbers of f32 are exact in f64.
+_DOUBLES = ("erfc", "ndtr", "log_ndtr")
 Operands = tuple[Any, ...]
 
 
@@ -93,12 +95,18 @@ _ROWS: dict[str, tuple[Callable[..., Any], Callable[[_Draws], Any]]] = {
     "polygamma": (lambda n, x: mpmath.psi(int(n), x), lambda d: (d.orders(0, 6), d.powers(-2, 3))),
     "zeta": (mpmath.zeta, lambda d: (1 + d.powers(-2, 1), d.powers(-2, 2))),
     "erf": (mpmath.erf, lambda d: d.both(d.powers(-8, 0.9))),
-    "erfc": (mpmath.erfc, lambda d: np.r_[d.both(d.powers(-8, 0.3)), d.between(-6, 9)]),
+    "erfc": (
+        mpmath.erfc,
+        lambda d: np.r_[d.both(d.powers(-8, 0.3)), d.between(-6, 9), d.between(9, 26)],
+    ),
     "erfinv": (mpmath.erfinv, lambda d: d.both(d.powers(-8, 0), 1 - d.powers(-6.8, -0.3))),
-    "ndtr": (_cumulative, lambda d: np.r_[d.both(d.powers(-8, 0.5)), d.between(-12, 6)]),
+    "ndtr": (
+        _cumulative,
+        lambda d: np.r_[d.both(d.powers(-8, 0.5)), d.between(-12, 6), d.between(-37, -12)],
+    ),
     "log_ndtr": (
         _log_cumulative,
-        lambda d: np.r_[d.between(-13, 12), -d.powers(1, 4), d.powers(-8, 0)],
+        lambda d: np.r_[d.between(-13, 12), -d.powers(1, 4), d.powers(-8, 0), d.between(12, 37)],
     ),
     "logit": (
         lambda x: mpmath.log(x / (1 - x)),
@@ -115,6 +123,7 @@ _ROWS: dict[str, tuple[Callable[..., Any], Callable[[_Draws], Any]]] = {
         lambda d: d.both(d.powers(-4, 3)),
     ),
     "exp1": (mpmath.e1, lambda d: d.powers(-3, 1.9)),
+    "expi": (mpmath.ei, lambda d: np.r_[d.both(d.powers(-8, 1.94)), d.between(88, 700)]),
     "expn": (lambda n, x: mpmath.expint(int(n), x), lambda d: (d.orders(0, 12), d.powers(-2, 1.9))),
     "rel_entr": (_sum, lambda d: (d.powers(-3, 3), d.powers(-3, 3))),
     "kl_div": (lambda p, q: _sum(p, q) - p + q, lambda d: (d.powers(-1, 0), d.powers(-1, 0))),
@@ -127,7 +136,9 @@ def main() -> None:
     for name, (truth, draw) in _ROWS.items():
         drawn = draw(_Draws(name))
         columns = drawn if isinstance(drawn, tuple) else (drawn,)
-        for row in zip(*[np.float32(each) for each in columns], strict=True):
+        narrow = [np.float32(each) for each in columns]
+        wide = [np.float64(each) for each in columns] if name in _DOUBLES else narrow[:0]
+        for row in [*zip(*narrow, strict=True), *zip(*wide, strict=True)]:
             value = truth(*[mpmath.mpf(float(each)) for each in row])
             shown = [repr(float(each)) for each in row]
             if mpmath.isfinite(value):
