@@ -18,6 +18,7 @@ from minixla.core.errors import (
     AxisError,
     ConcretizationError,
     IndexingError,
+    IntegerRangeError,
     MinixlaError,
     explain,
 )
@@ -33,6 +34,7 @@ _KINDS: dict[type[Exception], type[MinixlaError]] = {
     TypeError: ArgumentTypeError,
     ValueError: ArgumentTypeError,
     IndexError: IndexingError,
+    OverflowError: IntegerRangeError,
 }
 _AXIS = re.compile(r"axis -?\d+ is out of bounds")
 # What annotations of JAX's call arguments that are traced.

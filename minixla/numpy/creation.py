@@ -51,10 +51,7 @@ def array(
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None
 ) -> Any:
-    """An array made of an array, a number, or nested lists of these; see `array`.
-
-    Where `copy` is False, `a` must be an array of that dtype.
-    """
+    """An array made of an array, a number, or nested lists of these; see `array`."""
     made = array(a, dtype)
     if copy is False and getattr(a, "dtype", None) != made.dtype:
         advice = "Give an array of that dtype, or copy=None."

@@ -175,6 +175,7 @@ def _rows(name: str, a: Any, axis: Axis) -> tuple[Any, tuple[int, ...]]:
 
 def _fractions(name: str, q: Any, scale: float) -> Any:
     """The vector q / scale: a tuple where it is known, so that places are computed in double."""
+    refuse_complex(name, kind_of(np.asarray(q) if isinstance(q, (list, tuple)) else q, name))
     if isinstance(q, Tracer) or hasattr(q, "aval"):
         return mnp.clip(mnp.ravel(operands.inexact_operand(q, name)) / scale, 0, 1)
     known = np.ravel(np.asarray(q, np.float64)) / scale
@@ -226,8 +227,7 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     if not (count := operands.static_size(bins, name, "bins")):
         raise operands.value_error(name, "there are no bins", "Give 1 or more.", bins=bins)
     if range is None:
-        is_empty = not operand_shape(a, name).size
-        range = (0, 1) if is_empty else (mnp.min(a), mnp.max(a))
+        range = (mnp.min(a), mnp.max(a)) if operand_shape(a, name).size else (0, 1)
     elif len(range := operands.listed(range)) != 2:
         raise operands.value_error(name, "range is no pair", "Give the least and the greatest.")
     elif not _may_ascend(*map(operands.known, range)):

@@ -9,7 +9,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import IndexingError, explain
+from minixla.core.errors import ArgumentTypeError, IndexingError, explain
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, placeable
@@ -19,7 +19,7 @@ from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, op
 def _members(arrays: Any, subject: str) -> list[Any]:
     """The arrays of a sequence; an array's members are those along its first axis."""
     if not isinstance(arrays, (list, tuple)):
-        operand_shape(arrays, subject)
+        operands.shape_of_rank(arrays, range(1, 99), subject, "Give a sequence of arrays.")
         arrays = unstack(arrays)
     if not arrays:
         raise operands.value_error(subject, "no array is given", "Give one array or more.")
@@ -256,11 +256,12 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
     """The numbers below `size` as np.delete or np.insert changes them at an index."""
     try:
         return change(np.arange(size, dtype=np.int32), index, *values)
-    except (IndexError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        kind = IndexingError if isinstance(error, IndexError) else ArgumentTypeError
         problem = "an index does not fit the axis"
         given = [f"obj = {index}", f"the axis has size {size}", str(error)]
         advice = "Indices are integers; negative ones count from the end."
-        raise explain(IndexingError, change.__name__, problem, given, advice) from None
+        raise explain(kind, change.__name__, problem, given, advice) from None
 
 
 @one_program("arr")

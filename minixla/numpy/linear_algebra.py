@@ -114,7 +114,7 @@ def tensordot(
     if len(pairs[0]) != len(pairs[1]):
         problem = "axes does not pair axes of a with axes of b"
         advice = "Give a count, or a pair of equally long lists of axes."
-        raise parameters.value_error("tensordot", problem, advice, axes=axes, ranks=ranks)
+        raise parameters.type_error("tensordot", problem, advice, axes=axes, ranks=ranks)
     numbers = (tuple(pairs), ((), ()))
     return _product("tensordot", a, b, numbers, precision, preferred_element_type)
 
@@ -283,7 +283,7 @@ def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequenc
         problem = "the subscripts are no text, nor operands and lists of axes in turn"
         given = f"subscripts of type {type(subscripts).__name__}"
         advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
-        raise parameters.value_error("einsum", problem, advice, given, str(error)) from error
+        raise parameters.type_error("einsum", problem, advice, given, str(error)) from error
     return text, list(arrays)
 
 

@@ -153,7 +153,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if len(condlist) != len(choicelist) or not condlist:
         problem, advice = "there is not one choice for each condition", "Give one or more of both."
         given = f"{len(condlist)} conditions, {len(choicelist)} choices"
-        raise operands.value_error("select", problem, advice, given)
+        raise operands.type_error("select", problem, advice, given)
     *choices, result = operands.convert_all("select", [*choicelist, default])
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         result = where(condition, choice, result)

@@ -40,6 +40,7 @@ def _refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
 
 
 value_error, shape_error = _refusal(AttributeValueError), _refusal(ShapeError)
+type_error = _refusal(ArgumentTypeError)  # a ValueError, too
 
 
 def lifted(value: Any) -> Any:
@@ -188,7 +189,7 @@ def listed(value: Any) -> list[Any]:
     """A sequence's members; a single value, such as one axis or size, as the only one."""
     if type(value) is tuple or type(value) is list:
         return [*value]
-    if getattr(value, "ndim", 1) == 0 or not isinstance(value, Iterable):
+    if getattr(value, "ndim", 1) == 0 or not isinstance(value, Iterable) or type(value) is dict:
         return [value]
     return list(value)
 
@@ -261,7 +262,7 @@ def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str)
     """Raises an error where `value` is not one of those allowed."""
     if getattr(value, "ndim", 0) or value not in (*allowed,):
         known = " or ".join([f'"{each}"' for each in allowed])
-        raise value_error(subject, f"{name} {value!r} is unknown", f"Give {known}.")
+        raise type_error(subject, f"{name} {value!r} is unknown", f"Give {known}.")
 
 
 def shape_of_rank(

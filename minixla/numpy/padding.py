@@ -8,7 +8,8 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.tracing import one_program
 from minixla.interop.jax_table import functions_of
-from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized, value_error
+from minixla.numpy import operands
+from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized
 from minixla_ops.elementwise.operators import convert
 
 
@@ -36,7 +37,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         return _PAD(array, widths, mode, **kwargs)
     if mode not in _KEYWORDS or any(name != allowed for name in kwargs):
         problem = f"mode {mode!r} or its keywords are not supported"
-        raise value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
+        raise operands.value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
     values, kind = kwargs.get("constant_values", 0), kind_of(array)
     if isinstance(values, (list, tuple)):
         values = mnp.asarray(values)
@@ -70,7 +71,7 @@ def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
     elif (known < 0).any():
         problem, advice = "a width is negative", "Take elements away with slices."
     if problem:
-        raise value_error("pad", problem, advice, pad_width=given)
+        raise operands.type_error("pad", problem, advice, pad_width=given)
     return [(before, after) for before, after in np.broadcast_to(known, (rank, 2)).tolist()]
 
 
@@ -78,7 +79,7 @@ def _padded(array: Any, axis: int, before: int, after: int, mode: str, keywords:
     size = array.shape[axis]
     if size == 0 and mode != "constant":
         problem = f"axis {axis} has no element to repeat"
-        raise value_error("pad", problem, 'Use mode "constant".', mode=mode)
+        raise operands.value_error("pad", problem, 'Use mode "constant".', mode=mode)
     if mode in ("reflect", "symmetric"):
         # "reflect" does not repeat the edge itself.
         offset = 1 if mode == "reflect" and size > 1 else 0

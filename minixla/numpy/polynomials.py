@@ -83,9 +83,10 @@ correlate = _sliding(
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """The value at `x` of the polynomial with coefficients `p`; `unroll` has no effect."""
     first, *rest = mnp.unstack(p) or [0]
-    result = first + operands.keep_weak(shorthand.zeros(operands.operand_shape(x, "polyval")), x)
+    zeros = operands.keep_weak(shorthand.zeros(operands.operand_shape(x, "polyval")), x)
+    result = mnp.add(first, zeros)
     for each in rest:
-        result = result * x + each
+        result = mnp.add(mnp.multiply(result, x), each)
     return result
 
 

@@ -399,7 +399,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     first, others = shape.dimensions[:count], shape.dimensions[count:]
     if math.prod(first) != math.prod(others):
         problem = f"the first {count} axes have not as many elements as the others"
-        raise operands.shape_error("tensorinv", problem, "Give another ind.", f"a {shape}")
+        raise explain(MatrixError, "tensorinv", problem, [f"a {shape}"], "Give another ind.")
     square = mnp.reshape(a, (math.prod(first), math.prod(first)))
     return mnp.reshape(inv(square), (*others, *first))
 
@@ -425,6 +425,6 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     if left.dimensions[: right.rank] != right.dimensions or right.size != math.prod(others):
         problem = "a has not the axes of b first, or not as many elements in the others"
         given = [f"a {left}", f"b {right}"]
-        raise operands.shape_error("tensorsolve", problem, "Move axes of a by `axes`.", *given)
+        raise explain(MatrixError, "tensorsolve", problem, given, "Move axes of a by `axes`.")
     matrix = mnp.reshape(moved, (right.size, right.size))
     return mnp.reshape(solve(matrix, mnp.ravel(b)), others)

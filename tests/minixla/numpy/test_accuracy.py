@@ -28,6 +28,8 @@ OTHERS = {
     "bitwise_xor",
     "clip",
     "divmod",
+    "gcd",
+    "lcm",
     "left_shift",
     "nan_to_num",
     "nextafter",

@@ -77,6 +77,22 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "take of floats": lambda m: m.take(V, np.ones(2)),
     "unravel_index of floats": lambda m: m.unravel_index(np.ones(2), (2, 2)),
     "matrix_transpose": lambda m: m.matrix_transpose(V),
+    "stack of a number": lambda m: m.stack(1.0),
+    "concatenate a number": lambda m: m.concatenate(np.float32(1)),
+    "einsum without text": lambda m: m.einsum(1.5, A),
+    "pad, fraction": lambda m: m.pad(A, 1.5),
+    "tensordot, fraction": lambda m: m.tensordot(A, A, 1.5),
+    "select": lambda m: m.select(None, [A]),
+    "ravel": lambda m: m.ravel(A, order=1),
+    "zeros of a dictionary": lambda m: m.zeros({}),
+    "insert, fraction": lambda m: m.insert(V, 1.5, 0),
+    "insert, place": lambda m: m.insert(V, 7, 0),
+    "delete, booleans": lambda m: m.delete(V, np.array([True, False])),
+    "quantile, complex": lambda m: m.quantile(V, 0.5j),
+    "polyval": lambda m: m.polyval(A, np.ones(2)),
+    "hanning": lambda m: m.hanning(np.inf),
+    "tensorinv": lambda m: m.linalg.tensorinv(np.ones((2, 3, 4)), 1),
+    "tensorsolve": lambda m: m.linalg.tensorsolve(A, V),
     "choose": lambda m: m.choose(np.array([0, 5]), [V[:2], V[:2]]),
     "linalg.norm": lambda m: m.linalg.norm(A, ord="x"),
     "matrix_power": lambda m: m.linalg.matrix_power(A, 2),
@@ -90,7 +106,8 @@ def test_errors_are_of_numpys_types(name: str) -> None:
         CALLS[name](np)
     with pytest.raises(mx.MinixlaError) as caught:
         CALLS[name](mx.numpy)
-    for kind in (ValueError, TypeError, IndexError, np.exceptions.AxisError):
+    kinds = ValueError, TypeError, IndexError, np.exceptions.AxisError, np.linalg.LinAlgError
+    for kind in kinds:
         assert isinstance(caught.value, kind) or not isinstance(wanted.value, kind)
     assert "test_operands.py" in str(caught.value)
 
@@ -108,6 +125,7 @@ TRUTH = np.array([True, False])
         lambda m: m.histogram(V, bins=2, range=(1, 1)),
         lambda m: m.histogram(V, bins=np.array([0, 1, 1, 2])),
         lambda m: m.asarray(V, copy=False),
+        lambda m: m.can_cast(V, np.float64),
     ],
 )
 def test_what_numpy_takes_is_taken(call: Callable[[Any], Any]) -> None:
