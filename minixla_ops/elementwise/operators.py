@@ -288,16 +288,16 @@ def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor, which is not negative; of two zeros 0."""
     pair, weak = _whole_numbers("gcd", x1, x2)
 
-    def step(pair: Any) -> Any:
-        # Not of absolute values, which the least integer has not: the divisor still shrinks.
-        is_found = pair[1] == 0
-        divisor = ops.select(is_found, ones_like(pair[1]), pair[1])
-        return ops.select(is_found, *pair), ops.rem(pair[0], divisor)
+    def goes_on(lhs: Any, rhs: Any) -> Any:
+        return ops.reduce(rhs != 0, False, ops.or_, range(rhs.ndim))
 
-    import_module = importlib.import_module  # both are built on this module
-    any_ = import_module("minixla.numpy").any
-    while_loop = import_module("minixla.transforms").while_loop
-    found, _ = while_loop(lambda pair: any_(pair[1] != 0), step, tuple(pair))
+    def step(lhs: Any, rhs: Any) -> tuple[Any, Any]:
+        # Not of absolute values, which the least integer has not: the divisor still shrinks.
+        is_found = rhs == 0
+        divisor = ops.select(is_found, ones_like(rhs), rhs)
+        return ops.select(is_found, lhs, rhs), ops.rem(lhs, divisor)
+
+    found, _ = ops.while_(goes_on, step, pair)
     return weakly_typed(absolute(found), weak)
 
 
