@@ -349,19 +349,19 @@ def bitwise_invert(x: ArrayLike, /) -> Array:
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """What division rounded toward zero leaves, with the sign of x1; 0 of an integer by 0."""
 
-def float_power(x1: ArrayLike, x2: ArrayLike) -> Array:
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power of x2, as floats."""
 
-def arctan2(x1: ArrayLike, x2: ArrayLike) -> Array:
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point (x2, x1), in (-pi, pi]."""
 
-def atan2(x1: ArrayLike, x2: ArrayLike) -> Array:
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point (x2, x1), in (-pi, pi]."""
 
-def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
+def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The greater; of a NaN and a number, the number."""
 
-def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
+def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The smaller; of a NaN and a number, the number."""
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -372,9 +372,6 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The next float after x1 in the direction of x2."""
-
-def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits of the absolute value are 1, as u8."""
 
 def exp(x: ArrayLike, /) -> Array:
     """e to the power of x."""
@@ -409,6 +406,9 @@ def cosh(x: ArrayLike, /) -> Array:
 def cbrt(x: ArrayLike, /) -> Array:
     """The cube root."""
 
+def fabs(x: ArrayLike, /) -> Array:
+    """The absolute value as a float."""
+
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x."""
 
@@ -435,9 +435,6 @@ def exp2(x: ArrayLike, /) -> Array:
 
 def square(x: ArrayLike, /) -> Array:
     """The product x * x."""
-
-def fabs(x: ArrayLike, /) -> Array:
-    """The absolute value as a float."""
 
 def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 by the sign of x; NaN is its own, complex numbers give x / abs(x)."""
@@ -743,6 +740,9 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: built
 
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: builtins.bool = ..., base: ArrayLike = ..., dtype: DTypeLike | None = ..., axis: int = ...) -> Array:
     """Generate logarithmically-spaced values."""
+
+def bitwise_count(x: ArrayLike, /) -> Array:
+    """Counts the number of 1 bits in the binary representation of the absolute value of each element of ``x``."""
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Split floating point values into mantissa and twos exponent."""

@@ -58,7 +58,7 @@ def rfft2(a: ArrayLike, s: Sequence[int] | None = ..., axes: Sequence[int] = ...
     """`rfft` along the last axis of two, then `fft`."""
 
 def rfftfreq(n: int, d: ArrayLike = ..., *, dtype: DTypeLike | None = ..., device: Any = ...) -> Array:
-    """The frequencies of the elements of a transform of real numbers; see `fftfreq`."""
+    """The frequencies of a transform of real numbers; see `fftfreq`."""
 
 def rfftn(a: ArrayLike, s: Sequence[int] | None = ..., axes: Sequence[int] | None = ..., norm: str | None = ...) -> Array:
     """`rfft` along the last of the axes, then `fft`."""

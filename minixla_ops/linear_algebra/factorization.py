@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core import REGISTRY, Operation, Shape, element_type
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, matrix_call, stack_rule
@@ -128,7 +129,13 @@ class ValuesAndVectors(Factorization):
 
     def where_found(self, info: Any, *every: Any) -> Any:
         """The results, NaN where the library found none."""
-        return self.wanted(*[nan_unless(info == 0, each) for each in every])
+        # cuSOLVER is content with values that are NaN, and vectors are numbers then.
+        values, batch = every[self.values_at], array_shape(info).dimensions
+        rank = array_shape(values).rank
+        first = ops.slice(values, (0,) * rank, (*batch, *[1] * (rank - len(batch))))
+        first = ops.reshape(first, batch)
+        found = (info == 0) & (first == first)
+        return self.wanted(*[nan_unless(found, each) for each in every])
 
     @property
     def forward(self):

@@ -116,9 +116,6 @@ class Svd(ValuesAndVectors):
         if not self.full_matrices:
             k = array_shape(s).dimensions[-1]
             u, v = columns(u, 0, k), columns(v, 0, k)
-        # It is content with values that are NaN, and some vectors are numbers then.
-        first = ops.reshape(columns(s, 0, 1), array_shape(info).dimensions)
-        info = ops.select(first == first, info, full_like(info, 1))
         return self.finish(a, s, u, adjoint(v), info)
 
     def lapack_options(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.products import dot_dimensions
 from minixla_ops.products import product as products
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
+from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, written
 
@@ -121,8 +122,24 @@ class DotGeneral(Dot, products.Product):
         return product.reshape([*batch, *rows, *columns])
 
     def write(self, emit, operands, shapes, results):
+        at, kind = self.dimension_numbers.lhs_contracting_dimensions, shapes[0].element_type
+        are_bytes = emit.platform == "cuda" and kind.is_integer and kind.bits == 8
+        if are_bytes and at and prod(shapes[0].dimensions[each] for each in at) % 4:
+            # Triton's tiles count products of bytes twice; cuBLAS takes multiples of four.
+            return emit.expand(kept_program(self._in_fours, tuple(shapes)), operands)
         given = f"{operands[0]}, {operands[1]}, {self._attributes_text}"
         return written(emit, f"stablehlo.dot_general {given}", shapes, results[0])
+
+    def _in_fours(self, *operands: Any) -> Any:
+        numbers = self.dimension_numbers
+        contracting = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
+        padded = []
+        for operand, dimensions in zip(operands, contracting, strict=True):
+            sizes = array_shape(operand).dimensions
+            edges = [(0, 0, 0) for _ in sizes]
+            edges[dimensions[-1]] = (0, -sizes[dimensions[-1]] % 4, 0)
+            padded.append(ops.pad(operand, np.zeros((), operand.dtype), edges))
+        return self(*padded)
 
     @cached_property
     def _attributes_text(self) -> str:

@@ -12,7 +12,9 @@ from jax import lax
 
 import minixla as mx
 import minixla_ops as ops
+from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, ShapeError
+from minixla.core.stablehlo_text import Emitter
 from minixla_ops import DotDimensionNumbers
 from minixla_ops.products.dot import DotGeneral
 from tests.harness import (
@@ -210,6 +212,21 @@ def test_dimension_numbers_in_all_forms():
     assert all(graph == graphs[0] for graph in graphs)
     (instruction,) = graphs[0].instructions
     assert instruction.op.dimension_numbers == DotDimensionNumbers((2,), (1,), (0,), (2,))
+
+
+@pytest.mark.parametrize("name", ["s8", "u8", "s32", "bf16"])
+def test_products_of_bytes_sum_over_fours_on_gpus(name):
+    # XLA:GPU's are wrong otherwise: where cuBLAS has none, tiles of Triton's count products twice.
+    dtype = element_type(name).dtype
+    operands = [np.zeros((2, 3, 5, 7), dtype), np.zeros((2, 3, 7, 4), dtype)]
+    numbers = (((1, 3), (1, 2)), ((0,), (0,)))
+    text = Emitter(platform="cuda").module(
+        graph_of(lambda x, y: ops.dot_general(x, y, numbers), operands)
+    )
+    product = next(line for line in text.splitlines() if "dot_general" in line)
+    is_padded = name in ("s8", "u8")
+    assert ("2x3x5x8x" in product and "2x3x8x4x" in product) == is_padded
+    assert text.count("stablehlo.pad") == 2 * is_padded
 
 
 def test_text():
