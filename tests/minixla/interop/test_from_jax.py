@@ -39,16 +39,20 @@ doubled.defvjp(lambda x: (x * 2, x), lambda x, t: (100 * t * x,))
 def test_libraries_that_jax_calls_are_operations_whatever_the_backend(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "cuda")
     a = np.eye(3, dtype=np.float32)
+
+    def graph_of_jax(function: Any) -> Any:
+        traced: Any = mx.from_jax(lambda a: function(a))
+        return traced.graph(a)
+
     for function, name in ((jnp.linalg.qr, "HouseholderProduct"), (jnp.linalg.eigh, "Eigh")):
-        graph = mx.from_jax(lambda a, function=function: function(a)).graph(a)
+        graph = graph_of_jax(function)
         found = {
             step.op.name for each in (graph, *graph.computations) for step in each.instructions
         }
         assert name in found
         assert not {"CustomCall", "LapackCall"} & found
     # What is none of ours is left to the backend's own library.
-    graph = mx.from_jax(lambda a: jax.lax.linalg.tridiagonal(a)).graph(a)
-    assert "cusolver_sytrd_ffi" in graph.stablehlo()
+    assert "cusolver_sytrd_ffi" in graph_of_jax(jax.lax.linalg.tridiagonal).stablehlo()
 
 
 def test_it_is_one_instruction_with_the_name_of_the_function():
