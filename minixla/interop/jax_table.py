@@ -94,9 +94,9 @@ class JaxFunction:
         """Our error for one with which JAX refuses an argument; None for others."""
         frames = extract_tb(error.__traceback__)
         # Those of functions that are arguments stay as they are.
-        if type(error) not in _KINDS or not frames or is_user_file(frames[-1].filename):
+        if type(error) not in _KINDS or any(is_user_file(each.filename) for each in frames):
             return None
-        said = str(error).splitlines()[0].rstrip(".")
+        said = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
         kind = AxisError if _AXIS.search(said) else _KINDS[type(error)]
         labels = [*self.__signature__.parameters, *["given"] * len(args)]
         given = [f"{name} {_shown(each)}" for name, each in zip(labels, args, strict=False)]

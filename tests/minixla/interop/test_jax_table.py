@@ -103,6 +103,9 @@ def test_errors_of_functions_that_are_given_stay_theirs():
     with pytest.raises(ValueError, match="mine") as caught:
         minimize(refuses, np.zeros(2), method="BFGS")
     assert type(caught.value) is ValueError
+    with pytest.raises(ValueError) as caught:  # raised by NumPy within the function
+        minimize(lambda x: x[0] + np.reshape(1, (2,)), np.zeros(2), method="BFGS")
+    assert type(caught.value) is ValueError
 
 
 def _nearest(c, xp, minimize):
