@@ -349,19 +349,19 @@ def bitwise_invert(x: ArrayLike, /) -> Array:
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """What division rounded toward zero leaves, with the sign of x1; 0 of an integer by 0."""
 
-def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def float_power(x1: ArrayLike, x2: ArrayLike) -> Array:
     """x1 to the power of x2, as floats."""
 
-def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def arctan2(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The angle of the point (x2, x1), in (-pi, pi]."""
 
-def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def atan2(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The angle of the point (x2, x1), in (-pi, pi]."""
 
-def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater; of a NaN and a number, the number."""
 
-def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller; of a NaN and a number, the number."""
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -370,7 +370,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 with the sign of x2."""
 
-def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next float after x1 in the direction of x2."""
 
 def exp(x: ArrayLike, /) -> Array:

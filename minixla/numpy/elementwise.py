@@ -70,7 +70,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 
 def _promoted(name: str, text: str, function: Any, adjust: Any = None, **how: bool) -> Any:
-    public = elements.named(lambda x1, x2, /: function(x1, x2), name, text)
+    public = elements.named(lambda x1, x2: function(x1, x2), name, text)
     return elements.of_promoted(adjust, **how)(public)
 
 
