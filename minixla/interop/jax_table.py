@@ -33,7 +33,7 @@ from minixla.core.tracing import Tracer, shape_of
 _KINDS: dict[type[Exception], type[MinixlaError]] = {
     TypeError: ArgumentTypeError,
     ValueError: ArgumentTypeError,
-    IndexError: IndexingError,
+    IndexError: ArgumentTypeError,  # of an argument that is no array
     OverflowError: IntegerRangeError,
 }
 _AXIS = re.compile(r"axis -?\d+ is out of bounds")
@@ -97,7 +97,9 @@ class JaxFunction:
         if type(error) not in _KINDS or any(is_user_file(each.filename) for each in frames):
             return None
         said = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
-        kind = AxisError if _AXIS.search(said) else _KINDS[type(error)]
+        kind = _KINDS[type(error)]
+        if "out of bounds" in said:
+            kind = AxisError if _AXIS.search(said) else IndexingError
         labels = [*self.__signature__.parameters, *["given"] * len(args)]
         given = [f"{name} {_shown(each)}" for name, each in zip(labels, args, strict=False)]
         given += [f"{name} {_shown(value)}" for name, value in kwargs.items()]
