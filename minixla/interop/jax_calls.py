@@ -64,7 +64,7 @@ class FlatFunction:
         for each in platforms:
             try:
                 lowered = staged.lower(lowering_platforms=(each,))
-            except (NotImplementedError, ValueError):
+            except (NotImplementedError, ValueError):  # it has no rule for this one
                 if each is platforms[-1] and graph is None:
                     raise
                 continue
