@@ -44,10 +44,6 @@ class AttributeValueError(MinixlaError, ValueError):
     """An attribute of an operation has the wrong type or a value out of its range."""
 
 
-class AxisError(AttributeValueError, np.exceptions.AxisError):
-    """An axis is out of range: NumPy's error, which is a ValueError and an IndexError."""
-
-
 class ArgumentTypeError(AttributeValueError, TypeError):
     """An argument is no number, no flag or no name where it must be one."""
 
@@ -72,8 +68,12 @@ class ForeignCallError(MinixlaError, ValueError):
     """A function of another library was given a tracer, which it cannot read."""
 
 
-class IndexingError(MinixlaError, IndexError):
-    """An index does not fit the array that it is for."""
+class IndexingError(ShapeError, IndexError):
+    """An index does not fit the array that it is for: IndexError in NumPy, in JAX TypeError too."""
+
+
+class AxisError(AttributeValueError, np.exceptions.AxisError, IndexingError):
+    """An axis is out of range: NumPy's error, which is a ValueError and an IndexError."""
 
 
 class LeakedTracerError(MinixlaError, ValueError):

@@ -28,14 +28,7 @@ from minixla.core.state import ThreadState, state
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, shape_of
 
-#: What stands for JAX's errors: NumPy's of the same are sometimes of the one type, sometimes of the
-#: other.
-_KINDS: dict[type[Exception], type[MinixlaError]] = {
-    TypeError: ArgumentTypeError,
-    ValueError: ArgumentTypeError,
-    IndexError: ArgumentTypeError,  # of an argument that is no array
-    OverflowError: IntegerRangeError,
-}
+_REFUSALS = TypeError, ValueError, IndexError, OverflowError
 _AXIS = re.compile(r"axis -?\d+ is out of bounds")
 # What annotations of JAX's call arguments that are traced.
 _ARRAY = re.compile(r"Array")
@@ -68,6 +61,8 @@ class JaxFunction:
         self.__name__ = self.__qualname__ = name
         self.__module__ = module.replace("jax", "minixla", 1)
         self._module = module
+        #: Our error for JAX's: NumPy's of the same are sometimes TypeErrors, sometimes ValueErrors.
+        self.refusal: type[MinixlaError] = ArgumentTypeError
         #: What makes of the docstring and the names of parameters the whole one.
         self.complete_docstring: Callable[..., str] = lambda text, names: text
 
@@ -94,10 +89,10 @@ class JaxFunction:
         """Our error for one with which JAX refuses an argument; None for others."""
         frames = extract_tb(error.__traceback__)
         # Those of functions that are arguments stay as they are.
-        if type(error) not in _KINDS or any(is_user_file(each.filename) for each in frames):
+        if type(error) not in _REFUSALS or any(is_user_file(each.filename) for each in frames):
             return None
         said = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
-        kind = _KINDS[type(error)]
+        kind = IntegerRangeError if isinstance(error, OverflowError) else self.refusal
         if "out of bounds" in said:
             kind = AxisError if _AXIS.search(said) else IndexingError
         labels = [*self.__signature__.parameters, *["given"] * len(args)]

@@ -113,7 +113,7 @@ def nanquantile(a: ArrayLike, q: ArrayLike, axis: int | Sequence[int] | None = .
     """The quantiles over axes of what is not NaN."""
 
 def nanpercentile(a: ArrayLike, q: ArrayLike, axis: int | Sequence[int] | None = ..., out: None = ..., overwrite_input: builtins.bool = ..., method: str = ..., keepdims: builtins.bool = ..., *, weights: ArrayLike | None = ...) -> Array:
-    """The percentiles over axes of what is not NaN."""
+    """The percentiles of what is not NaN."""
 
 def median(a: ArrayLike, axis: int | Sequence[int] | None = ..., out: None = ..., overwrite_input: builtins.bool = ..., keepdims: builtins.bool = ...) -> Array:
     """The median over axes; see `quantile`."""
@@ -952,7 +952,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = ..., **kwargs: Any) -> Arr
     """`array` with elements put before and after it along each axis."""
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
-    """The sums of products of a vector and another one reversed."""
+    """The sums of products of a vector and one reversed."""
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
     """The sums of products of a vector and the conjugate of another, moved along it."""

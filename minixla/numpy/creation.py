@@ -263,6 +263,8 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
         that broadcast together.
     """
+    if not isinstance(dimensions, (list, tuple)):
+        operands.shape_of_rank(dimensions, (1,), "indices", "Give a size for each dimension.")
     sizes = static_sizes(dimensions, "indices")
     kind = requested_type(dtype, "indices", operands.default_int())
     if sparse:

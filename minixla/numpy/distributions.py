@@ -41,9 +41,8 @@ _SHARES = {
 def _neighbours(xp: Any, method: str, count: Any, q: Any) -> tuple[Any, Any, Any]:
     """The indices below and above a quantile, and how much the upper one counts."""
     alpha, beta = _OFFSETS[method]
-    place = (
-        (count - 1) * q if alpha == beta == 1 else count * q + (alpha + q * (1 - alpha - beta) - 1)
-    )
+    place = count * q + (alpha + q * (1 - alpha - beta) - 1)
+    place = (count - 1) * q if alpha == beta == 1 else place
     low = xp.floor(place)
     share = place - low
     share = _SHARES[method](xp, share, low) if method in _SHARES else share
@@ -126,7 +125,7 @@ def _of_sorted(
     rows, axes = _rows(name, convert(a, kind), axis)
     count: Any = rows.shape[-1]
     if not count:
-        raise operands.value_error(name, "there is no element", "Check for size 0 first.")
+        raise operands.index_error(name, "there is no element", "Check for size 0 first.")
     # Of what is made of fractions the last axis is theirs.
     fractions = np.array(known) if traced is None else lifted(convert(traced, work))
     order = mnp.argsort(rows)
@@ -203,9 +202,7 @@ percentile = placeable("out_sharding")(
     _quantile("percentile", "The percentiles over axes, NaN where one is there.", 100)
 )
 nanquantile = _quantile("nanquantile", "The quantiles over axes of what is not NaN.", 1, True)
-nanpercentile = _quantile(
-    "nanpercentile", "The percentiles over axes of what is not NaN.", 100, True
-)
+nanpercentile = _quantile("nanpercentile", "The percentiles of what is not NaN.", 100, True)
 median = _quantile("median", "The median over axes; see `quantile`.")
 nanmedian = _quantile("nanmedian", "The median over axes of what is not NaN.", None, True)
 
@@ -218,8 +215,11 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     kind = inexact_type(kind_of(a, name))
     if isinstance(bins, str):
         problem = "bins must be a number or edges"
-        raise operands.value_error(name, problem, "Compute the edges with NumPy.", bins=bins)
-    if operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.").rank:
+        raise operands.type_error(name, problem, "Compute the edges with NumPy.", bins=bins)
+    given = operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.")
+    if not given.size:
+        raise operands.index_error(name, "there are no edges", "Give one or more.")
+    if given.rank:
         known = operands.known(bins)
         if known is not None and not np.all(known[:-1] <= known[1:]):
             raise operands.value_error(name, "bins do not ascend", "Sort the edges.", bins=known)

@@ -170,7 +170,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 @_of_dtypes
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether values of one dtype can become another under NumPy's rule `casting`."""
-    return bool(np.can_cast(np.dtype(getattr(from_, "dtype", from_)), np.dtype(to), casting))
+    return bool(np.can_cast(getattr(from_, "dtype", from_), to, casting))
 
 
 def _dtype_of(value: Any) -> np.dtype:

@@ -224,7 +224,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         return a
     if not kind.is_inexact:
         problem = f"{kind} cannot be rounded to {places} decimals"
-        raise operands.value_error("round", problem, "Convert to floats first.")
+        raise operands.type_error("round", problem, "Convert to floats first.")
     if places > math.log10(float(mnp.finfo(kind.dtype).max)):
         return a
     return keep_weak(by_parts(lambda part: _rounded(part, places), a), a)

@@ -126,7 +126,7 @@ def _along_several(
         problem, advice = "s and axes differ in length", "Give one length for each axis."
         raise operands.value_error(subject, problem, advice, s=s, axes=axes)
     if not places and form in ("RFFT", "IRFFT"):
-        raise operands.value_error(subject, "there is no axis to transform", "Give one or more.")
+        raise operands.index_error(subject, "there is no axis to transform", "Give one or more.")
     found = [sizes[at] if n == -1 else n for at, n in zip(places, lengths, strict=True)]
     if found and lengths[-1] == -1:
         found[-1] = _whole_length(found[-1], form)

@@ -207,5 +207,5 @@ def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:
     if shape is None or shape.element_type.kind not in ("signed", "unsigned", "pred"):
         problem = f"{type(member).__name__ if shape is None else shape} is no index"
         advice = "Indices are integers, slices, None, ..., and arrays of integers or booleans."
-        raise explain(ShapeError, "indexing", problem, _given(index, sizes), advice)
+        raise rejected(problem, index, sizes, advice)
     return shape

@@ -9,21 +9,10 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import ArgumentTypeError, IndexingError, explain
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, placeable
 from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
-
-
-def _members(arrays: Any, subject: str) -> list[Any]:
-    """The arrays of a sequence; an array's members are those along its first axis."""
-    if not isinstance(arrays, (list, tuple)):
-        operands.shape_of_rank(arrays, range(1, 99), subject, "Give a sequence of arrays.")
-        arrays = unstack(arrays)
-    if not arrays:
-        raise operands.value_error(subject, "no array is given", "Give one array or more.")
-    return list(arrays)
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
@@ -37,7 +26,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     Raises:
         ShapeError: an array is a scalar, or sizes differ.
     """
-    return _joined(*_members(arrays, "concatenate"), axis=axis, dtype=dtype)
+    return _joined(*operands.members(arrays, "concatenate"), axis=axis, dtype=dtype)
 
 
 @one_program()
@@ -68,7 +57,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         ShapeError: their shapes differ.
     """
     operands.refuse_out("stack", out)
-    return _stacked(*_members(arrays, "stack"), axis=axis, dtype=dtype)
+    return _stacked(*operands.members(arrays, "stack"), axis=axis, dtype=dtype)
 
 
 @one_program()
@@ -95,7 +84,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 def _stack_along(name: str, axis: int, text: str) -> Any:
     def public(tup: Any, dtype: Any = None) -> Any:
         least = (mnp.atleast_2d, mnp.atleast_1d, mnp.atleast_3d)[axis]
-        members = [least(each) for each in _members(tup, name)]
+        members = [least(each) for each in operands.members(tup, name)]
         return concatenate(members, min(axis, members[0].ndim - 1), dtype)
 
     return named(public, name, f"Arrays joined along the {text}.")
@@ -110,7 +99,7 @@ def column_stack(tup: Any) -> Any:
     """Arrays joined along the second axis; vectors are columns."""
     columns = [
         each if operand_shape(each, "column_stack").rank > 1 else mnp.reshape(each, (-1, 1))
-        for each in _members(tup, "column_stack")
+        for each in operands.members(tup, "column_stack")
     ]
     return concatenate(columns, 1)
 
@@ -126,7 +115,7 @@ def block(arrays: Any) -> Any:
 def _block(arrays: Any) -> tuple[Any, int]:
     if not isinstance(arrays, list):
         return mnp.atleast_1d(arrays), 1
-    parts, depths = zip(*[_block(each) for each in _members(arrays, "block")], strict=True)
+    parts, depths = zip(*[_block(each) for each in operands.members(arrays, "block")], strict=True)
     depth = depths[0]
     if {*depths} != {depth}:
         problem, advice = "lists are nested in different depths", "Nest all equally deep."
@@ -240,7 +229,7 @@ def repeat(
         raise operands.shape_error("repeat", problem, advice, given)
     if counts.dtype.kind not in "biu" or (counts < 0).any():
         problem, advice = "a count is negative or no integer", "Give integers >= 0."
-        raise operands.value_error("repeat", problem, advice, repeats=repeats)
+        raise operands.type_error("repeat", problem, advice, repeats=repeats)
     if counts.size != 1:
         return mnp.take(a, np.repeat(np.arange(size, dtype=np.int32), counts), place)
     count = int(counts.item())
@@ -257,11 +246,12 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
     try:
         return change(np.arange(size, dtype=np.int32), index, *values)
     except (AttributeError, IndexError, TypeError, ValueError) as error:
-        kind = IndexingError if isinstance(error, IndexError) else ArgumentTypeError
+        is_beyond = isinstance(error, IndexError)
+        refusal = operands.index_error if is_beyond else operands.type_error
+        given = f"the axis has size {size}", str(error)
         problem = "an index does not fit the axis"
-        given = [f"obj = {index}", f"the axis has size {size}", str(error)]
         advice = "Indices are integers; negative ones count from the end."
-        raise explain(kind, change.__name__, problem, given, advice) from None
+        raise refusal(change.__name__, problem, advice, *given, obj=index) from None
 
 
 @one_program("arr")

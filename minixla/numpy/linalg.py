@@ -8,7 +8,7 @@ from typing import Any
 
 import minixla.numpy as mnp
 from minixla.core.tracing import one_program
-from minixla.interop.jax_table import functions_of
+from minixla.interop.jax_table import JaxFunction
 from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import matmul, tensordot, vecdot
@@ -22,7 +22,8 @@ __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vecto
 __all__ += spectra.__all__
 __all__ += systems.__all__
 
-multi_dot = functions_of("jax.numpy.linalg", ["multi_dot"])["multi_dot"]
+multi_dot = JaxFunction("jax.numpy.linalg", "multi_dot")
+multi_dot.refusal = systems.MatrixError
 
 
 def __dir__() -> list[str]:

@@ -114,7 +114,7 @@ def tensordot(
     if len(pairs[0]) != len(pairs[1]):
         problem = "axes does not pair axes of a with axes of b"
         advice = "Give a count, or a pair of equally long lists of axes."
-        raise parameters.type_error("tensordot", problem, advice, axes=axes, ranks=ranks)
+        raise parameters.index_error("tensordot", problem, advice, axes=axes, ranks=ranks)
     numbers = (tuple(pairs), ((), ()))
     return _product("tensordot", a, b, numbers, precision, preferred_element_type)
 

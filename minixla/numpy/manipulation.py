@@ -109,7 +109,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
     if len(order) != rank:
         problem = f"axes names {len(order)} of {rank} axes"
-        raise operands.value_error("transpose", problem, "Name every axis once.", axes=axes)
+        raise operands.type_error("transpose", problem, "Name every axis once.", axes=axes)
     return _permuted(a, order)
 
 
@@ -144,8 +144,8 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
         AttributeValueError: the two differ in length, or name an axis twice.
     """
     rank = operand_shape(a, "moveaxis").rank
-    sources = axes_of(source, rank, "moveaxis")
-    destinations = axes_of(destination, rank, "moveaxis")
+    sources = axes_of(listed(source), rank, "moveaxis")
+    destinations = axes_of(listed(destination), rank, "moveaxis")
     if len(sources) != len(destinations):
         problem = "source and destination differ in length"
         given = {"source": source, "destination": destination}
@@ -292,7 +292,7 @@ def _all_turned(a: Any, shift: Any, axis: Any) -> Any:
         return reshape(_all_turned(ravel(a), shift, 0), own)
     places = [axis_of(each, len(own), "roll") for each in listed(axis)]
     shifts = listed(shift)
-    count = max(len(places), len(shifts))
+    count = len(shifts if len(places) == 1 else places)
     if len(places) not in (1, count) or len(shifts) not in (1, count):
         problem = f"there are {len(shifts)} shifts for {len(places)} axes"
         raise operands.shape_error("roll", problem, "Give one for each, or one for all.")

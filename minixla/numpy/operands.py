@@ -12,13 +12,7 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core import element_types, errors
 from minixla.core.element_types import F32, ElementType, canonical_element_type
-from minixla.core.errors import (
-    ArgumentTypeError,
-    AttributeValueError,
-    ConcretizationError,
-    ErrorType,
-    ShapeError,
-)
+from minixla.core.errors import ConcretizationError, ErrorType
 from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
@@ -30,7 +24,9 @@ from minixla_ops.vocabulary.shorthand import array_shape, full_like
 Axis = int | Sequence[int] | None
 
 
-def _refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
+def refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
+    """A function that makes errors of a kind."""
+
     def error(subject: str, problem: str, advice: str, *shown: str, **given: Any) -> ErrorType:
         """The error of `explain` that shows what was `given` by its name, too."""
         named = [f"{name} = {value!r}" for name, value in given.items()]
@@ -39,8 +35,10 @@ def _refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
     return error
 
 
-value_error, shape_error = _refusal(AttributeValueError), _refusal(ShapeError)
-type_error = _refusal(ArgumentTypeError)  # a ValueError, too
+value_error, shape_error = refusal(errors.AttributeValueError), refusal(errors.ShapeError)
+# ValueErrors, too.
+type_error, index_error = refusal(errors.ArgumentTypeError), refusal(errors.IndexingError)
+axis_error, unknown_error = refusal(errors.AxisError), refusal(ConcretizationError)
 
 
 def lifted(value: Any) -> Any:
@@ -200,7 +198,7 @@ def axis_of(axis: Any, rank: int, subject: str) -> int:
     if not -rank <= number < rank:
         problem = f"axis {number} is out of bounds for an array of {rank} dimensions"
         advice = f"It must be in [{-rank}, {rank})." if rank else "A scalar has no axes."
-        raise errors.explain(errors.AxisError, subject, problem, [], advice)
+        raise axis_error(subject, problem, advice)
     return number % rank
 
 
@@ -251,6 +249,16 @@ def weights_for(subject: str, a: Any, weights: Any, axis: Axis) -> Any:
     return mnp.expand_dims(weights, [at for at in range(len(own)) if at not in axes])
 
 
+def members(arrays: Any, subject: str) -> list[Any]:
+    """The arrays of a sequence; an array's members are those along its first axis."""
+    if not isinstance(arrays, (list, tuple)):
+        shape_of_rank(arrays, range(1, 99), subject, "Give a sequence of arrays.")
+        arrays = mnp.unstack(arrays)
+    if not arrays:
+        raise type_error(subject, "no array is given", "Give one array or more.")
+    return list(arrays)
+
+
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
     """Raises an error where an array shall change."""
     if inplace:
@@ -282,13 +290,11 @@ def static_int(value: Any, subject: str, name: str) -> int:
         return operator.index(value)
     except ConcretizationError:
         problem = f"{name} must be known when the function is traced"
-        given = [f"{name} = {value!r}"]
         advice = "It decides about shapes: give a Python integer, or name it in static_argnums."
-        raise errors.explain(ConcretizationError, subject, problem, given, advice) from None
+        raise unknown_error(subject, problem, advice, f"{name} = {value!r}") from None
     except TypeError:
-        problem, given = f"{name} is not an integer", [f"{name} = {value!r}"]
-        advice = "Give a Python integer."
-        raise errors.explain(ArgumentTypeError, subject, problem, given, advice) from None
+        problem, given = f"{name} is not an integer", f"{name} = {value!r}"
+        raise type_error(subject, problem, "Give a Python integer.", given) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
@@ -327,8 +333,8 @@ def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
         if not isinstance(value, Tracer) and not hasattr(value, "aval"):
             raise
         problem = "its result's shape depends on values that are not known when it is traced"
-        given = [f"given {operand_shape(value, subject)}"]
-        raise errors.explain(ConcretizationError, subject, problem, given, advice) from error
+        given = f"given {operand_shape(value, subject)}"
+        raise unknown_error(subject, problem, advice, given) from error
     except ValueError as error:
         advice = "Lists of one level must be equally long."
         raise shape_error(subject, "no array can be made of this", advice, str(error)) from error

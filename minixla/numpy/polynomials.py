@@ -69,19 +69,15 @@ def _sliding(name: str, text: str, default: str) -> Any:
     return named(public, name, text + _ARGUMENTS)
 
 
-convolve = _sliding(
-    "convolve", "The sums of products of a vector and another one reversed.", "full"
-)
-correlate = _sliding(
-    "correlate",
-    "The sums of products of a vector and the conjugate of another, moved along it.",
-    "valid",
-)
+convolve = _sliding("convolve", "The sums of products of a vector and one reversed.", "full")
+_CORRELATE = "The sums of products of a vector and the conjugate of another, moved along it."
+correlate = _sliding("correlate", _CORRELATE, "valid")
 
 
 @one_program("p", "x")
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """The value at `x` of the polynomial with coefficients `p`; `unroll` has no effect."""
+    operands.shape_of_rank(p, range(1, 99), "polyval", "Give coefficients.")
     first, *rest = mnp.unstack(p) or [0]
     zeros = operands.keep_weak(shorthand.zeros(operands.operand_shape(x, "polyval")), x)
     result = mnp.add(first, zeros)
@@ -90,10 +86,12 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return result
 
 
-def _vectors(name: str, *given: Any, is_inexact: bool = True) -> list[Any]:
-    """Coefficients as vectors of one type."""
-    for each in given:
-        operands.shape_of_rank(each, range(2), name, "Give vectors of coefficients.")
+def _vectors(name: str, *given: Any, is_inexact: bool = True, least: int = 0) -> list[Any]:
+    """Coefficients as vectors of one type; the first has at least so many dimensions."""
+    for at, each in enumerate(given):
+        operands.shape_of_rank(
+            each, range(0 if at else least, 2), name, "Give vectors of coefficients."
+        )
     kind = operands.common_type(name, *given)
     kind = inexact_type(kind) if is_inexact else kind
     return [mnp.atleast_1d(lifted(convert(each, kind))) for each in given]
@@ -152,12 +150,12 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
             may be wrong by the square root of eps.
 
     Raises:
-        ShapeError: `v` has no coefficients.
+        IndexError: `v` has no coefficients.
     """
     rest, divisor = _vectors("polydiv", u, v)
     size = divisor.shape[0]
     if not size:
-        raise operands.shape_error("polydiv", "v has no coefficients", "Give one or more.")
+        raise operands.index_error("polydiv", "v has no coefficients", "Give one or more.")
     found = []
     for at in range(rest.shape[0] - size + 1):
         found.append(rest[at] / divisor[0])
@@ -172,7 +170,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 @one_program("p")
 def polyder(p: Any, m: int = 1) -> Any:
     """The coefficients of the m-th derivative of a polynomial."""
-    (values,) = _vectors("polyder", p)
+    (values,) = _vectors("polyder", p, least=1)
     order = operands.static_size(m, "polyder", "m")
     factors = [math.perm(power, order) for power in range(values.shape[0] - 1, order - 1, -1)]
     return getitem(values, slice(0, len(factors))) * np.array(factors, kind_of(values).dtype)
@@ -191,7 +189,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         ShapeError: there are not `m` constants.
     """
     order = operands.static_size(m, "polyint", "m")
-    values, constants = _vectors("polyint", p, 0 if k is None else k)
+    values, constants = _vectors("polyint", p, 0 if k is None else k, least=1)
     if constants.shape[0] not in (1, order):
         advice = f"Give one, or {order}."
         raise operands.shape_error("polyint", "k has not m constants", advice, m=m)

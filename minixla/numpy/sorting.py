@@ -63,7 +63,7 @@ def argsort(
 def _checked_kth(subject: str, a: Any, kth: Any, axis: int) -> None:
     sizes = operand_shape(a, subject).dimensions
     size = sizes[operands.axis_of(axis, len(sizes), subject)]
-    for each in operands.listed(kth):
+    for each in operands.listed(kth) or [None]:
         if not -size <= operands.static_int(each, subject, "kth") < size:
             advice = f"It must be in [{-size}, {size})."
             raise operands.value_error(subject, "kth is out of bounds", advice, kth=kth)
@@ -102,7 +102,7 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
     Raises:
         ShapeError: there is no key, or their shapes differ.
     """
-    return _keys_sorted(*operands.listed(keys), axis=axis)
+    return _keys_sorted(*operands.members(keys, "lexsort"), axis=axis)
 
 
 @one_program()

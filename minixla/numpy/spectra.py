@@ -9,12 +9,11 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
-from minixla.core.errors import explain
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import with_rule
 from minixla.numpy.operands import convert, inexact_operand, kind_of, operand_shape
-from minixla.numpy.systems import MatrixError, computed
+from minixla.numpy.systems import computed, matrix_error
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
 __all__ = ["cond", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "pinv", "svd", "svdvals"]
@@ -277,7 +276,7 @@ def cond(x: Any, p: Any = None) -> Any:
     shape = operand_shape(x, "cond")
     if shape.rank < 2 or 0 in shape.dimensions[-2:]:
         advice = "Give matrices, [..., m, n], with m and n > 0."
-        raise explain(MatrixError, "cond", "x is empty or no matrix", [f"x {shape}"], advice)
+        raise matrix_error("cond", "x is empty or no matrix", advice, f"x {shape}")
     x = inexact_operand(x, "cond")
     if p in (None, 2, -2):
         s = svdvals(x)

@@ -9,7 +9,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Row, family, root
+from minixla.numpy.element_functions import Row, family, refuse_complex, root
 from minixla.numpy.indexing import getitem
 from minixla.numpy.operands import Axis, axes_of, convert_all, inexact_operand, kind_of, lifted
 from minixla_ops.elementwise import operators
@@ -255,9 +255,8 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = 
         AttributeValueError: an axis has no more elements than `edge_order`, or the distances do
             not fit.
     """
-    values, *given = (
-        inexact_operand(x, "gradient") for x in convert_all("gradient", [f, *varargs])
-    )
+    together = convert_all("gradient", [f, *varargs])
+    values, *given = (inexact_operand(x, "gradient") for x in together)
     axes = axes_of(axis, values.ndim, "gradient")
     distances = given * len(axes) if len(given) == 1 else given or [None] * len(axes)
     sizes = [values.shape[each] for each in axes]
@@ -330,6 +329,8 @@ def interp(
         problem, advice = "xp and fp are not vectors of one size", "Give a value for each place."
         given = [f"{name} {each}" for name, each in zip(("xp", "fp"), points, strict=True)]
         raise operands.shape_error("interp", problem, advice, *given)
+    for each in (x, xp):
+        refuse_complex("interp", kind_of(each))
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
     if period is not None:
         period = mnp.absolute(convert(period, kind_of(xp)))

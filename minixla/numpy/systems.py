@@ -10,7 +10,7 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32
-from minixla.core.errors import ShapeError, explain
+from minixla.core.errors import ShapeError
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program, weak_type_of, with_flags
 from minixla.numpy import operands
@@ -31,6 +31,9 @@ __all__ = ["cholesky", "det", "inv", "lstsq", "qr", "slogdet", "solve", "tensori
 
 class MatrixError(ShapeError, np.linalg.LinAlgError):
     """An array that is no matrix, or not square, where one is needed."""
+
+
+matrix_error = operands.refusal(MatrixError)
 
 
 class QRResult(NamedTuple):
@@ -58,7 +61,7 @@ def matrices(a: Any, subject: str, name: str = "a", square: bool = False) -> Any
         what = "a square matrix" if square else "a matrix"
         advice = "The last two axes must be equal in size." if square else "Give two axes or more."
         problem = f"{name} is not {what}, or a stack of such"
-        raise explain(MatrixError, subject, problem, [f"{name} {shape}"], advice)
+        raise matrix_error(subject, problem, advice, f"{name} {shape}")
     return inexact_operand(a, subject)
 
 
@@ -327,8 +330,8 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
     operand_shape(0 if rcond is None else rcond, "lstsq")
     if left.rank != 2 or right.rank not in (1, 2) or left.dimensions[0] != right.dimensions[0]:
-        problem, given = "a and b are no matrices of as many rows", [f"a {left}", f"b {right}"]
-        raise explain(MatrixError, "lstsq", problem, given, "Give a [m, n], and b [m] or [m, k].")
+        problem, advice = "they are no matrices of as many rows", "Give a [m, n], b [m] or [m, k]."
+        raise matrix_error("lstsq", problem, advice, f"a {left}", f"b {right}")
     kind = inexact_type(operands.common_type("lstsq", a, b))
     a, b = (operands.lifted(operands.convert(each, kind)) for each in (a, b))
     is_vector, real = b.ndim == 1, kind.real
@@ -399,7 +402,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     first, others = shape.dimensions[:count], shape.dimensions[count:]
     if math.prod(first) != math.prod(others):
         problem = f"the first {count} axes have not as many elements as the others"
-        raise explain(MatrixError, "tensorinv", problem, [f"a {shape}"], "Give another ind.")
+        raise matrix_error("tensorinv", problem, "Give another ind.", f"a {shape}")
     square = mnp.reshape(a, (math.prod(first), math.prod(first)))
     return mnp.reshape(inv(square), (*others, *first))
 
@@ -424,7 +427,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     others = left.dimensions[right.rank :]
     if left.dimensions[: right.rank] != right.dimensions or right.size != math.prod(others):
         problem = "a has not the axes of b first, or not as many elements in the others"
-        given = [f"a {left}", f"b {right}"]
-        raise explain(MatrixError, "tensorsolve", problem, given, "Move axes of a by `axes`.")
+        advice = "Move axes of a by `axes`."
+        raise matrix_error("tensorsolve", problem, advice, f"a {left}", f"b {right}")
     matrix = mnp.reshape(moved, (right.size, right.size))
     return mnp.reshape(solve(matrix, mnp.ravel(b)), others)

@@ -31,7 +31,7 @@ def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:
         return convert(indices, default_int())
     if not kind.is_integer:
         advice = "Give integers: convert with astype(int)."
-        raise operands.shape_error(subject, f"indices are of type {kind}", advice)
+        raise operands.index_error(subject, f"indices are of type {kind}", advice)
     return indices
 
 
@@ -94,17 +94,18 @@ def take_along_axis(
         wrap_negative_indices: False where negative indices are out of bounds.
 
     Raises:
-        ShapeError: the ranks differ, or the indices are no integers.
+        IndexError: the shapes do not fit, or the indices are no integers.
     """
     indices = _integers(indices, "take_along_axis")
     arr, own, place = operands.along(arr, axis, "take_along_axis")
     given = operand_shape(indices, "take_along_axis").dimensions
     rank = len(own)
-    if rank != len(given):
-        problem = f"arr of shape {own} and indices of shape {given} have different ranks"
-        advice = "Give indices with as many dimensions as arr."
-        raise operands.shape_error("take_along_axis", problem, advice)
-    sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
+    others = operands.resized(own, place, 1)
+    if rank != len(given) or any(1 != m != n != 1 for m, n in zip(others, given, strict=True)):
+        problem = f"indices of shape {given} do not fit arr of shape {own}"
+        advice = "Give as many dimensions as arr has; sizes but that of the axis broadcast."
+        raise operands.index_error("take_along_axis", problem, advice)
+    sizes = operators.broadcast_shapes([others, given], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
         return mnp.zeros(sizes, kind)
@@ -200,18 +201,17 @@ def compress(
 
     Raises:
         ConcretizationError: the condition is traced and `size` is not given.
-        AttributeValueError: the condition is true where the axis has no element.
+        IndexError: the condition is true where the axis has no element.
     """
     operands.refuse_out("compress", out)
     operands.shape_of_rank(condition, (1,), "compress", "Give a vector of booleans.")
     a, sizes, place = operands.along(a, axis, "compress")
-    inside, beyond = (
-        lifted(condition)[part] for part in (slice(sizes[place]), slice(sizes[place], None))
-    )
+    count, condition = sizes[place], lifted(condition)
+    inside, beyond = condition[:count], condition[count:]
     if size is None and beyond.size and concrete(beyond, "compress", "Give size.").any():
-        advice = f"The axis has {sizes[place]} elements."
-        raise operands.value_error("compress", "the condition is true beyond the axis", advice)
-    (indices,) = nonzero(inside, size=size, fill_value=sizes[place])
+        advice = f"The axis has {count} elements."
+        raise operands.index_error("compress", "the condition is true beyond the axis", advice)
+    (indices,) = nonzero(inside, size=size, fill_value=count)
     return take(a, indices, place, mode="fill", fill_value=fill_value)
 
 

@@ -410,9 +410,12 @@ ERRORS = [
 
 @pytest.mark.parametrize(("index", "kind", "message"), ERRORS, ids=lambda x: shown(x))
 def test_errors(index: Any, kind: type, message: str) -> None:
+    with pytest.raises((IndexError, TypeError, ValueError)) as numpys:
+        X[index]
     for function in (lambda x: x[index], lambda x: x.at[index].set(0.0)):
         with pytest.raises(kind, match=f"indexing: .*{message}") as caught:
             mx.reference(function)(X)
+        assert isinstance(caught.value, numpys.type)
         assert "called at" in str(caught.value)
 
 
