@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import compress
 from typing import Any
 
@@ -58,24 +59,8 @@ class FlatFunction:
             staged = jax.jit(function, keep_unused=True).trace(*given)
         meshes = refuse_lost(staged.jaxpr, name, shardings)
         # JAX has rules for some backends alone; the libraries that it calls on a CPU are read.
-        platforms, graph = [platform or _PORTABLE], None
-        if platform is None:
-            platforms += dict.fromkeys(["cpu", jax.default_backend()])
-        for each in platforms:
-            try:
-                lowered = staged.lower(lowering_platforms=(each,))
-            except (NotImplementedError, ValueError):  # it has no rule for this one
-                if each is platforms[-1] and graph is None:
-                    raise
-                continue
-            module = Module(lowered.compiler_ir("stablehlo"), keeps_shardings=bool(meshes))
-            if module.shardings is not None:
-                module.shardings.name(map(Mesh.of, meshes))
-            graph = explicit(module.translated()["main"])
-            if each != "cpu" or not _calls_code(graph):
-                break
-        assert graph is not None, "the last platform raises"
-        self.graph = graph
+        platforms = [_PORTABLE, *dict.fromkeys(["cpu", jax.default_backend()])]
+        self.graph = _lowered(staged, [platform] if platform else platforms, meshes)
         self.graph.name = name
         self._derived: dict[Any, FlatFunction] = {}
         #: Of the pullback that each forward half gives.
@@ -101,6 +86,25 @@ class FlatFunction:
     def moving(self) -> list[bool]:
         """Which results have tangents."""
         return [has_tangent(shape) for shape in self.graph.output_shapes]
+
+
+def _lowered(staged: Any, platforms: Sequence[str], meshes: Sequence[Any]) -> Graph:
+    """A program as JAX lowers it for the first platform that it can, and that is understood."""
+    first, *others = platforms
+    try:
+        lowered = staged.lower(lowering_platforms=(first,))
+    except (NotImplementedError, ValueError):  # it has no rule for this one
+        if not others:
+            raise
+        return _lowered(staged, others, meshes)
+    module = Module(lowered.compiler_ir("stablehlo"), keeps_shardings=bool(meshes))
+    if module.shardings is not None:
+        module.shardings.name(map(Mesh.of, meshes))
+    graph = explicit(module.translated()["main"])
+    if first == "cpu" and others and _calls_code(graph):
+        with suppress(NotImplementedError, ValueError):
+            return _lowered(staged, others, meshes)
+    return graph
 
 
 def _calls_code(graph: Graph) -> bool:
