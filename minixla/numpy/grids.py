@@ -21,8 +21,7 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         found = self._grid[key]
-        is_several = isinstance(found, tuple)
-        return tuple(map(mnp.asarray, found)) if is_several else mnp.asarray(found)
+        return tuple(map(mnp.asarray, found)) if isinstance(found, tuple) else mnp.asarray(found)
 
     def __repr__(self) -> str:
         return f"<minixla.numpy.{self.__name__}>"

@@ -175,9 +175,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     size = operands.shape_of_rank(bins, (1,), "digitize", "Give a vector of edges.").size
     if not size:
         return mnp.zeros(operand_shape(x, "digitize").dimensions, np.int32)
-    side = "left" if right else "right"
     edges = lifted(bins)
     is_ascending = edges[-1] >= edges[0]
     ascending = mnp.where(is_ascending, edges, mnp.flip(edges))
-    found = searchsorted(ascending, x, side, method=method or "scan")
+    found = searchsorted(ascending, x, "left" if right else "right", method=method or "scan")
     return mnp.where(is_ascending, found, size - found)

@@ -18,14 +18,13 @@ from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.interop.jax_modules import all_of_jax
 from minixla.numpy import operands
-from minixla.numpy.element_functions import with_rule
 from minixla.numpy.operands import convert, kind_of, lifted, operand_shape
 from minixla.numpy.spectra import computed
 from minixla.scipy.factorizations import TRANSPOSES, pair
 from minixla.scipy.factorizations import lu as lu
 from minixla.scipy.factorizations import lu_factor as lu_factor
 from minixla.scipy.factorizations import lu_solve as lu_solve
-from minixla_ops.linear_algebra.gaps import over_columns, over_rows
+from minixla.scipy.isometries import sum_and_isometry
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
 _TRANSPOSES: dict[Any, str] = dict(TRANSPOSES)
@@ -354,41 +353,12 @@ def polar(
     operands.refuse_others(method, ("qdwh", "svd"), "polar", "method")
 
     def factors(x: Any) -> tuple[Any, Any]:
-        u = with_rule(_unitary, _unitary_rule)(x)
+        _, u = sum_and_isometry(x, False)
         pair = (adjoint(u), x) if side == "right" else (x, adjoint(u))
         p = product(*pair)
         return u, (p + adjoint(p)) * 0.5
 
     return computed(factors, a, "polar")
-
-
-def _unitary(a: Any) -> Any:
-    u, _, vh = ops.svd(a, False)
-    return product(u, vh)
-
-
-def _unitary_rule(primals: Any, tangents: Any) -> Any:
-    # With c = u^H a' v: u (c - c^H) / (s_i + s_j) v^H, and what leads out of the space of u, or v.
-    (a,), (tangent,) = primals, tangents
-    u, s, vh = ops.svd(a, False)
-    m, n = a.shape[-2:]
-    left, right = product(adjoint(u), tangent), product(tangent, adjoint(vh))
-    changed = product(left, adjoint(vh))
-    like = operand_shape(changed)
-    s = convert(s, like.element_type)
-    sums = over_columns(s, like) + over_rows(s, like)
-    found = product(u, product(_over(changed - adjoint(changed), sums), vh))
-    if m > n:
-        outside = right - product(u, changed)
-        found = found + product(_over(outside, over_columns(s, operand_shape(right))), vh)
-    if m < n:
-        outside = left - product(changed, vh)
-        found = found + product(u, _over(outside, over_rows(s, operand_shape(left))))
-    return product(u, vh), found
-
-
-def _over(value: Any, numbers: Any) -> Any:
-    return ops.gap_quotient(value, numbers)
 
 
 @one_program()
