@@ -20,6 +20,7 @@ from minixla.core.errors import (
     IndexingError,
     IntegerRangeError,
     MinixlaError,
+    UnsupportedError,
     explain,
 )
 from minixla.core.shapes import shape_of_data
@@ -35,6 +36,7 @@ _KINDS: dict[type[Exception], type[MinixlaError]] = {
     ValueError: ArgumentTypeError,
     IndexError: ArgumentTypeError,  # of an argument that is no array
     OverflowError: IntegerRangeError,
+    NotImplementedError: UnsupportedError,
 }
 _AXIS = re.compile(r"axis -?\d+ is out of bounds")
 # What annotations of JAX's call arguments that are traced.

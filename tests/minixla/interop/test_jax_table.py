@@ -90,6 +90,10 @@ def test_errors_say_what_was_given_and_where():
         assert phrase in str(caught.value)
     with pytest.raises(mx.AxisError, match="axis 3 is out of bounds"):
         mx.jit(lambda x: logsumexp(x, axis=3))(X)
+    for function in (mx.scipy.fft.dct, mx.jit(mx.scipy.fft.dct, static_argnames="type")):
+        with pytest.raises(mx.UnsupportedError, match="dct: Only DCT type 2.*\n  x f32") as caught:
+            function(X, type=3)
+        assert isinstance(caught.value, NotImplementedError)
     gcd = functions_of("jax.numpy", ["gcd"])["gcd"]
     for kind in (TypeError, ValueError):  # NumPy's is the one, JAX's the other
         with pytest.raises(kind, match="gcd: Arguments to jax"):
