@@ -191,8 +191,10 @@ class JaxFunction:
         }
         try:
             return self._staged(*arrays, **by_name)
-        except ConcretizationError:
-            # Numbers that must be known.
+        except (ConcretizationError, ValueError) as error:
+            # Numbers that must be known, be it as static arguments of what JAX has jitted.
+            if not isinstance(error, ConcretizationError) and "static arg" not in str(error):
+                raise
             return self._staged(*args, **kwargs)
 
 

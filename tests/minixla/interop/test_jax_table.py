@@ -69,6 +69,8 @@ def test_numbers_that_must_be_known_are():
     expected = of_jax.special.multigammaln(5.0, 2)
     np.testing.assert_allclose(multigammaln(5.0, 2), expected)
     np.testing.assert_allclose(mx.jit(lambda x: multigammaln(x, 2))(5.0), expected, rtol=1e-6)
+    read = mx.jit(lambda x: mx.scipy.ndimage.map_coordinates(x, [X], order=1, cval=2.5))
+    np.testing.assert_allclose(read(X), of_jax.ndimage.map_coordinates(X, [X], 1, cval=2.5))
 
 
 def test_arguments_may_have_no_hash_outside_of_transformations():
