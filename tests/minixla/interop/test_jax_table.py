@@ -160,6 +160,8 @@ def test_objects_of_its_classes_hold_values_of_ours():
     np.testing.assert_allclose(mx.grad(lambda x: total(x, ours))(data), slope, atol=1e-5)
     other = theirs(points).integrate_kde(theirs(data))
     np.testing.assert_allclose(ours(points).integrate_kde(ours(data)), other, rtol=1e-5)
+    drawn = theirs(data).resample(jax.random.key(1), (3,))
+    np.testing.assert_allclose(ours(data).resample(mx.random.key(1), (3,)), drawn, rtol=1e-5)
     with pytest.raises(ValueError, match="should have multiple elements") as caught:
         ours(np.float32(1))
     assert "raised by jax.scipy.stats.gaussian_kde: see its docstring" in str(caught.value)
