@@ -183,7 +183,22 @@ def _log_beta(a: Any, b: Any) -> Any:
 
 
 def _slope_of_betaln(a: Any, b: Any) -> Any:
-    return ops.digamma(a) - ops.digamma(a + b)
+    """The digamma function of a less that of a + b, without cancellation for numbers > 0."""
+    is_inside = _is_inside(a, b)
+    c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
+    is_low = c < _FAR
+    total, high = mnp.zeros_like(c), mnp.where(is_low, c + _FAR, c)
+    for k in range(_FAR):
+        total = total + d / (c + d + k) / (c + k)
+    # Beyond, the difference of two series in 1 / x**2 is divided by that of their arguments.
+    u, v, share = 1 / (high * high), 1 / (high + d), d / (high + d)
+    value, divided = mnp.zeros_like(c), mnp.zeros_like(c)
+    for order, each in zip(range(15, -2, -2), [*_STIRLING, 0], strict=True):
+        value, divided = value * u + order * each, divided * (v * v) + value
+    series = u * share * (1 + high * v) * divided
+    found = mnp.log1p(d / high) + 0.5 * share / high + series
+    found = -mnp.where(is_low, total + found, found)
+    return mended(found, ~is_inside, lambda: ops.digamma(a) - ops.digamma(a + b))
 
 
 @of_reals(lambda y, a, b: _slope_of_betaln(a, b), lambda y, a, b: _slope_of_betaln(b, a))
