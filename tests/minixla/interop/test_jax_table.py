@@ -93,7 +93,7 @@ def test_errors_say_what_was_given_and_where():
     with pytest.raises(mx.AxisError, match="axis 3 is out of bounds"):
         mx.jit(lambda x: logsumexp(x, axis=3))(X)
     for function in (mx.scipy.fft.dct, mx.jit(mx.scipy.fft.dct, static_argnames="type")):
-        with pytest.raises(mx.UnsupportedError, match="dct: Only DCT type 2.*\n  x f32") as caught:
+        with pytest.raises(mx.UnsupportedError, match="dct: Only DCT type 2") as caught:
             function(X, type=3)
         assert isinstance(caught.value, NotImplementedError)
     gcd = functions_of("jax.numpy", ["gcd"])["gcd"]
