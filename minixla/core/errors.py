@@ -17,6 +17,7 @@ __all__ += ["AxisError", "DeadlockError", "DerivativeError"]
 __all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
 __all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
 __all__ += ["NestingError", "ShapeError", "ShardingError", "SizeError", "TransformError"]
+__all__ += ["UnsupportedError"]
 
 
 class MinixlaError(Exception):
@@ -46,6 +47,10 @@ class AttributeValueError(MinixlaError, ValueError):
 
 class ArgumentTypeError(AttributeValueError, TypeError):
     """An argument is no number, no flag or no name where it must be one."""
+
+
+class UnsupportedError(AttributeValueError, NotImplementedError):
+    """An argument has a value that SciPy or NumPy know and JAX, whose function it is, does not."""
 
 
 class ShardingError(MinixlaError, ValueError):

@@ -46,7 +46,7 @@ class FlatFunction:
         shardings: ShardyToo = "keep",
         platform: str | None = None,
     ) -> None:
-        self.function, self.name = function, name
+        self.function, self.weak, self.name = function, weak, name
         self.shardings: ShardyToo = shardings
         self.platform = platform
         given = [
@@ -73,7 +73,9 @@ class FlatFunction:
     def made(self, key: Any, function: Callable[..., Any], shapes: Any) -> FlatFunction:
         """One of those that JAX makes of it: by its kind, and what else tells it apart."""
         if key not in self._derived:
-            weak, name = [False] * len(shapes), f"{key[0]}_{self.name}"
+            # All but a backward half have the same operands first, then tangents.
+            own = () if key[0] == "back" else self.weak
+            weak, name = [*own, *[False] * (len(shapes) - len(own))], f"{key[0]}_{self.name}"
             made = FlatFunction(function, shapes, weak, name, (), self.shardings, self.platform)
             self._derived[key] = made
         return self._derived[key]

@@ -13,6 +13,7 @@ import numpy as np
 from jax.tree_util import register_pytree_node_class, tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.tracebacks import hiding_frames
+from minixla.engine.random_keys import with_keys_of_jax
 from minixla.interop.jax_table import JaxFunction
 
 
@@ -88,7 +89,8 @@ class _Known:
 
 def _method(base: type, module: str, key: str, function: Any) -> Callable[..., Any]:
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = tree_map(_of_jax, (args, kwargs), is_leaf=_is_object)
+        given = with_keys_of_jax((args, kwargs))
+        args, kwargs = tree_map(_of_jax, given, is_leaf=_is_object)
         return tree_map(_known, function(*args, **kwargs))
 
     made = _function(module, f"{base.__name__}.{key}", of_arrays, function)

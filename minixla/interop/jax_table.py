@@ -20,6 +20,7 @@ from minixla.core.errors import (
     IndexingError,
     IntegerRangeError,
     MinixlaError,
+    UnsupportedError,
     explain,
 )
 from minixla.core.shapes import shape_of_data
@@ -28,7 +29,9 @@ from minixla.core.state import ThreadState, state
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, shape_of
 
-_REFUSALS = TypeError, ValueError, IndexError, OverflowError
+#: What stands for JAX's errors; others are a function's own `refusal`.
+_KINDS = {OverflowError: IntegerRangeError, NotImplementedError: UnsupportedError}
+_REFUSALS = TypeError, ValueError, IndexError, *_KINDS
 _AXIS = re.compile(r"axis -?\d+ is out of bounds")
 # What annotations of JAX's call arguments that are traced.
 _ARRAY = re.compile(r"Array")
@@ -92,7 +95,7 @@ class JaxFunction:
         if type(error) not in _REFUSALS or any(is_user_file(each.filename) for each in frames):
             return None
         said = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
-        kind = IntegerRangeError if isinstance(error, OverflowError) else self.refusal
+        kind = _KINDS.get(type(error), self.refusal)
         if "out of bounds" in said:
             kind = AxisError if _AXIS.search(said) else IndexingError
         labels = [*self.__signature__.parameters, *["given"] * len(args)]
@@ -184,8 +187,10 @@ class JaxFunction:
         }
         try:
             return self._staged(*arrays, **by_name)
-        except ConcretizationError:
-            # Numbers that must be known.
+        except (ConcretizationError, ValueError) as error:
+            # Numbers that must be known, be it as static arguments of what JAX has jitted.
+            if not isinstance(error, ConcretizationError) and "static arg" not in str(error):
+                raise
             return self._staged(*args, **kwargs)
 
 

@@ -135,7 +135,9 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     if approximate:
         # Of x + 0.044715 * x**3, as fewer products and derivatives of them.
         slope = math.sqrt(2 / math.pi)
-        inner = x * (slope + 0.044715 * slope * (x * x))
+        # Beyond 10 the tangent is 1; f16's square is infinite soon, and a derivative NaN.
+        near = np.clip(x, -10, 10) if kind_of(x).bits < 32 else x
+        inner = near * (slope + 0.044715 * slope * (near * near))
         return x * (0.5 * (1.0 + ops.tanh(inner)))
     kind = kind_of(x)
     # 1 + erf cancels where x is negative: 16 bits would keep few digits.
@@ -176,13 +178,15 @@ def _log1mexp(x: Any) -> Any:
 
 @_log1mexp.defjvp
 def _log1mexp_jvp(primals: Any, tangents: Any) -> Any:
-    return _log1mexp(*primals), tangents[0] / ops.expm1(*primals)
+    # Not 1 / expm1(x), whose own derivative is NaN where exp(x) is infinite.
+    return _log1mexp(*primals), tangents[0] * (ops.exp(-primals[0]) / -ops.expm1(-primals[0]))
 
 
 @_of_floats
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu (JAX: nn.squareplus)."""
-    return (x + np.sqrt(x * x + b)) / 2
+    above = (ops.select(x < 0, -x, x) + np.sqrt(x * x + b)) / 2
+    return np.where(x < 0, b / 4 / above, above)  # below 0 the sum would cancel
 
 
 @_of_floats

@@ -183,7 +183,22 @@ def _log_beta(a: Any, b: Any) -> Any:
 
 
 def _slope_of_betaln(a: Any, b: Any) -> Any:
-    return ops.digamma(a) - ops.digamma(a + b)
+    """The digamma function of a less that of a + b, without cancellation for numbers > 0."""
+    is_inside = _is_inside(a, b)
+    c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
+    is_low = c < _FAR
+    total, high = mnp.zeros_like(c), mnp.where(is_low, c + _FAR, c)
+    for k in range(_FAR):
+        total = total + d / (c + d + k) / (c + k)
+    # Beyond, the difference of two series in 1 / x**2 is divided by that of their arguments.
+    u, v, share = 1 / (high * high), 1 / (high + d), d / (high + d)
+    value, divided = mnp.zeros_like(c), mnp.zeros_like(c)
+    for order, each in zip(range(15, -2, -2), [*_STIRLING, 0], strict=True):
+        value, divided = value * u + order * each, divided * (v * v) + value
+    series = u * share * (1 + high * v) * divided
+    found = mnp.log1p(d / high) + 0.5 * share / high + series
+    found = -mnp.where(is_low, total + found, found)
+    return mended(found, ~is_inside, lambda: ops.digamma(a) - ops.digamma(a + b))
 
 
 @of_reals(lambda y, a, b: _slope_of_betaln(a, b), lambda y, a, b: _slope_of_betaln(b, a))
@@ -317,17 +332,28 @@ def _alternating(a: Any, x: Any) -> Any:
     return total
 
 
+def _gamma_density(a: Any, x: Any) -> Any:
+    """x**a exp(-x) / gamma(a), of numbers > 0."""
+    powers = a * _without_linear((x - a) / a, x / a)
+    return mnp.sqrt(a / (2 * math.pi)) * mnp.exp(powers) / _left(a)
+
+
+def _slope_of_gammainc(a: Any, x: Any) -> Any:
+    is_inside = _is_inside(a, x)
+    c, y = (mnp.where(is_inside, each, 1) for each in (a, x))
+    return mnp.where(is_inside, _gamma_density(c, y) / y, Igamma().integrand(a, x))
+
+
 def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
     """P and Q, each by what has no cancellation."""
-    is_inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
+    is_inside = _is_inside(a, x)
     a, x, given = mnp.where(is_inside, a, 1), mnp.where(is_inside, x, 1), (a, x)
     mu = (x - a) / a
     is_near = (a >= 32) & (mnp.abs(mu) < 0.4)
     is_low = ~is_near & ((x <= 1) | (x < a))
     is_high = ~is_near & ~is_low
     central = _temme_parts(mnp.where(is_near, a, 32), mnp.where(is_near, mu, 0))
-    # x**a exp(-x) / gamma(a).
-    density = mnp.sqrt(a / (2 * math.pi)) * mnp.exp(a * _without_linear(mu, x / a)) / _left(a)
+    density = _gamma_density(a, x)
     low = density / a * _lower_series(mnp.where(is_low, a, 1), mnp.where(is_low, x, 0))
     b, y = mnp.where(is_high, a, 1), mnp.where(is_high, x, 1e3)
     high = density * _fraction(y + 1 - b, lambda k: (-k * (k - b), y + 1 - b + 2 * k))
@@ -348,13 +374,13 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
     return mnp.where(is_inside, p, end), mnp.where(is_inside, q, 1 - end)
 
 
-@of_reals(lambda y, a, x: Igamma(by=(0,))(a, x), lambda y, a, x: Igamma().integrand(a, x))
+@of_reals(lambda y, a, x: Igamma(by=(0,))(a, x), lambda y, a, x: _slope_of_gammainc(a, x))
 def gammainc(a: Any, x: Any) -> Any:
     """The regularised lower incomplete gamma function P(a, x). SciPy: special.gammainc."""
     return _incomplete(a, x)[0]
 
 
-@of_reals(lambda y, a, x: -Igamma(by=(0,))(a, x), lambda y, a, x: -Igamma().integrand(a, x))
+@of_reals(lambda y, a, x: -Igamma(by=(0,))(a, x), lambda y, a, x: -_slope_of_gammainc(a, x))
 def gammaincc(a: Any, x: Any) -> Any:
     """The regularised upper incomplete gamma function Q(a, x). SciPy: special.gammaincc."""
     return _incomplete(a, x)[1]
@@ -372,26 +398,42 @@ def _difference_of_products(a: Any, b: Any, c: Any, d: Any) -> Any:
     return total + (e * (b - f) - g * (d - h)) + ((a - e) * b - (c - g) * d)
 
 
+def _beta_apart(a: Any, b: Any, x: Any) -> Any:
+    """The difference b x - a (1 - x), in which large products cancel."""
+    y = 1 - x
+    return _difference_of_products(b, x, a, y) - a * ((1 - y) - x)
+
+
+def _beta_density(a: Any, b: Any, x: Any, y: Any, apart: Any) -> Any:
+    """x**a y**b / beta(a, b), of numbers > 0, where y = 1 - x and `apart` is b x - a y."""
+    powers = a * _without_linear(apart / a, x * (1 + b / a))
+    powers = powers + b * _without_linear(-apart / b, y * (1 + a / b))
+    return mnp.exp(powers) / _scale(a, b)
+
+
+def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
+    is_inside = _is_inside(a, b) & (x > 0) & (x < 1)
+    c, d, z = (mnp.where(is_inside, each, half) for each, half in ((a, 1), (b, 1), (x, 0.5)))
+    found = _beta_density(c, d, z, 1 - z, _beta_apart(c, d, z)) / z / (1 - z)
+    return mnp.where(is_inside, found, Betainc().integrand(a, b, x))
+
+
 @of_reals(
     lambda y, a, b, x: Betainc(by=(0,))(a, b, x),
     lambda y, a, b, x: Betainc(by=(1,))(a, b, x),
-    lambda y, a, b, x: Betainc().integrand(a, b, x),
+    lambda y, a, b, x: _slope_of_betainc(a, b, x),
 )
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularised incomplete beta function I(a, b, x). SciPy: special.betainc."""
     is_inside = _is_inside(a, b) & (x > 0) & (x < 1)
     known = Betainc()(a, b, x)
     a, b, x = (mnp.where(is_inside, each, half) for each, half in ((a, 1), (b, 1), (x, 0.5)))
-    y = 1 - x
-    # b x - a (1 - x), in which large products cancel.
-    apart = _difference_of_products(b, x, a, y) - a * ((1 - y) - x)
+    y, apart = 1 - x, _beta_apart(a, b, x)
     is_mirrored = apart > 0
     apart = -mnp.abs(apart)
     a, b = mnp.where(is_mirrored, b, a), mnp.where(is_mirrored, a, b)
     x, y = mnp.where(is_mirrored, y, x), mnp.where(is_mirrored, x, y)
-    powers = a * _without_linear(apart / a, x * (1 + b / a))
-    powers = powers + b * _without_linear(-apart / b, y * (1 + a / b))
-    density = mnp.exp(powers) / _scale(a, b)
+    density = _beta_density(a, b, x, y, apart)
 
     # Source: Didonato and Morris, Significant digit computation of the incomplete beta function.
     def below(k: Any) -> Any:

@@ -21,7 +21,11 @@ def logit(x: Any) -> Any:
 
 
 def _slope_of_log_ndtr(y: Any, x: Any) -> Any:
-    return mnp.exp(-0.5 * x * x - y - 0.5 * math.log(2 * math.pi))
+    # The logarithms of density and share cancel far to the left.
+    is_far = x < -4
+    far = math.sqrt(2 / math.pi) / _erfcx(-mnp.minimum(x, -4) * math.sqrt(0.5))
+    near = mnp.exp(mnp.where(is_far, 0, -0.5 * x * x - y) - 0.5 * math.log(2 * math.pi))
+    return mnp.where(is_far, far, near)
 
 
 @of_reals(_slope_of_log_ndtr)
@@ -84,7 +88,7 @@ def _outside(p: Any, q: Any, at_zero: Any) -> Any:
     return mnp.where(is_nan, math.nan, mnp.where((p == 0) & (q >= 0), at_zero, math.inf))
 
 
-@of_reals(lambda y, p, q: mnp.log(p / q), lambda y, p, q: 1 - p / q)
+@of_reals(lambda y, p, q: _logarithm_of_quotient(p, q), lambda y, p, q: (q - p) / q)
 def kl_div(p: Any, q: Any) -> Any:
     """P log(p / q) - p + q, nowhere below 0. SciPy: special.kl_div."""
     apart = (q - p) / p

@@ -130,6 +130,10 @@ def test_python_numbers_are_weakly_typed():
     assert ours(half, 2.0).dtype == jnp.bfloat16
     assert mx.jit(lambda x: ours(x, 2.0))(half).dtype == jnp.bfloat16
     assert ours(half, np.float32(2)).dtype == jnp.float32
+    number = jnp.asarray(2.0)  # which is weak
+    rules = [mx.vmap, mx.jacfwd, mx.jacrev, mx.hessian, lambda f: mx.vmap(mx.vmap(mx.grad(f)))]
+    for rule in rules:
+        assert rule(lambda x: ours(x, number))(half).dtype == jnp.bfloat16
 
 
 INDICES = np.array([2, 0], np.int32)

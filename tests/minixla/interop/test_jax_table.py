@@ -69,6 +69,8 @@ def test_numbers_that_must_be_known_are():
     expected = of_jax.special.multigammaln(5.0, 2)
     np.testing.assert_allclose(multigammaln(5.0, 2), expected)
     np.testing.assert_allclose(mx.jit(lambda x: multigammaln(x, 2))(5.0), expected, rtol=1e-6)
+    read = mx.jit(lambda x: mx.scipy.ndimage.map_coordinates(x, [X], order=1, cval=2.5))
+    np.testing.assert_allclose(read(X), of_jax.ndimage.map_coordinates(X, [X], 1, cval=2.5))
 
 
 def test_arguments_may_have_no_hash_outside_of_transformations():
@@ -90,6 +92,10 @@ def test_errors_say_what_was_given_and_where():
         assert phrase in str(caught.value)
     with pytest.raises(mx.AxisError, match="axis 3 is out of bounds"):
         mx.jit(lambda x: logsumexp(x, axis=3))(X)
+    for function in (mx.scipy.fft.dct, mx.jit(mx.scipy.fft.dct, static_argnames="type")):
+        with pytest.raises(mx.UnsupportedError, match="dct: Only DCT type 2") as caught:
+            function(X, type=3)
+        assert isinstance(caught.value, NotImplementedError)
     gcd = functions_of("jax.numpy", ["gcd"])["gcd"]
     for kind in (TypeError, ValueError):  # NumPy's is the one, JAX's the other
         with pytest.raises(kind, match="gcd: Arguments to jax"):
@@ -154,6 +160,8 @@ def test_objects_of_its_classes_hold_values_of_ours():
     np.testing.assert_allclose(mx.grad(lambda x: total(x, ours))(data), slope, atol=1e-5)
     other = theirs(points).integrate_kde(theirs(data))
     np.testing.assert_allclose(ours(points).integrate_kde(ours(data)), other, rtol=1e-5)
+    drawn = theirs(data).resample(jax.random.key(1), (3,))
+    np.testing.assert_allclose(ours(data).resample(mx.random.key(1), (3,)), drawn, rtol=1e-5)
     with pytest.raises(ValueError, match="should have multiple elements") as caught:
         ours(np.float32(1))
     assert "raised by jax.scipy.stats.gaussian_kde: see its docstring" in str(caught.value)

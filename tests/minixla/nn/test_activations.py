@@ -80,9 +80,9 @@ def pair(name: str, options: dict[str, Any]) -> tuple[Callable[..., Any], Callab
     return lambda x: ours(x, **options), lambda x: theirs(x, **options)
 
 
-def edges(dtype: Any) -> np.ndarray:
+def edges(dtype: Any, least: float = -np.inf) -> np.ndarray:
     with np.errstate(over="ignore"):
-        return np.array(EDGES).astype(dtype)
+        return np.array([x for x in EDGES if not x < least]).astype(dtype)
 
 
 def label(case: tuple[str, dict[str, Any]]) -> str:
@@ -96,9 +96,13 @@ def over(cases: list[tuple[str, dict[str, Any]]]) -> Any:
 
 
 FLOATS = [np.float32, np.float16, ml_dtypes.bfloat16]
+#: From where on JAX's are right: below 0 its squareplus loses digits.
+LEAST = {"squareplus": -1}
 AT_EDGES = Table(
     {
-        (label(case), dtype): Case(*pair(*case), [edges(dtype)], eager=dtype is np.float32)
+        (label(case), dtype): Case(
+            *pair(*case), [edges(dtype, LEAST.get(case[0], -np.inf))], eager=dtype is np.float32
+        )
         for case in ELEMENTWISE
         for dtype in FLOATS
     }
@@ -113,8 +117,8 @@ def test_edges(case: str, dtype: Any) -> None:
 
 def slopes(name: str, options: dict[str, Any]) -> Case:
     # JAX's derivative of relu is 0 at NaN, which ours hands on; squareplus of 1e30 is NaN in JAX,
-    # and so is the derivative of sparse_plus at infinity.
-    points = edges(np.float32)
+    # and so is the derivative of sparse_plus at infinity. log1mexp is NaN below 0.
+    points = edges(np.float32, 0 if name == "log1mexp" else -np.inf)
     largest = {"squareplus": 1e5, "sparse_plus": 1e31}.get(name, np.inf)
     points = points[np.abs(points) <= largest]
     ours, theirs = pair(name, options)
@@ -144,6 +148,30 @@ TRANSFORMED = Transformed({label(case): (*pair(*case), [points(case[0])]) for ca
 def test_sparse_plus_has_a_derivative_at_infinity() -> None:
     ends = np.array([-np.inf, np.inf], np.float32)
     np.testing.assert_array_equal(gradients(mx.nn.sparse_plus)(ends), [0, 1])
+
+
+#: Where JAX's overflow or cancel: functions and their derivatives, against those of f64.
+FAR = {
+    "gelu": ([np.float16], [-6e4, -300, -100, 100, 300, 6e4], 2),
+    "log1mexp": ([np.float32, np.float16], [20, 60, 100, 1e4], 2),
+    "squareplus": ([np.float32, np.float16, ml_dtypes.bfloat16], [-200, -100, -20, -3], 0),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_far_from_0_narrow_floats_keep_their_digits(name: str) -> None:
+    dtypes, points, order = FAR[name]
+    slope = getattr(mx.nn, name)
+    for _ in range(order + 1):
+        function = mx.vmap(slope)
+        for dtype in dtypes:
+            x = np.array(points, dtype)
+            with jax.enable_x64(True):
+                expected = np.asarray(mx.jit(function)(x.astype(np.float64)))
+            actual = np.asarray(mx.jit(function)(x)).astype(np.float64)
+            eps = float(ml_dtypes.finfo(dtype).eps)
+            np.testing.assert_allclose(actual, expected, rtol=8 * eps, atol=1e-7)
+        slope = mx.grad(slope)
 
 
 @over(CASES)

@@ -146,6 +146,35 @@ def test_derivatives_are_those_of_differences(name: str, at: int) -> None:
     np.testing.assert_allclose(forward, difference, rtol=2e-6, atol=1e-9)
 
 
+_LARGE, _SMALL = np.logspace(1, 5, 9), np.logspace(-5, 0, 9)
+#: Operands at which formulas for derivatives may cancel, and the number of the differentiated one.
+FAR = {
+    "betaln": ([_LARGE, _SMALL], 0),
+    "beta": ([_LARGE[:5], _SMALL[4:]], 0),
+    "gammainc": ([_LARGE[:6], _LARGE[:6] * 0.9], 1),
+    "gammaincc": ([_LARGE[:6], _LARGE[:6] * 1.1], 1),
+    "betainc": ([_LARGE[:6], _LARGE[:6] * 2, np.linspace(0.3, 0.36, 6)], 2),
+    "log_ndtr": ([np.array([-1e4, -300, -20, -4, -3.9, 0, 3])], 0),
+    "kl_div": ([np.linspace(1, 2, 5), np.linspace(1, 2, 5) * (1 + 1e-3)], 0),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_derivatives_keep_their_digits(name: str) -> None:
+    operands, at = FAR[name]
+    slope = mx.jit(mx.vmap(mx.grad(getattr(special, name), at)))
+    narrow = [each.astype(np.float32) for each in operands]
+    with jax.enable_x64(True):
+        expected = np.asarray(slope(*[each.astype(np.float64) for each in narrow]))
+    np.testing.assert_allclose(slope(*narrow), expected, rtol=4e-6)
+
+
+def test_derivatives_of_f64_keep_their_digits_where_one_operand_is_tiny() -> None:
+    with jax.enable_x64(True):
+        found = mx.grad(special.betaln)(1e5, 1e-10)
+    np.testing.assert_allclose(found, -1e-10 * of_scipy.polygamma(1, 1e5), rtol=1e-14)
+
+
 def test_batches_are_loops() -> None:
     x = np.linspace(0.5, 3, 6).reshape(2, 3).astype(np.float32)
     mapped = mx.jit(mx.vmap(special.gammainc, (0, None)))(x, x[0])
