@@ -16,7 +16,7 @@ from minixla.interop.from_jax import from_jax
 
 def is_function(value: Any) -> bool:
     """Whether an argument is a function, and no type of elements."""
-    return callable(value) and not isinstance(value, (type, Tracer))
+    return callable(value) and not isinstance(value, (type, Tracer)) and not hasattr(value, "dtype")
 
 
 def call_with_functions(

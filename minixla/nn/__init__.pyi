@@ -137,7 +137,7 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
     """Values, averaged with softmax(query * key) as weights (JAX: nn.dot_product_attention)."""
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = ..., axis: int = ...) -> Array:
-    """1 at the position that each integer names, 0 elsewhere (JAX: nn.one_hot)."""
+    """1 at the position that each number names, 0 elsewhere (JAX: nn.one_hot)."""
 
 def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = ...) -> Array:
     """The cross-entropy of softmax(logits) with the labels, one value for each example."""

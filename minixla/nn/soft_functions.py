@@ -6,7 +6,7 @@ from typing import Any
 
 import minixla.numpy as np
 import minixla_ops as ops
-from minixla.core.element_types import S32
+from minixla.core.element_types import F32, S32
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
@@ -234,16 +234,16 @@ def _lengths(name: str, lengths: Any, batch: Sequence[int]) -> Any:
 
 @one_program("x")
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
-    """1 at the position that each integer names, 0 elsewhere (JAX: nn.one_hot).
+    """1 at the position that each number names, 0 elsewhere (JAX: nn.one_hot).
 
     Args:
-        x: integers; those outside `[0, num_classes)` give zeros.
+        x: integers, or other numbers; those that are none of `[0, num_classes)` give zeros.
         num_classes: the size of the new dimension.
         dtype: of the result; default: the default float type.
         axis: where the new dimension stands in the result.
 
     Raises:
-        ShapeError: x has other elements than integers.
+        ShapeError: x has no numbers.
         AttributeValueError: the axis is out of range, or num_classes negative.
     """
     kind = operands.requested_type(dtype, "one_hot", operands.default_float())
@@ -251,17 +251,19 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
 
 
 def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
-    """Whether each integer names each class, along a new axis."""
+    """Whether each number names each class, along a new axis."""
     shape = operand_shape(x, subject)
-    if not shape.element_type.is_integer:
-        problem, advice = "x does not hold integers", "Convert it: x.astype(mx.numpy.int32)."
+    if shape.element_type.kind == "pred":
+        problem, advice = "x does not hold numbers", "Convert it: x.astype(mx.numpy.int32)."
         raise operands.shape_error(subject, problem, advice, f"x {shape}")
     place = axis_of(axis, shape.rank + 1, subject)
     if operands.static_int(count, subject, "num_classes") < 0:
         raise operands.value_error(subject, f"num_classes is {count}", "Give >= 0.")
     kind = shape.element_type
-    if kind.bits < 32 and count > 1 << (kind.bits - (kind.kind == "signed")):
-        x, kind = convert(x, S32), S32  # which holds all numbers of the classes
+    is_few = kind.is_integer and count <= 1 << (kind.bits - (kind.kind == "signed"))
+    if kind.bits < 32 and not is_few:
+        kind = S32 if kind.is_integer else F32  # which hold all numbers of the classes
+        x = convert(x, kind)
     sizes = (*shape.dimensions[:place], count, *shape.dimensions[place:])
     spread = broadcast_to(np.expand_dims(x, place), sizes)
     return ops.eq(spread, ops.iota(Shape(kind, sizes), place))

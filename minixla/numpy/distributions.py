@@ -279,19 +279,6 @@ def histogram(
     """How many elements are in each of some bins, and the edges of these.
 
     A bin includes its left edge; the last one includes its right edge, too.
-
-    Args:
-        a: an array, of whose shape it takes no notice.
-        bins: how many bins of one width; or their edges, an ascending vector.
-        range: the least and the greatest edge; default: those of the elements.
-        weights: how much each element counts, an array of the shape of `a`.
-        density: whether to divide by the width of the bin and the sum of all.
-
-    Returns:
-        The counts, of a float type, and the edges.
-
-    Raises:
-        ShapeError: the weights have another shape.
     """
     points, *amounts = _points("histogram", a, weights)
     amounts = amounts[0] if amounts else mnp.ones_like(points)
@@ -310,21 +297,7 @@ def histogramdd(
     weights: Any = None,
     density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
-    """How many points are in each of some boxes, and their edges.
-
-    Args:
-        sample: a matrix with a point in each row.
-        bins: how many bins each axis has; or for each axis how many, or their edges.
-        range: for each axis None, or the least and the greatest edge.
-        weights: how much each point counts.
-        density: whether to divide by the volume of the box and the sum of all.
-
-    Returns:
-        The counts, an array of as many dimensions as points have, and a list of edges.
-
-    Raises:
-        ShapeError: `sample` is no matrix, or other arguments do not fit it.
-    """
+    """How many points are in each of some boxes, and their edges."""
     operands.shape_of_rank(sample, (2,), "histogramdd", "Give a matrix of points.")
     points, *amounts = _points("histogramdd", sample, weights)
     count, size = points.shape
@@ -350,16 +323,7 @@ def histogram2d(
     weights: Any = None,
     density: bool | None = None,
 ) -> tuple[Any, Any, Any]:
-    """How many points are in each of some rectangles, the edges along x, and those along y.
-
-    Args:
-        x: the first coordinates of points, a vector.
-        y: the second ones.
-        bins: how many, or edges, for both axes; or two of these.
-        range: for both axes None, or the least and the greatest edge.
-        weights: how much each point counts.
-        density: whether to divide by the area of the rectangle and the sum of all.
-    """
+    """How many points are in each of some rectangles, the edges along x, and those along y."""
     is_one = not hasattr(bins, "__len__") or len(bins) not in (1, 2)
     both = [bins, bins] if is_one else list(bins) * (2 // len(bins))
     points = mnp.stack(operands.convert_all("histogram2d", [x, y]), 1)

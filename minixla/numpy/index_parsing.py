@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import minixla.numpy as mnp
 from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy.operands import concrete, from_members, operand_shape
@@ -209,3 +210,16 @@ def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:
         advice = "Indices are integers, slices, None, ..., and arrays of integers or booleans."
         raise rejected(problem, index, sizes, advice)
     return shape
+
+
+def unwrapped(index: Any, sizes: Sequence[int], beyond: int) -> Any:
+    """An index that has `beyond` in place of negative integers: none counts from an axis' end."""
+
+    def member(value: Any) -> Any:
+        value = _as_array(value)
+        shape = _index_shape(value, index, sizes)
+        if shape is None or shape.element_type.kind != "signed":
+            return value
+        return mnp.where(mnp.less(value, 0), np.int32(beyond), value)
+
+    return tuple(map(member, index)) if isinstance(index, tuple) else member(index)

@@ -17,8 +17,16 @@ from minixla.core.element_types import ElementType, element_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named
-from minixla.numpy.index_parsing import WHOLE, Box, Parsed, box_of, parse_index, static_key
+from minixla.numpy.element_functions import named, placeable
+from minixla.numpy.index_parsing import (
+    WHOLE,
+    Box,
+    Parsed,
+    box_of,
+    parse_index,
+    static_key,
+    unwrapped,
+)
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import broadcast_shapes, convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -241,11 +249,15 @@ class IndexUpdate:
         unique_indices: a promise that no element is named twice.
         mode: what happens to indices out of bounds: None, "drop" or "fill" leaves them out, "clip"
             takes the nearest element, "promise_in_bounds" says that there are none.
+        wrap_negative_indices: whether negative integers count from the end; else they are out of
+            bounds.
+        out_sharding: a sharding over devices that the result is to have.
     """
 
     array: Any
     index: Any
 
+    @placeable("out_sharding")
     def get(
         self,
         *,
@@ -253,12 +265,15 @@ class IndexUpdate:
         unique_indices: bool = False,
         mode: Any = None,
         fill_value: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """array[index]; mode "fill" gives `fill_value` for what is out of bounds.
 
         Its default is NaN, or an integer type's extreme value.
         """
-        return getitem(self.array, self.index, checked_mode(mode), fill_value)
+        mode = checked_mode(mode)
+        index = self._index_for(wrap_negative_indices, mode == "fill")
+        return getitem(self.array, index, mode, fill_value)
 
     set = _method("set", _replace, "The array with `values`, which broadcast, at the index.")
     add = _method("add", ops.add, "The array with `values` added, as often as an element is named.")
@@ -283,6 +298,11 @@ class IndexUpdate:
         zero = np.zeros((), operand_shape(self.array, "at").dtype)
         return self._updated(zero, lambda old, _: func(old), **options)
 
+    def _index_for(self, wraps: bool, is_dropped: bool) -> Any:
+        beyond = np.iinfo(np.int32).max if is_dropped else 0
+        return self.index if wraps else unwrapped(self.index, mnp.shape(self.array), beyond)
+
+    @placeable("out_sharding")
     def _updated(
         self,
         values: Any,
@@ -291,20 +311,22 @@ class IndexUpdate:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         mode, own = checked_mode(mode), operand_shape(self.array, "at")
         if not own.size:
             return lifted(self.array)
         kind = common_type("at", self.array, values)
         work, values = lifted(convert(self.array, kind)), convert(values, kind)
-        key = static_key(self.index)
+        index = self._index_for(wrap_negative_indices, mode != "clip")
+        key = static_key(index)
         box = None if key is None else box_of(own.dimensions, key)
         if box is not None and box.is_clamped and mode != "clip":
             result = work
         elif box is not None and all(stride == 1 for stride in box.strides) and not box.reversed:
             result = _box_updated(work, box, values, combine)
         else:
-            parsed = parse_index(self.index, own.dimensions)
+            parsed = parse_index(index, own.dimensions)
             work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
             promises = indices_are_sorted, unique_indices
             result = _scattered(work, plan, values, combine, mode, *promises)

@@ -211,11 +211,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         advice = "Give one for each, and one more for where none holds."
         raise operands.shape_error("piecewise", problem, advice)
 
-    def value(of: Any) -> Any:
-        found = vectorize(lambda each: of(each, *args, **kw))(x) if callable(of) else of
-        return mnp.broadcast_to(convert(found, kind), x.shape)
+    def branch(of: Any) -> Callable[[Any], Any]:
+        return lambda each: convert(of(each, *args, **kw) if callable(of) else of, kind)
 
-    result = value(default)
-    for condition, function in zip(condlist, functions, strict=True):
-        result = mnp.where(mnp.astype(condition, bool), value(function), result)
-    return lifted(result)
+    number: Any = mnp.zeros(x.shape, "int32")
+    for at, condition in enumerate(condlist, 1):
+        number = mnp.where(mnp.astype(condition, bool), at, number)
+    branches = [branch(each) for each in (default, *functions)]
+    return vectorize(lambda at, each: transforms().switch(at, branches, each))(number, x)

@@ -65,8 +65,8 @@ def take(
     operands.refuse_out("take", out)
     a, sizes, place = operands.along(a, axis, "take")
     indices = _integers(indices, "take", of_flags=True)
-    if mode == "wrap":
-        indices = lifted(indices) % sizes[place]
+    if mode in ("wrap", "clip"):
+        indices = _brought_inside("take", indices, sizes[place], mode, "an index")
         mode = "promise_in_bounds"
     index = (*[slice(None)] * place, indices)
     return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)

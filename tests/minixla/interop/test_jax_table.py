@@ -71,6 +71,8 @@ def test_numbers_that_must_be_known_are():
     np.testing.assert_allclose(mx.jit(lambda x: multigammaln(x, 2))(5.0), expected, rtol=1e-6)
     read = mx.jit(lambda x: mx.scipy.ndimage.map_coordinates(x, [X], order=1, cval=2.5))
     np.testing.assert_allclose(read(X), of_jax.ndimage.map_coordinates(X, [X], 1, cval=2.5))
+    spaced = mx.jit(lambda: mx.numpy.geomspace(1, 8, 4, dtype=mx.numpy.float32))  # no function
+    np.testing.assert_allclose(spaced(), [1, 2, 4, 8], rtol=1e-6)
 
 
 def test_arguments_may_have_no_hash_outside_of_transformations():

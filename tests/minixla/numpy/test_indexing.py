@@ -204,6 +204,11 @@ def in_mode(x: Any, mode: str | None) -> list[Any]:
     found = [x.at[index].get(mode=mode) for index in indices]
     if mode != "promise_in_bounds":
         found += [x.at[index].set(7.0, mode=mode) for index in indices]
+    # Negative ones may be out of bounds, too.
+    for index in (np.array([0, -1, -9], np.int8), -1, (I2, np.array([-1, 1])), (..., -2)):
+        place = x.at[index]
+        found += [place.get(mode=mode, wrap_negative_indices=False)]
+        found += [place.add(7.0, mode=mode, wrap_negative_indices=False)]
     return found
 
 

@@ -84,6 +84,10 @@ def test_piecewise() -> None:
     slope = mx.grad(lambda v: mnp.piecewise(v, [v < 0], [lambda x: -x, lambda x: x * x]).sum())(V)
     theirs = jax.grad(lambda v: jnp.piecewise(v, [v < 0], [lambda x: -x, lambda x: x * x]).sum())(V)
     assert_close(slope, theirs)
+    roots = mx.grad(lambda v: mnp.piecewise(v, [v > 0], [mnp.sqrt, 0]).sum())(
+        np.float32([-1, 0, 4])
+    )
+    assert_close(roots, np.float32([0, 0, 0.25]))  # what is not taken has no derivative
 
 
 WRONG = [

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import minixla as mx
 import minixla.nn as nn
 import minixla.numpy as mnp
 from minixla.core.tracing import Tracer
@@ -112,8 +113,20 @@ def test_page_tells_what_is_left_out() -> None:
 
 
 def test_updates_have_the_methods_of_jaxs() -> None:
-    theirs = {name for name in dir(jnp.zeros(1).at[0]) if not name.startswith("_")}
-    assert theirs <= set(dir(IndexUpdate))
+    theirs = jnp.zeros(1).at[0]
+    names = [name for name in dir(theirs) if not name.startswith("_")]
+    assert {*names} <= {*dir(IndexUpdate)}
+
+    def called(x: Any) -> list[Any]:
+        found = []
+        for name in filter(lambda name: callable(getattr(theirs, name)), names):
+            parameters = signature(getattr(theirs, name)).parameters.values()
+            options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+            given = {"get": (), "apply": (mnp.exp,)}.get(name, (2.0,))
+            found.append(getattr(x.at[0], name)(*given, **options))
+        return found
+
+    assert len(mx.reference(called)(np.ones(2, np.float32))) > 10
 
 
 def test_names_are_of_numpy_or_jax() -> None:

@@ -79,7 +79,7 @@ CALLS = [
     ("take", (X, INDICES), {}),
     ("take", (X, np.array([2, -1])), {"axis": 1}),
     ("take", (X, np.array([2, 9, -9])), {"axis": 0}),
-    ("take", (X, np.array([2, 9, -9])), {"axis": 0, "mode": "clip"}),
+    ("take", (X, np.array([2, 9, -9, -1])), {"axis": 0, "mode": "clip"}),
     ("take", (X, np.array([2, 9, -9])), {"axis": 0, "mode": "wrap"}),
     ("take", (X, np.array([9])), {"axis": 0, "fill_value": 5.0}),
     ("take", (values(S32, 3), np.array([7])), {}),
