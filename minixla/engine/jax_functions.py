@@ -10,7 +10,13 @@ import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.tree_util import tree_leaves
 
-from minixla.core.errors import ConcretizationError, ImportError_, MinixlaError, explain
+from minixla.core.errors import (
+    ConcretizationError,
+    DerivativeError,
+    ImportError_,
+    MinixlaError,
+    explain,
+)
 from minixla.core.shapes import shape_of_data
 from minixla.core.source import find_source, is_user_file
 
@@ -26,6 +32,10 @@ def explaining(name: str, given: Sequence[Any], labels: Sequence[str]) -> Iterat
     except MinixlaError:
         raise
     except Exception as error:
+        if isinstance(error, NotImplementedError) and "ifferentiation" in str(error):
+            problem, said = f"JAX has no rule for {name}", str(error).splitlines()[0]
+            advice = "Give it one by mx.custom_jvp or mx.custom_vjp, or mx.stop_gradient."
+            raise explain(DerivativeError, "from_jax", problem, [said], advice) from None
         labels = labels or [f"operand {number}" for number in range(len(given))]
         traced = [f"{x} {shape_of_data(a)}" for x, a in zip(labels, given, strict=True)]
         kinds = (jax.errors.JAXTypeError, jax.errors.JAXIndexError, TypeError)

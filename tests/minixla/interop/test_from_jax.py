@@ -124,6 +124,13 @@ def test_pytrees_static_arguments_and_names():
     np.testing.assert_allclose(last(X, 2), X**2, rtol=1e-6)
 
 
+def test_what_jax_has_no_derivative_of():
+    ours = mx.from_jax(lambda a: jax.scipy.linalg.schur(a)[0].sum())
+    for slope in (mx.grad(ours), mx.grad(mx.jit(ours)), mx.jit(mx.jacfwd(ours))):
+        with pytest.raises(mx.DerivativeError, match="Differentiation rule for 'schur'"):
+            slope(np.eye(3, dtype=np.float32))
+
+
 def test_python_numbers_are_weakly_typed():
     ours = mx.from_jax(lambda x, y: x * y)
     half = X.astype(jnp.bfloat16)
