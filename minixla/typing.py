@@ -11,13 +11,15 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
+from minixla.core.tracing import Tracer
+
 __all__ = ["Array", "ArrayLike", "Axis", "AxisName", "DTypeLike", "KeyLike", "PyTree", "ShapeLike"]
 
 if TYPE_CHECKING:
     #: An array: traced, on a device, or of NumPy (in kernels and in `mx.reference`).
     Array: TypeAlias = jax.Array
 else:
-    Array = jax.Array | np.ndarray
+    Array = jax.Array | np.ndarray | Tracer
 # `ArrayLike` is what functions take for one, also numbers of Python and NumPy, but no lists;
 # `DTypeLike` what they take for an element type.
 #: An axis or several; None for all.

@@ -11,13 +11,15 @@ The file has a block for each function, under its name:
     >>> np.median(np.array([3.0, 1.0, 2.0]))
     Array(2., dtype=float32)
 
-Block `parameters` says what parameters mean wherever neither block nor docstring does. A block may
-be of several functions, `# sin cos`; of several blocks of one function the later ones count.
+Block `parameters` says what parameters mean wherever neither block nor docstring does, and what
+functions raise that have some of them, `Raises axis axes: AxisError: when`, and say nothing of it
+themselves. A block may be of several functions, `# sin cos`; of several blocks of one function the
+later ones count.
 """
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
 from pathlib import Path
@@ -126,7 +128,11 @@ def _rows_of(body: str) -> dict[str, str]:
 
 
 def _completed(
-    text: str, names: Iterable[str], rows: Mapping[str, str], shared: Mapping[str, str], source: str
+    text: str,
+    names: Collection[str],
+    rows: Mapping[str, str],
+    shared: Mapping[str, str],
+    source: str,
 ) -> str:
     """A docstring with all sections."""
     parts = {"": text}
@@ -140,6 +146,11 @@ def _completed(
     for name in ("Returns", "Raises"):
         if name in rows:  # lines that go on are indented
             given[name] = rows[name].replace("\n    ", "\n")
+    if not any("Raises" in each for each in (parts, given)):
+        refusals = (
+            text for key, text in shared.items() if not {*key.split()[1:]}.isdisjoint(names)
+        )
+        given["Raises"] = "\n".join(refusals)
     if ">>>" in rows:
         given["Example"] = rows[">>>"]
     parts.update({title: indent(body, "    ") for title, body in given.items()})

@@ -31,7 +31,7 @@ from minixla.core.tracing import Tracer, shape_of
 
 #: What stands for JAX's errors; others are a function's own `refusal`.
 _KINDS = {OverflowError: IntegerRangeError, NotImplementedError: UnsupportedError}
-_REFUSALS = TypeError, ValueError, IndexError, *_KINDS
+_REFUSALS = TypeError, ValueError, IndexError, AttributeError, *_KINDS
 _AXIS = re.compile(r"axis -?\d+ is out of bounds")
 # What annotations of JAX's call arguments that are traced.
 _ARRAY = re.compile(r"Array")

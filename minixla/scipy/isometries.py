@@ -22,8 +22,8 @@ def nuclear_norm(a: Any) -> Any:
 
 
 def _norm_rule(primals: Any, tangents: Any) -> Any:
-    total, isometry = sum_and_isometry(*primals, True)
-    return total, _real_product(isometry, *tangents)
+    total, isometry = sum_and_isometry(primals[0], True)
+    return total, _real_product(isometry, tangents[0])
 
 
 def _real_product(a: Any, b: Any) -> Any:
