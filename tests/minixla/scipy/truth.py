@@ -103,7 +103,7 @@ def _by_terms(a: Any, x: Any, usual: Any, of_lower: Any) -> Any:
     """An incomplete gamma function, of the series of the lower one if the usual way gives up."""
     try:
         return usual()
-    except mpmath.libmp.NoConvergence:
+    except mpmath.mp.NoConvergence:
         with mpmath.workdps(400):
             series = mpmath.hyp1f1(1, a + 1, x, maxterms=10**7)
             return of_lower(series * mpmath.exp(a * mpmath.log(x) - x - mpmath.loggamma(a + 1)))
