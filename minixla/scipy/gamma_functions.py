@@ -226,10 +226,13 @@ def beta(a: Any, b: Any) -> Any:
     """The beta function, gamma(a) gamma(b) / gamma(a + b). SciPy: special.beta."""
     is_inside = _is_inside(a, b)
     c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
-    # What the shares are rounded by changes the powers as much as their sum, in all.
-    share, other = c / (c + d), d / (c + d)
-    rounded = mnp.exp((c + d) * ((1 - mnp.maximum(share, other)) - mnp.minimum(share, other)))
-    found = _scale(c, d) * _power(share, c) * _power(other, d) * rounded
+    # What the shares are rounded by changes the powers as much as their sum, in all; where that is
+    # more than 80, the powers are 0.
+    total = mnp.minimum(c + d, mnp.finfo(c.dtype).max)
+    share, other = c / total, d / total
+    rest = total * ((1 - mnp.maximum(share, other)) - mnp.minimum(share, other))
+    powers = _power(share, c) * _power(other, d) * mnp.exp(mnp.minimum(rest, 80))
+    found = _scale(c, d) * powers
 
     def outside() -> Any:
         signs = _sign(a) * _sign(b) * _sign(a + b)

@@ -71,6 +71,7 @@ def erfinv(x: Any) -> Any:
 
 
 def _log_of_quotient(p: Any, q: Any) -> Any:
+    """log(p / q)."""
     quotient, kind = p / q, mnp.finfo(p.dtype)
     is_wide = (quotient < 2 * kind.tiny) | (quotient > kind.max)  # but its root is not
     far = mnp.log(mnp.where(is_wide, mnp.sqrt(p) / mnp.sqrt(q), quotient))
@@ -79,7 +80,7 @@ def _log_of_quotient(p: Any, q: Any) -> Any:
     return mnp.where(is_near, near, far * mnp.where(is_wide, 2, 1))
 
 
-# Those of the formula are NaN where a quotient that is not taken overflows.
+# Derivatives of the formula are NaN where a quotient that is not taken overflows.
 _logarithm_of_quotient = with_derivatives(
     _log_of_quotient, lambda y, p, q: 1 / p, lambda y, p, q: -1 / q
 )
@@ -113,6 +114,7 @@ def _outside(p: Any, q: Any, at_zero: Any) -> Any:
     return mnp.where(is_nan, math.nan, mnp.where((p == 0) & (q >= 0), at_zero, math.inf))
 
 
+# (q - p) / q, whose second derivatives do not cancel.
 _growth = with_derivatives(
     lambda p, q: (q - p) / q, lambda y, p, q: -1 / q, lambda y, p, q: p / q / q
 )

@@ -23,7 +23,7 @@ BOUNDS: dict[str, tuple[float, float, float | str, float | str]] = {
     "factorial": (4.8, 4.5, 350, 400),
     "gammaln": (7.1, 5.1, 1.4e6, 730000),
     "digamma": (11, 8.2, 11, 8.2),
-    "beta": (11, 6.8, 180, 1.2e10),
+    "beta": (12, 5.8, 180, 1.2e10),
     "betaln": (5.2, 3.7, 43, 3.7e9),
     "gammainc": (200, 200, 5e7, 3e7),
     "gammaincc": (230, 910, 4.9e7, 3.3e7),
