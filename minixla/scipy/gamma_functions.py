@@ -111,7 +111,10 @@ def gamma(x: Any) -> Any:
 
 @of_reals(lambda y, n: y * ops.digamma(n + 1))
 def _factorial(n: Any) -> Any:
-    found = gamma(n + 1)
+    n = mnp.minimum(n, 1e3)
+    above = n + 1
+    # What n + 1 is rounded by, times the digamma function.
+    found = gamma(above) * (1 + (n - above + 1) * mnp.log(mnp.maximum(above, 1) - 0.5))
     is_whole = (n == mnp.floor(n)) & (mnp.abs(found) * mnp.finfo(found.dtype).eps < 1)
     return mnp.where(n < 0, 0, mnp.where(is_whole, mnp.round(found), found))
 
@@ -159,11 +162,15 @@ def gammaln(x: Any) -> Any:
 
 def _without_linear(x: Any, above: Any) -> Any:
     """log(1 + x) - x, without cancellation; `above` is 1 + x, where that is better known."""
-    small = mnp.where(mnp.abs(x) < 0.5, x, 0)
-    ratio = small / (2 + small)
+    is_small = (x > -0.5) & (x < 1)
+    return mnp.where(is_small, without_linear(mnp.where(is_small, x, 0)), mnp.log(above) - x)
+
+
+def without_linear(x: Any) -> Any:
+    """log(1 + x) - x of numbers from -0.5 to 1, without cancellation."""
+    ratio = x / (2 + x)
     series = _polynomial([1 / k for k in range(35, 1, -2)], ratio * ratio, 9)
-    near = ratio * (2 * ratio * ratio * series - small)
-    return mnp.where(mnp.abs(x) < 0.5, near, mnp.log(above) - x)
+    return ratio * (2 * ratio * ratio * series - x)
 
 
 def _scale(a: Any, b: Any) -> Any:
@@ -219,7 +226,13 @@ def beta(a: Any, b: Any) -> Any:
     """The beta function, gamma(a) gamma(b) / gamma(a + b). SciPy: special.beta."""
     is_inside = _is_inside(a, b)
     c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
-    found = _scale(c, d) * mnp.exp(-c * mnp.log1p(d / c) - d * mnp.log1p(c / d))
+    # What the shares are rounded by changes the powers as much as their sum, in all; where that is
+    # more than 80, the powers are 0.
+    total = mnp.minimum(c + d, mnp.finfo(c.dtype).max)
+    share, other = c / total, d / total
+    rest = total * ((1 - mnp.maximum(share, other)) - mnp.minimum(share, other))
+    powers = _power(share, c) * _power(other, d) * mnp.exp(mnp.minimum(rest, 80))
+    found = _scale(c, d) * powers
 
     def outside() -> Any:
         signs = _sign(a) * _sign(b) * _sign(a + b)

@@ -7,6 +7,8 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.numpy.element_functions import with_derivatives
+from minixla.scipy.gamma_functions import without_linear
 from minixla.scipy.real_functions import of_reals
 from minixla.transforms import fori_loop
 
@@ -68,19 +70,43 @@ def erfinv(x: Any) -> Any:
     return mnp.where(size < 1, mnp.copysign(y, x), found)
 
 
-def _logarithm_of_quotient(p: Any, q: Any) -> Any:
+def _log_of_quotient(p: Any, q: Any) -> Any:
     """log(p / q)."""
-    quotient = p / q
+    quotient, kind = p / q, mnp.finfo(p.dtype)
+    is_wide = (quotient < 2 * kind.tiny) | (quotient > kind.max)  # but its root is not
+    far = mnp.log(mnp.where(is_wide, mnp.sqrt(p) / mnp.sqrt(q), quotient))
     near = -mnp.log1p((q - p) / p)
-    return mnp.where((quotient > 0.7) & (quotient < 1.4), near, mnp.log(quotient))
+    is_near = (quotient > 0.7) & (quotient < 1.4)
+    return mnp.where(is_near, near, far * mnp.where(is_wide, 2, 1))
 
 
-@of_reals()
+# Derivatives of the formula are NaN where a quotient that is not taken overflows.
+_logarithm_of_quotient = with_derivatives(
+    _log_of_quotient, lambda y, p, q: 1 / p, lambda y, p, q: -1 / q
+)
+
+
+def _inside(p: Any, q: Any, function: Any) -> Any:
+    """The function where both are > 0, else 0."""
+    is_inside = (p > 0) & (q > 0)
+    return mnp.where(is_inside, function(*(mnp.where(is_inside, each, 1) for each in (p, q))), 0)
+
+
+@of_reals(
+    lambda y, p, q: _inside(p, q, lambda p, q: 1 + _logarithm_of_quotient(p, q)),
+    lambda y, p, q: _inside(p, q, lambda p, q: -p / q),
+)
 def rel_entr(p: Any, q: Any) -> Any:
     """P log(p / q) where both are > 0, 0 where p is 0 <= q, else inf. SciPy: special.rel_entr."""
-    is_inside = (p > 0) & (q > 0)
-    a, b = (mnp.where(is_inside, each, 1) for each in (p, q))
-    return mnp.where(is_inside, a * _logarithm_of_quotient(a, b), _outside(p, q, 0))
+    found = _inside(p, q, lambda p, q: p * _logarithm_of_quotient(p, q))
+    return mnp.where((p > 0) & (q > 0), found, _outside(p, q, 0))
+
+
+@of_reals(lambda y, x: mnp.where(x < 0, math.nan, -1 - mnp.log(x)))
+def entr(x: Any) -> Any:
+    """-x log(x), 0 where x is 0, -inf where it is below. SciPy: special.entr."""
+    found = -x * mnp.log(mnp.where(x == 0, 1, x))
+    return mnp.where(x < 0, -math.inf, found)
 
 
 def _outside(p: Any, q: Any, at_zero: Any) -> Any:
@@ -88,18 +114,19 @@ def _outside(p: Any, q: Any, at_zero: Any) -> Any:
     return mnp.where(is_nan, math.nan, mnp.where((p == 0) & (q >= 0), at_zero, math.inf))
 
 
-@of_reals(lambda y, p, q: _logarithm_of_quotient(p, q), lambda y, p, q: (q - p) / q)
+# (q - p) / q, whose second derivatives do not cancel.
+_growth = with_derivatives(
+    lambda p, q: (q - p) / q, lambda y, p, q: -1 / q, lambda y, p, q: p / q / q
+)
+
+
+@of_reals(lambda y, p, q: _logarithm_of_quotient(p, q), lambda y, p, q: _growth(p, q))
 def kl_div(p: Any, q: Any) -> Any:
     """P log(p / q) - p + q, nowhere below 0. SciPy: special.kl_div."""
     apart = (q - p) / p
-    small = mnp.where(mnp.abs(apart) < 0.5, apart, 0)
-    # p (d - log(1 + d)) of a small difference d, as a series in d / (2 + d).
-    ratio = small / (2 + small)
-    series = mnp.zeros_like(p)
-    for k in range(35, 1, -2):
-        series = series * (ratio * ratio) + 1 / k
-    near = p * (ratio * (small - 2 * ratio * ratio * series))
-    found = mnp.where(mnp.abs(apart) < 0.5, near, rel_entr(p, q) - p + q)
+    is_near = (apart > -0.5) & (apart < 1)
+    near = -p * without_linear(mnp.where(is_near, apart, 0))
+    found = mnp.where(is_near, near, rel_entr(p, q) - p + q)
     return mnp.where((p > 0) & (q > 0), found, _outside(p, q, q))
 
 

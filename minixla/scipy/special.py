@@ -16,6 +16,7 @@ from minixla.scipy.gamma_functions import (
     gammaln,
 )
 from minixla.scipy.other_functions import (
+    entr,
     erfinv,
     exp1,
     expi,

@@ -318,7 +318,7 @@ UNARY: dict[str, Row] = {
     ),
     "expm1": Row(
         _by_kind(np.expm1, _expm1),
-        (2.5, 0.51, 5, 4, 6, 6),
+        (2.5, 0.51, 6, 4, 6, 6),
         apart=_complex_only(
             _either(
                 _left_of_axis,
@@ -379,7 +379,7 @@ UNARY: dict[str, Row] = {
         why=f"complex: -0 as a real part counts as +0; {_OPEN}; more where abs(cos z) < 0.1",
     ),
     "arccos": Row(np.arccos, (0.51, 0.51, 2, 2, 4, 4), by_parts=True),
-    "arcsin": Row(np.arcsin, (0.51, 0.51, 2, 2, 4, 4), by_parts=True),
+    "arcsin": Row(np.arcsin, (0.51, 0.51, 2.5, 2, 4, 4), by_parts=True),
     "arctan": Row(np.arctan, (0.51, 0.51, 1, 1.5, 4, 4), by_parts=True),
     # Hyperbolic.
     "cosh": Row(np.cosh, (0.51, 0.51, 3, 4, 6, 6)),
@@ -392,12 +392,12 @@ UNARY: dict[str, Row] = {
     ),
     "arccosh": Row(np.arccosh, (0.51, 0.51, 3, 3, 4, 4), by_parts=True),
     "arcsinh": Row(np.arcsinh, (0.51, 0.51, 3, 3, 4, 4), by_parts=True),
-    "arctanh": Row(np.arctanh, (0.51, 0.51, 3, 3, 4, 4), by_parts=True),
+    "arctanh": Row(np.arctanh, (0.51, 0.51, 3.5, 3, 4, 4), by_parts=True),
 }
 
 _POWER = Row(
     _power,
-    (0.51, 0.51, 0.6, 1, 8, 8),
+    (0.51, 0.51, 0.7, 1, 8, 8),
     scale=_magnified_power,
     limit="complex: times abs(y log x), of moderate numbers",
     apart=_is_tiny,
@@ -421,7 +421,7 @@ BINARY: dict[str, Row] = {
         np.logaddexp, (0.51, 0.51, 3, 3), zeros=False, scale=_conditioning, limit=_CONDITIONED
     ),
     "logaddexp2": Row(
-        _log2_of_sum, (0.51, 0.51, 3, 3), zeros=False, scale=_conditioning, limit=_CONDITIONED
+        _log2_of_sum, (0.51, 0.51, 4, 4), zeros=False, scale=_conditioning, limit=_CONDITIONED
     ),
     "maximum": Row(np.maximum, _EXACT_REAL, zeros=False),
     "minimum": Row(np.minimum, _EXACT_REAL, zeros=False),

@@ -17,73 +17,109 @@ import minixla as mx
 
 TRUTH = Path(__file__).with_name("truth.txt")
 
-# The greatest errors in ULP: ours in f32 and f64, and what was measured of JAX's.
+# The greatest errors in ULP that were found: ours in f32 and f64, and JAX's.
 BOUNDS: dict[str, tuple[float, float, float | str, float | str]] = {
-    "gamma": (5, 5, 130, 170),
-    "factorial": (50, 5, 180, 190),
-    "gammaln": (9, 13, 1900, 1800),
-    "digamma": (180, 700, 130, 540),
-    "beta": (15, 40, 91, 5.2e9),
-    "betaln": (6, 9, 13, 2.5e8),
-    "gammainc": (9, 14, 1.2e6, 2.4e6),
-    "gammaincc": (17, 25, 4.2e6, 2.7e6),
-    "betainc": (70, 450, 2.5e5, 5.8e4),
-    "polygamma": (25, 25, 17, 17),
-    "zeta": (4, 4, 2.5, 2.5),
-    "erf": (3, 1, 1.8, 0.6),
-    "erfc": (45, 550, 33, 350),
-    "erfinv": (70, 6, 52, 10),
-    "ndtr": (100, 1700, 75, 1100),
-    "log_ndtr": (200, 1800, 2.3e5, 1.2e13),
-    "logit": (4, 4, 310, 92),
-    "i0": (5, 3, 3.6, 1.6),
-    "i1": (5, 5, 3.3, 3.4),
-    "i0e": (7, 5, 5.1, 3.5),
-    "i1e": (6, 6, 4, 3.1),
-    "exp1": (25, 27, "-", "-"),
-    "expi": (10, 10, "-", "-"),
-    "expn": (35, 9, "-", "-"),
-    "rel_entr": (3, 2, 2.8, 3.4),
-    "kl_div": (17, 6, 1100, 470),
+    "gamma": (6.5, 4.2, 300, 390),
+    "factorial": (4.8, 4.5, 350, 400),
+    "gammaln": (7.1, 5.1, 1.4e6, 730000),
+    "digamma": (11, 8.2, 11, 8.2),
+    "beta": (12, 5.8, 180, 1.2e10),
+    "betaln": (5.2, 3.7, 43, 3.7e9),
+    "gammainc": (200, 200, 5e7, 3e7),
+    "gammaincc": (230, 910, 4.9e7, 3.3e7),
+    "betainc": (570, 940, 7.4e7, 6.4e7),
+    "polygamma": (32, 21, 32, 21),
+    "zeta": (13, 2.7, 13, 2.7),
+    "erf": (4.9, 0.63, 4.9, 0.63),
+    "erfc": (63, 450, 63, 450),
+    "erfinv": (65, 3.8, 65, 22),
+    "ndtr": (200, 1600, 200, 1600),
+    "log_ndtr": (200, 1200, 1.1e6, 5.6e14),
+    "logit": (2.7, 1.9, 33000, 79000),
+    "i0": (4.3, 3, 4.3, 3),
+    "i1": (17, 11, 17, 11),
+    "i0e": (5.6, 4.5, 5.6, 4.5),
+    "i1e": (9.8, 7.3, 9.8, 7.3),
+    "exp1": (25, 28, "-", "-"),
+    "expi": (23, 28, "-", "-"),
+    "expn": (46, 42, "-", "-"),
+    "entr": (2.1, 1.2, 2.1, 1.2),
+    "rel_entr": (2.6, 1.7, 12000, 6800),
+    "kl_div": (7.7, 5.3, 1.1e9, 3.4e8),
+}
+#: How much more than was found the tests let pass.
+SLACK = 1.25
+
+#: The least values that are compared, in smallest normal numbers of the type.
+LEAST = 2**24
+
+#: In JAX these do not end for arrays with small elements.
+ENDLESS = ("exp1", "expi", "expn")
+
+#: Where a function has zeros that are no exact numbers, errors are in ULP of 1 if it is below.
+_HAS_ZEROS = {
+    "gammaln": lambda x: x < 0,
+    "digamma": lambda x: x < np.inf,
+    "polygamma": lambda n, x: n == 0,
+    "betaln": lambda a, b: a < np.inf,
+    "expi": lambda x: x > 0,
 }
 
 
 @functools.cache
 def known() -> dict[str, tuple[list[np.ndarray], np.ndarray]]:
     """Operands and the truth, by the function's name."""
-    rows: dict[str, list[list[str]]] = {}
+    rows: dict[str, list[list[Any]]] = {}
+    name, kind = "", np.float64
     for line in TRUTH.read_text().splitlines():
-        name, *numbers = line.split()
-        rows.setdefault(name, []).append(numbers)
+        *operands, last = line.split()
+        if operands[0].isidentifier():
+            name, kind = operands[0], np.float32 if last == "32" else np.float64
+        else:
+            rows.setdefault(name, []).append([*map(kind, operands), np.longdouble(last)])
     found = {}
-    for name, lines in rows.items():
+    for each, lines in rows.items():
         *operands, truth = zip(*lines, strict=True)
-        exact = np.array([np.longdouble(each) for each in truth])
-        found[name] = [np.array(each, np.float64) for each in operands], exact
+        found[each] = (
+            [np.array(column, np.float64) for column in operands],
+            np.array(truth, np.longdouble),
+        )
     return found
+
+
+def with_orders(name: str, operands: list[np.ndarray], kind: Any) -> list[np.ndarray]:
+    """The operands in a type; orders are integers."""
+    cast = [each.astype(kind) for each in operands]
+    if name in ("polygamma", "expn"):
+        cast[0] = cast[0].astype(f"i{np.dtype(kind).itemsize}")
+    return cast
 
 
 def arguments(name: str, kind: str) -> list[np.ndarray]:
     """The operands of a function, in a type."""
-    operands = [each.astype(kind) for each in known()[name][0]]
-    if name in ("polygamma", "expn"):
-        operands[0] = operands[0].astype(f"int{kind[5:]}")
-    return operands
+    return with_orders(name, known()[name][0], kind)
+
+
+def steps(name: str, result: Any, operands: list[np.ndarray], truth: Any, kind: Any) -> np.ndarray:
+    """Steps of the type from results to the truth; none where that is out of bounds.
+
+    Beside the least normal number what is added up may be denormal, which XLA takes for zero.
+    """
+    info, size = np.finfo(kind), np.abs(truth)
+    is_held = (size > LEAST * float(info.tiny)) & (size < float(info.max))
+    if name in _HAS_ZEROS:
+        size = np.where(_HAS_ZEROS[name](*operands), np.maximum(size, 1), size)
+    with np.errstate(all="ignore"):
+        apart = np.abs(np.asarray(result).astype(np.longdouble) - truth)
+        found = apart / np.ldexp(np.longdouble(1), np.frexp(size)[1] - 1 - info.nmant)
+    return np.where(is_held, np.where(np.isnan(found), np.inf, found), 0).astype(float)
 
 
 def errors(name: str, result: Any, kind: str) -> np.ndarray:
-    """Steps of the type from results to the truth; none where that is denormal, or too large.
-
-    Nor are there any of operands that the type does not hold.
-    """
-    (operands, truth), info = known()[name], np.finfo(kind)
-    size = np.abs(truth)
-    is_held = (size > 2 * float(info.tiny)) & (size < float(info.max))
-    is_held &= np.all([each.astype(kind) == each for each in operands], axis=0)
-    with np.errstate(all="ignore"):
-        apart = np.abs(np.asarray(result).astype(np.longdouble) - truth)
-        steps = apart / np.ldexp(np.longdouble(1), np.frexp(size)[1] - 1 - info.nmant)
-    return np.where(is_held, np.where(np.isnan(steps), np.inf, steps), 0).astype(float)
+    """`steps` to what is known; none of operands that the type does not hold."""
+    operands, truth = known()[name]
+    is_held = np.all([each.astype(kind) == each for each in operands], axis=0)
+    return np.where(is_held, steps(name, result, operands, truth, kind), 0)
 
 
 def worst(name: str, kind: str, module: Any = mx.scipy.special, jit: Any = mx.jit) -> float:
@@ -98,13 +134,31 @@ def section() -> str:
     lines = [
         "## Special functions",
         "",
-        "Those of `mx.scipy.special`, compared with mpmath at operands over their domains:",
-        "parameters up to 10^4 (10^6 of `gammainc`), arguments where the results are neither 0 nor",
-        "1, zeros of `gammaln` and `digamma` and their neighbourhoods. Far out `erfc`, `ndtr` and",
-        "`log_ndtr` lose as many ULP as half of the rounded square in their exponential, as JAX's",
-        "do. The columns of JAX are what jax 0.10.2 had at the same operands;",
-        "a dash: of an array with small ones (of `expi`, negative ones) it does not end.",
-        "Functions that are not listed JAX computes.",
+        "Those of `mx.scipy.special`, compared with mpmath at 130 to 740 operands each. These",
+        "figures are the greatest errors found there, not bounds that are proved. 80 operands of",
+        "each sort are drawn over the domain: parameters up to 10^4 (10^6 of `gammainc`, 10^8 of",
+        "`betaln`, 32 of `beta`), arguments from the middle of distributions to their tails. The",
+        "others are the worst of 60,000 of each sort, by ours and by JAX's, in f32 and in f64.",
+        "Another 100,000 in f32 showed at most a quarter more of ours, which is what the tests",
+        "let pass.",
+        "",
+        "An error is in ULP of the true result. Beside a zero that is no exact number, though,",
+        "every error that is relative to the result is as large as one likes: `digamma`",
+        "(`polygamma` of order 0), `betaln`, `gammaln` left of 0 and `expi` right of 0 are in ULP",
+        "of 1 where the result is smaller (2^-23 in f32, 2^-52 in f64). Results below 2^24 times",
+        "the least normal number are left out: parts of them are denormal, which XLA:CPU takes",
+        "for zero.",
+        "",
+        "What has an exponential of a large number loses a few times as many ULP as that number:",
+        "`erfc`, `ndtr`, `log_ndtr`, `gammainc` and `gammaincc` far out, where it is up to 70 in",
+        "f32 and 700 in f64, as JAX's do. `betainc` loses most beside 1 where `b` is small: there",
+        "its fraction converges slowly; `exp1`, `expi` and `expn` next to 1 and -1, where terms",
+        "of the series cancel. JAX's figures of `gammaln`, `logit`, `rel_entr` and `kl_div` have",
+        "no bound: all digits are lost beside their zeros, as of its `beta` and `betaln` in f64,",
+        "which have constants of f32. A dash: of an array with small ones (of `expi`, negative",
+        "ones) it does not end. The columns of JAX are what jax 0.10.2 had at the same operands;",
+        "where they equal ours, and for functions that are not listed, it is JAX's function that",
+        "runs, but for `entr`, of which second derivatives differ.",
         "",
         "|  | f32 | f64 | JAX, f32 | JAX, f64 |",
         "| --- | --- | --- | --- | --- |",
@@ -120,7 +174,7 @@ def _shown(bound: float | str) -> str:
 if __name__ == "__main__":
     for function in known():
         ours = [worst(function, kind) for kind in ("float32", "float64")]
-        if function in ("exp1", "expi", "expn"):
+        if function in ENDLESS:
             theirs = []
         else:
             theirs = [
