@@ -40,7 +40,7 @@ def digamma(x: ArrayLike) -> Array:
     """The digamma function."""
 
 def entr(x: ArrayLike) -> Array:
-    """The entropy function."""
+    """-x log(x), 0 where x is 0, -inf where it is below. SciPy: special.entr."""
 
 def erf(x: ArrayLike) -> Array:
     """The error function."""
