@@ -38,9 +38,9 @@ from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 from minixla.numpy.ufuncs import frompyfunc, ufunc
-from minixla.transforms.arrays_of_keys import that_move_keys as _that_move_keys
+from minixla.transforms import arrays_of_keys as _arrays_of_keys
 
-globals().update(_that_move_keys(globals()))
+_arrays_of_keys.install_on(globals())
 _HELPERS = ("element_functions", "index_parsing", "indexing", "orders", "ufuncs")
 _array_methods.install_on(Tracer)
 __all__ = offered(

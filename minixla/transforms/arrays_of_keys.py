@@ -1,5 +1,6 @@
 """Functions that move elements of arrays, for arrays of random keys too."""
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -23,10 +24,13 @@ _OF_ELEMENTS = {
 _SEVERAL = {list, tuple}
 
 
-def that_move_keys(functions: dict[str, Any]) -> dict[str, Function]:
-    """Those of the array library that move elements, made to take keys."""
-    rows = [(name, of.split()) for of, names in _OF_ELEMENTS.items() for name in names.split()]
-    return {name: _of_keys_too(functions[name], of) for name, of in rows}
+def install_on(functions: dict[str, Any]) -> None:
+    """Makes those of the array library that move elements take keys, where they are defined too."""
+    for parameters, names in _OF_ELEMENTS.items():
+        for name in names.split():
+            home = sys.modules[functions[name].__module__]
+            functions[name] = _of_keys_too(functions[name], parameters.split())
+            setattr(home, name, functions[name])
 
 
 def _of_keys_too(function: Function, names: list[str]) -> Function:

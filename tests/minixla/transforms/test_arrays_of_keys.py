@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,6 +95,13 @@ def test_a_loop_chooses_among_keys():
         lambda x: x * mx.random.normal(mx.numpy.where(x > 0, a, b))  # a key that is chosen
     )(1.0)
     np.testing.assert_array_equal(slope, mx.random.normal(a))
+
+
+def test_functions_are_found_by_pickle_and_keep_their_signatures():
+    for name in ("stack", "where", "reshape"):
+        function = getattr(mx.numpy, name)
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert inspect.signature(function) == inspect.signature(function.__wrapped__)
 
 
 REFUSED = {
