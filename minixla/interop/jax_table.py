@@ -66,6 +66,8 @@ class JaxFunction:
         self._module = module
         #: Our error for JAX's: NumPy's of the same are sometimes TypeErrors, sometimes ValueErrors.
         self.refusal: type[MinixlaError] = ArgumentTypeError
+        #: Parameters that are arrays, whatever JAX's annotations say.
+        self.traced: Sequence[str] = ()
         #: What makes of the docstring and the names of parameters the whole one.
         self.complete_docstring: Callable[..., str] = lambda text, names: text
 
@@ -127,7 +129,7 @@ class JaxFunction:
     def _arrays(self) -> list[Parameter]:
         """The parameters that are arrays."""
         parameters = self.__signature__.parameters.values()
-        return [each for each in parameters if _ARRAY.search(str(each.annotation))]
+        return [x for x in parameters if x.name in self.traced or _ARRAY.search(str(x.annotation))]
 
     @cached_property
     def _compiled(self) -> Callable[..., Any]:

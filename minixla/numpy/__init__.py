@@ -38,7 +38,9 @@ from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 from minixla.numpy.ufuncs import frompyfunc, ufunc
+from minixla.transforms import arrays_of_keys as _arrays_of_keys
 
+_arrays_of_keys.install_on(globals())
 _HELPERS = ("element_functions", "index_parsing", "indexing", "orders", "ufuncs")
 _array_methods.install_on(Tracer)
 __all__ = offered(
@@ -47,8 +49,7 @@ __all__ = offered(
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 _TEXTS = _Path(__file__).with_name("docstrings.txt")
-_MODULES = _sys.modules[__name__], linalg, fft
-_docstrings.complete(__name__, _MODULES, _TEXTS, "NumPy: `numpy.{}`.")
+_docstrings.complete(__name__, (_sys.modules[__name__], linalg, fft), _TEXTS, "NumPy: `numpy.{}`.")
 
 
 def __dir__() -> list[str]:

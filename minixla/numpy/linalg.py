@@ -77,8 +77,7 @@ def _no_norm(ord: Any, what: str) -> Exception:
 
 
 def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    squares = mnp.real(x * mnp.conjugate(x))
-    return root(mnp.sum(squares, axes, keepdims=keepdims))
+    return root(mnp.sum(mnp.real(x * mnp.conjugate(x)), axes, keepdims=keepdims))
 
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

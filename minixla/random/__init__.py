@@ -7,6 +7,7 @@ See docs/random.md.
 
 import sys as _sys
 from pathlib import Path as _Path
+from typing import Any as _Any
 
 from minixla.core import docstrings as _docstrings
 from minixla.interop.jax_table import functions_of
@@ -21,7 +22,9 @@ from minixla.random.sampling import of_any_key
 _TABLE = "ball binomial chisquare double_sided_maxwell f generalized_normal geometric maxwell"
 _TABLE += " multinomial multivariate_normal orthogonal pareto poisson rayleigh t triangular wald"
 _TABLE += " weibull_min"
-_JAXS = functions_of("jax.random", _TABLE.split())
+_JAXS: dict[str, _Any] = functions_of("jax.random", _TABLE.split())
+for _name in ("ball", "generalized_normal"):
+    _JAXS[_name].traced = ("p",)  # which JAX traces, too
 _FOUND = {name: of_any_key(each) for name, each in _JAXS.items()}
 ball, binomial, chisquare = _FOUND["ball"], _FOUND["binomial"], _FOUND["chisquare"]
 double_sided_maxwell, f, geometric = (

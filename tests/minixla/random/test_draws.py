@@ -160,6 +160,8 @@ def test_the_reference_draws_the_same():
     for name in ("bits", "uniform", "randint", "permutation", "bernoulli of a shape"):
         found = mx.reference(_row(mx.random, name))(key)
         assert_equal_bits(found, _row(mx.random, name)(key))
+    for draw in (mx.random.rademacher, lambda k, n: mx.random.choice(k, 10, n)):
+        assert_equal_bits(mx.reference(lambda k, f=draw: f(k, (9,)))(key), draw(key, (9,)))
     normal = _row(mx.random, "normal")
     np.testing.assert_allclose(mx.reference(normal)(key), normal(key), rtol=2e-6)
     rbg = mx.random.key(3, impl="rbg")

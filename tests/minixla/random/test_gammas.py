@@ -57,6 +57,20 @@ def test_draws_of_all_implementations_are_those_of_jax(name, implementation):
     _assert_equal(name, implementation, tuple(ROWS))
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("function", ["beta", "f"])
+def test_draws_of_numbers_are_those_of_jax_at_once_and_compiled(function):
+    # Parameters are operands in one, constants in the other, which XLA rounds otherwise.
+    ours, theirs = getattr(mx.random, function), getattr(jax.random, function)
+    key, own = jax.random.key(5), mx.random.key(5)
+    np.testing.assert_array_equal(ours(own, 2.0, 3.0, (1000,)), theirs(key, 2.0, 3.0, (1000,)))
+    drawn, expected = (
+        jit(lambda key, f=f: f(key, 2.0, 3.0, (1000,)))(key)
+        for jit, f in ((mx.jit, ours), (jax.jit, theirs))
+    )
+    np.testing.assert_array_equal(drawn, expected)
+
+
 def _losses(module, key, a):
     return {
         "gamma": lambda: module.gamma(key, a, (3,)).sum(),

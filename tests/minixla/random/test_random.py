@@ -80,6 +80,24 @@ def test_functions_that_are_jaxs_draw_what_they_draw_there(name):
         np.testing.assert_allclose(found, expected, rtol=3e-6)
 
 
+@pytest.mark.parametrize(("name", "given"), [("ball", (3, 2.0)), ("generalized_normal", (1.5,))])
+def test_parameters_that_jax_calls_numbers_are_operands_as_there(name, given):
+    ours, theirs = getattr(mx.random, name), getattr(jax.random, name)
+    expected = theirs(THEIRS, *given, (300,))
+    for key in (KEY, THEIRS):
+        np.testing.assert_array_equal(ours(key, *given, (300,)), expected)
+    compiled = jax.jit(lambda key: theirs(key, *given, (300,)))(THEIRS)
+    np.testing.assert_array_equal(mx.jit(lambda key: ours(key, *given, (300,)))(KEY), compiled)
+
+
+@pytest.mark.full
+def test_what_is_staged_for_one_platform_draws_jaxs_bits():
+    # docs/random.md: what is staged for all of them has no loop, and rounds otherwise.
+    expected = jax.jit(lambda key: jax.random.maxwell(key, (1000,)))(THEIRS)
+    draw = mx.from_jax(lambda key: jax.random.maxwell(key, (1000,)), platform="cpu")
+    np.testing.assert_array_equal(mx.jit(draw)(KEY), expected)
+
+
 def test_functions_that_are_jaxs_take_keys_of_all_kinds():
     expected = by_jax(lambda key: jax.random.geometric(key, 0.3, (4,)), THEIRS)
     raw = mx.random.PRNGKey(11)

@@ -1,0 +1,71 @@
+"""Functions that move elements of arrays, for arrays of random keys too."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+import jax
+
+from minixla.core.tracebacks import hide_frames
+from minixla.engine.random_keys import NO_KEYS, ForeignKey, is_key
+
+Function = Callable[..., Any]
+#: By the parameters that keys may be given for.
+_OF_ELEMENTS = {
+    "arrays": "concatenate stack",
+    "a": "expand_dims moveaxis ravel repeat reshape roll squeeze swapaxes transpose",
+    "array": "broadcast_to",
+    "m": "flip",
+    "A": "tile",
+    "x y": "where",
+}
+_SEVERAL = {list, tuple}
+
+
+def install_on(functions: dict[str, Any]) -> None:
+    """Makes those of the array library that move elements take keys, where they are defined too."""
+    for parameters, names in _OF_ELEMENTS.items():
+        for name in names.split():
+            home = sys.modules[functions[name].__module__]
+            functions[name] = _of_keys_too(functions[name], parameters.split())
+            setattr(home, name, functions[name])
+
+
+def _of_keys_too(function: Function, names: list[str]) -> Function:
+    """A function of arrays that takes keys for these parameters."""
+    declared = signature(function)
+    first = names[0]
+    place = [*declared.parameters].index(first)
+
+    def moved(*args: Any, **options: Any) -> Any:
+        try:
+            given = args[place] if len(args) > place else options.get(first)
+            if type(given) in _SEVERAL and given:
+                given = given[0]
+            if type(given) in NO_KEYS or not is_key(given):
+                return function(*args, **options)
+            return _of_keys(function, declared.bind(*args, **options), names)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return wraps(function)(moved)
+
+
+def _of_keys(function: Function, given: Any, names: list[str]) -> Any:
+    """What a function gives of keys, each number of which is moved as an element is."""
+    values = {name: given.arguments.get(name) for name in names}
+    leaves, structure = jax.tree.flatten(values, is_leaf=is_key)
+    if not all(map(is_key, leaves)) or len({each.dtype for each in leaves}) > 1:
+        return function(*given.args, **given.kwargs)  # which says that a key is no array
+
+    def of_numbers(numbers: list[Any]) -> Any:
+        given.arguments.update(jax.tree.unflatten(structure, numbers))
+        return function(*given.args, **given.kwargs)
+
+    from minixla.transforms.vmap import vmap  # which is loaded later than functions of arrays
+
+    keys = [ForeignKey.of(each) if isinstance(each, jax.Array) else each for each in leaves]
+    return keys[0].with_data(vmap(of_numbers, -1, -1)([each.data for each in keys]))
