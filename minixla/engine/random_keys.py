@@ -26,8 +26,8 @@ from minixla.reference_evaluator.trace import ReferenceTracer
 #: The classes of tracers; JAX looks classes up, not their bases.
 _WRAPPING = (ForwardTracer, ReverseTracer, LinearTracer, BatchTracer)
 TRACERS = (Tracer, GraphTracer, ReferenceTracer, *_WRAPPING)
-#: Types of which no object is a key: mostly there are no others.
-NO_KEYS = {
+# Types of which no object is a key: mostly there are no others.
+_NO_KEYS = {
     *TRACERS,
     *(ArrayImpl, np.ndarray, DeclaredArray, bool, int, float, complex, str),
     *(np.float32, np.float64, np.int32, np.int64, np.bool_),
@@ -157,7 +157,7 @@ def as_key(numbers: Any, dtype: Any) -> Any:
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a pytree and its structure; keys of JAX's are a ForeignKey in it."""
     leaves, structure = tree_util.tree_flatten(tree)
-    if NO_KEYS.issuperset(map(type, leaves)) or not any(map(is_key, leaves)):
+    if _NO_KEYS.issuperset(map(type, leaves)) or not any(map(is_key, leaves)):
         return leaves, structure
     opened = tree_util.tree_map(lambda leaf: ForeignKey.of(leaf) if is_key(leaf) else leaf, tree)
     return tree_util.tree_flatten(opened)

@@ -7,9 +7,10 @@ from inspect import signature
 from typing import Any
 
 import jax
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 from minixla.core.tracebacks import hide_frames
-from minixla.engine.random_keys import NO_KEYS, ForeignKey, is_key
+from minixla.engine.random_keys import ForeignKey, is_key
 
 Function = Callable[..., Any]
 #: By the parameters that keys may be given for.
@@ -21,7 +22,6 @@ _OF_ELEMENTS = {
     "A": "tile",
     "x y": "where",
 }
-_SEVERAL = {list, tuple}
 
 
 def install_on(functions: dict[str, Any]) -> None:
@@ -36,18 +36,15 @@ def install_on(functions: dict[str, Any]) -> None:
 def _of_keys_too(function: Function, names: list[str]) -> Function:
     """A function of arrays that takes keys for these parameters."""
     declared = signature(function)
-    first = names[0]
-    place = [*declared.parameters].index(first)
 
     def moved(*args: Any, **options: Any) -> Any:
         try:
-            given = args[place] if len(args) > place else options.get(first)
-            if type(given) in _SEVERAL and given:
-                given = given[0]
-            if type(given) in NO_KEYS or not is_key(given):
-                return function(*args, **options)
-            return _of_keys(function, declared.bind(*args, **options), names)
-        except Exception as error:
+            return function(*args, **options)
+        except Exception as error:  # as there is of keys: what takes none is not to wait for them
+            if any(map(is_key, tree_leaves((args, options), is_leaf=is_key))):
+                found = _of_keys(function, declared.bind(*args, **options), names)
+                if found is not None:
+                    return found
             hide_frames(error)
             raise
 
@@ -55,14 +52,17 @@ def _of_keys_too(function: Function, names: list[str]) -> Function:
 
 
 def _of_keys(function: Function, given: Any, names: list[str]) -> Any:
-    """What a function gives of keys, each number of which is moved as an element is."""
+    """What a function gives of keys, each number of which is moved as an element is.
+
+    None where others than keys of one kind are given for the parameters.
+    """
     values = {name: given.arguments.get(name) for name in names}
-    leaves, structure = jax.tree.flatten(values, is_leaf=is_key)
-    if not all(map(is_key, leaves)) or len({each.dtype for each in leaves}) > 1:
-        return function(*given.args, **given.kwargs)  # which says that a key is no array
+    leaves, structure = tree_flatten(values, is_leaf=is_key)
+    if not leaves or not all(map(is_key, leaves)) or len({each.dtype for each in leaves}) > 1:
+        return None
 
     def of_numbers(numbers: list[Any]) -> Any:
-        given.arguments.update(jax.tree.unflatten(structure, numbers))
+        given.arguments.update(tree_unflatten(structure, numbers))
         return function(*given.args, **given.kwargs)
 
     from minixla.transforms.vmap import vmap  # which is loaded later than functions of arrays
