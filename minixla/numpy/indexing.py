@@ -226,6 +226,7 @@ def fill_of(kind: ElementType) -> Any:
 
 # Updates.
 
+_BEYOND = 2**31 - 1  # in place of negative indices that are dropped
 Combine = Callable[[Any, Any], Any]
 
 
@@ -272,7 +273,7 @@ class IndexUpdate:
         Its default is NaN, or an integer type's extreme value.
         """
         mode = checked_mode(mode)
-        index = self._index_for(wrap_negative_indices, mode == "fill")
+        index = self._index_for(wrap_negative_indices, _BEYOND if mode == "fill" else 0)
         return getitem(self.array, index, mode, fill_value)
 
     set = _method("set", _replace, "The array with `values`, which broadcast, at the index.")
@@ -298,8 +299,7 @@ class IndexUpdate:
         zero = np.zeros((), operand_shape(self.array, "at").dtype)
         return self._updated(zero, lambda old, _: func(old), **options)
 
-    def _index_for(self, wraps: bool, is_dropped: bool) -> Any:
-        beyond = np.iinfo(np.int32).max if is_dropped else 0
+    def _index_for(self, wraps: bool, beyond: int) -> Any:
         return self.index if wraps else unwrapped(self.index, mnp.shape(self.array), beyond)
 
     @placeable("out_sharding")
@@ -318,7 +318,7 @@ class IndexUpdate:
             return lifted(self.array)
         kind = common_type("at", self.array, values)
         work, values = lifted(convert(self.array, kind)), convert(values, kind)
-        index = self._index_for(wrap_negative_indices, mode != "clip")
+        index = self._index_for(wrap_negative_indices, 0 if mode == "clip" else _BEYOND)
         key = static_key(index)
         box = None if key is None else box_of(own.dimensions, key)
         if box is not None and box.is_clamped and mode != "clip":
