@@ -7,7 +7,7 @@ from inspect import signature
 from typing import Any
 
 import jax
-from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.tracebacks import hide_frames
 from minixla.engine.random_keys import ForeignKey, is_key
@@ -41,7 +41,7 @@ def _of_keys_too(function: Function, names: list[str]) -> Function:
         try:
             return function(*args, **options)
         except Exception as error:  # as there is of keys: what takes none is not to wait for them
-            if any(map(is_key, tree_leaves((args, options), is_leaf=is_key))):
+            if any(map(_has_keys, (*args, *options.values()))):
                 found = _of_keys(function, declared.bind(*args, **options), names)
                 if found is not None:
                     return found
@@ -51,14 +51,21 @@ def _of_keys_too(function: Function, names: list[str]) -> Function:
     return wraps(function)(moved)
 
 
+def _has_keys(value: Any) -> bool:
+    # No deeper: lists may hold themselves.
+    return any(map(is_key, value)) if isinstance(value, (list, tuple)) else is_key(value)
+
+
 def _of_keys(function: Function, given: Any, names: list[str]) -> Any:
     """What a function gives of keys, each number of which is moved as an element is.
 
     None where others than keys of one kind are given for the parameters.
     """
     values = {name: given.arguments.get(name) for name in names}
+    if not all(map(_has_keys, values.values())):
+        return None
     leaves, structure = tree_flatten(values, is_leaf=is_key)
-    if not leaves or not all(map(is_key, leaves)) or len({each.dtype for each in leaves}) > 1:
+    if not all(map(is_key, leaves)) or len({each.dtype for each in leaves}) > 1:
         return None
 
     def of_numbers(numbers: list[Any]) -> Any:
