@@ -170,7 +170,7 @@ def test_frames_of_an_errors_cause_are_hidden_too() -> None:
 
 
 def test_frames_that_stay_are_marked_for_ipython_and_pytest() -> None:
-    files, error = shown(lambda: mx.numpy.concatenate([XS, np.ones((3, 4))]))
+    files, error = shown(lambda: mx.numpy.broadcast_shapes((2,), (3,)))
     assert not all(map(is_user_file, files))
     for frame, _ in traceback.walk_tb(error.__traceback__):
         hidden = not is_user_file(frame.f_code.co_filename)
