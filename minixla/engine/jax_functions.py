@@ -32,6 +32,7 @@ def explaining(name: str, given: Sequence[Any], labels: Sequence[str]) -> Iterat
     except MinixlaError:
         raise
     except Exception as error:
+        # "Differentiation rule for ...", "Transpose rule (for reverse-mode differentiation) ...".
         if isinstance(error, NotImplementedError) and "ifferentiation" in str(error):
             problem, said = f"JAX has no rule for {name}", str(error).splitlines()[0]
             advice = "Give it one by mx.custom_jvp or mx.custom_vjp, or mx.stop_gradient."
