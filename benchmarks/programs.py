@@ -384,11 +384,23 @@ def _power_iteration(framework: Framework, matrix: Any) -> Any:
     return framework.control.fori_loop(0, 50, step, framework.numpy.ones(len(matrix)))
 
 
-def _rosenbrock(framework: Framework, x: Any) -> Any:
-    def valley(x: Any) -> Any:
-        return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+def _valley(x: Any) -> Any:
+    """Rosenbrock's function."""
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
-    return framework.library.hessian(valley)(x)
+
+def _rosenbrock(framework: Framework, x: Any) -> Any:
+    return framework.library.hessian(_valley)(x)
+
+
+def _newton_with_hessian(framework: Framework, x: Any) -> Any:
+    """The least of Rosenbrock's function."""
+    slope, curvature = framework.library.grad(_valley), framework.library.hessian(_valley)
+
+    def step(_: Any, x: Any) -> Any:
+        return x - framework.numpy.linalg.solve(curvature(x), slope(x))
+
+    return framework.control.fori_loop(0, 20, step, x)
 
 
 def _sinkhorn(framework: Framework, costs: Any) -> Any:
@@ -474,6 +486,7 @@ def programs() -> list[Program]:
         Program("k-means", _kmeans, (random_array(1000, 2), random_array(8, 2))),
         Program("denoising by FFT", _denoising, (np.sin(np.arange(4096, dtype=np.float32)),)),
         Program("Newton's method", _newton, (line * 10,)),
+        Program("Newton with Hessian", _newton_with_hessian, (line,)),
         Program("conjugate gradients", _conjugate_gradients, (positive, line)),
         Program("heat equation", _heat, (random_array(128, 128),)),
         Program("Lorenz attractor", _lorenz, (random_array(64, 3),)),

@@ -334,6 +334,9 @@ def lu(a: ArrayLike) -> Any:
 def lu_solve(a: ArrayLike, lu: ArrayLike, permutation: ArrayLike, b: ArrayLike, transpose_a: str = ...) -> Array:
     """Solves op(a) x = b by the factors of a that `lu` gives, which are computed once."""
 
+def lyapunov_solve(p: ArrayLike, sums: Any, v: ArrayLike, c: ArrayLike, transpose_a: str = ...) -> Array:
+    """Solves op(p) x + x op(p) = c for Hermitian p, whose eigenvalues and vectors are known."""
+
 def map(operands: Sequence[Any], computation: Graph | Callable[..., Any], dimensions: Sequence[int] | None = ..., static_operands: Sequence[Any] = ...) -> Any:
     """A computation of scalars applied to the elements at each position. XLA: Map."""
 
@@ -544,7 +547,7 @@ def tan(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
 def tanh(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Hyperbolic tangent. XLA: Tanh."""
 
-def threefry2x32(key_0: ArrayLike, key_1: ArrayLike, block_0: ArrayLike, block_1: ArrayLike, of_keys: bool = ...) -> Any:
+def threefry2x32(key_0: ArrayLike, key_1: ArrayLike, block_0: ArrayLike, block_1: ArrayLike, of_keys: bool = ..., is_loop: bool = ...) -> Any:
     """Threefry-2x32-20 of blocks of two words under keys of two words."""
 
 def top_k(operand: ArrayLike, k: int, largest: bool = ...) -> Any:

@@ -68,6 +68,8 @@ class JaxFunction:
         self.refusal: type[MinixlaError] = ArgumentTypeError
         #: Parameters that are arrays, whatever JAX's annotations say.
         self.traced: Sequence[str] = ()
+        #: What it is staged for, if not for any: a `platform` of `from_jax`.
+        self.platform: str | None = None
         #: What makes of the docstring and the names of parameters the whole one.
         self.complete_docstring: Callable[..., str] = lambda text, names: text
 
@@ -153,7 +155,7 @@ class JaxFunction:
     def _staged(self) -> Callable[..., Any]:
         from minixla.interop.from_jax import from_jax  # which loads JAX
 
-        return from_jax(self.__wrapped__)
+        return from_jax(self.__wrapped__, platform=self.platform)
 
     def _at_once(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -11,9 +11,9 @@ import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import with_rule
+from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import convert, inexact_operand, kind_of, operand_shape
-from minixla.numpy.systems import computed, matrix_error
+from minixla.numpy.systems import computed, matrix_error, pseudo_inverse
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
 __all__ = ["cond", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "pinv", "svd", "svdvals"]
@@ -233,29 +233,11 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     def apply(x: Any) -> Any:
         least = 10 * max(x.shape[-2:]) * _eps(x) if rtol is None else rtol
         x = (x + adjoint(x)) * 0.5 if hermitian else x
-        return with_rule(_inverted, _pinv_rule)(x, mnp.asarray(least, kind_of(x).real))
+        u, s, vh = ops.svd(transforms().stop_gradient(x), False)
+        least = mnp.expand_dims(mnp.asarray(least, kind_of(x).real), -1)
+        return pseudo_inverse(x, u, s, vh, s > least * s[..., :1])
 
     return computed(apply, a, "pinv", square=hermitian)
-
-
-def _inverted(a: Any, rtol: Any) -> Any:
-    u, s, vh = ops.svd(a, False)
-    if not s.size:
-        return mnp.zeros((*a.shape[:-2], *a.shape[:-3:-1]), a.dtype)
-    counts = s > mnp.expand_dims(rtol, -1) * s[..., :1]
-    inverse = mnp.where(counts, 1 / mnp.where(counts, s, 1), 0)
-    inverse = mnp.where(mnp.isnan(s), s, inverse)
-    return product(adjoint(vh), convert(inverse, kind_of(u))[..., :, None] * adjoint(u))
-
-
-def _pinv_rule(primals: Any, tangents: Any) -> Any:
-    # G. H. Golub, V. Pereyra, The Differentiation of Pseudo-Inverses and Nonlinear Least Squares
-    # Problems Whose Variables Separate (1973).
-    (a, rtol), (tangent, _) = primals, tangents
-    p, back, dot = with_rule(_inverted, _pinv_rule)(a, rtol), adjoint(tangent), product
-    of_rows, of_columns = dot(dot(p, adjoint(p)), back), dot(back, dot(adjoint(p), p))
-    found = of_rows - dot(dot(of_rows, a), p) - dot(dot(p, tangent), p)
-    return p, found + of_columns - dot(p, dot(a, of_columns))
 
 
 @one_program("x")

@@ -325,6 +325,27 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return keep_weak(ops.cholesky(value, not upper), a)
 
 
+def pseudo_inverse(a: Any, u: Any, s: Any, vh: Any, is_kept: Any) -> Any:
+    """That of a = u diag(s) vh without the values that do not count, with the derivative by `a`."""
+    inverse = mnp.where(is_kept, 1 / mnp.where(is_kept, s, 1), 0)
+    inverse = operands.convert(mnp.where(mnp.isnan(s), s, inverse), kind_of(u))
+    return with_rule(_pseudo_inverse, _pseudo_inverse_rule)(a, u, inverse, vh)
+
+
+def _pseudo_inverse(a: Any, u: Any, inverse: Any, vh: Any) -> Any:
+    return product(adjoint(vh), inverse[..., :, None] * adjoint(u))
+
+
+def _pseudo_inverse_rule(primals: Any, tangents: Any) -> Any:
+    # G. H. Golub, V. Pereyra, The Differentiation of Pseudo-Inverses and Nonlinear Least Squares
+    # Problems Whose Variables Separate (1973).
+    a, tangent, dot = primals[0], tangents[0], product
+    p, back = with_rule(_pseudo_inverse, _pseudo_inverse_rule)(*primals), adjoint(tangent)
+    of_rows, of_columns = dot(dot(p, adjoint(p)), back), dot(back, dot(adjoint(p), p))
+    found = of_rows - dot(dot(of_rows, a), p) - dot(dot(p, tangent), p)
+    return p, found + of_columns - dot(p, dot(a, of_columns))
+
+
 @one_program("a", "b", "rcond")
 def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
@@ -336,16 +357,11 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     a, b = (operands.lifted(operands.convert(each, kind)) for each in (a, b))
     is_vector, real = b.ndim == 1, kind.real
     b = mnp.expand_dims(b, 1) if is_vector else b
-    if a.size:
-        u, s, v = mnp.linalg.svd(a, full_matrices=False)
-        eps = float(mnp.finfo(kind.dtype).eps)
-        bound = eps * max(a.shape) if rcond is None else mnp.where(rcond < 0, eps, rcond)
-        is_kept = (s > 0) & (s >= operands.convert(bound, real) * s[0])
-        inverse = mnp.where(is_kept, 1 / mnp.where(is_kept, s, 1), 0)
-        x = product(adjoint(v), mnp.expand_dims(inverse, 1) * product(adjoint(u), b))
-    else:
-        s, is_kept = mnp.zeros(0, real), mnp.zeros(0, bool)
-        x = mnp.zeros((a.shape[1], b.shape[1]), kind)
+    u, s, v = mnp.linalg.svd(a, full_matrices=False)
+    eps = float(mnp.finfo(kind.dtype).eps)
+    bound = eps * max(a.shape) if rcond is None else mnp.where(rcond < 0, eps, rcond)
+    is_kept = (s > 0) & (s >= operands.convert(bound, real) * s[:1])
+    x = product(pseudo_inverse(a, u, s, v, is_kept), b)
     rest = b - product(a, x)
     squares = mnp.sum(mnp.real(rest * mnp.conjugate(rest)), 0)
     return mnp.squeeze(x, 1) if is_vector else x, squares, mnp.sum(is_kept), s

@@ -38,8 +38,8 @@ def _threefry_seed(seed: Any) -> Any:
     return _joined([convert(high, U32), convert(seed, U32)])
 
 
-def _threefry_split(data: Any, sizes: Sizes) -> Any:
-    words = _encrypted(data, *_counts(sizes))
+def _threefry_split(data: Any, sizes: Sizes, is_loop: bool = False) -> Any:
+    words = _encrypted(data, *_counts(sizes), is_loop=is_loop)
     return ops.concat_in_dim([ops.reshape(each, (*sizes, 1)) for each in words], len(sizes))
 
 
@@ -54,11 +54,11 @@ def _threefry_bits(data: Any, width: int, sizes: Sizes) -> Any:
     return convert(high ^ low, ELEMENT_TYPES[f"u{width}"])
 
 
-def _encrypted(data: Any, block_0: Any, block_1: Any, of_keys: bool = False) -> tuple[Any, Any]:
+def _encrypted(data: Any, block_0: Any, block_1: Any, **attributes: bool) -> tuple[Any, Any]:
     sizes = operand_shape(block_1).dimensions
     words = data if isinstance(data, tuple) else (data[0], data[1])
     keys = (ops.broadcast_in_dim(word, sizes, ()) for word in words)
-    return ops.threefry2x32(next(keys), next(keys), block_0, block_1, of_keys=of_keys)
+    return ops.threefry2x32(next(keys), next(keys), block_0, block_1, **attributes)
 
 
 def _counts(sizes: Sizes) -> tuple[Any, Any]:
@@ -92,7 +92,8 @@ def _rbg_seed(seed: Any) -> Any:
 
 
 def _rbg_split(data: Any, sizes: Sizes) -> Any:
-    return ops.concat_in_dim([_threefry_split(each, sizes) for each in _halves(data)], len(sizes))
+    halves = [_threefry_split(each, sizes, is_loop=True) for each in _halves(data)]
+    return ops.concat_in_dim(halves, len(sizes))
 
 
 def _rbg_fold_in(data: Any, number: Any) -> Any:
@@ -123,7 +124,7 @@ IMPLEMENTATIONS = {
         split=_threefry_split,
         fold_in=_threefry_fold_in,
         bits=_threefry_bits,
-        members=lambda data, count, of_many: _encrypted(data, *_counts((count,)), of_many),
+        members=lambda data, count, of_many: _encrypted(data, *_counts((count,)), of_keys=of_many),
     ),
     "rbg": Implementation(
         words=4,

@@ -1,14 +1,18 @@
 """The isometries of polar decompositions, and nuclear norms, whose derivatives they are.
 
-Derivatives of both contain sums of singular values, no differences: equal ones are no matter.
+Derivatives of both, of every order, contain sums of singular values, no differences: equal ones are
+no matter.
 """
 
 from typing import Any
 
+import numpy as np
+
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.numpy.element_functions import with_rule
+from minixla.numpy.element_functions import transforms, with_rule
 from minixla.numpy.operands import convert, kind_of, operand_shape
+from minixla.numpy.systems import pseudo_inverse
 from minixla_ops.linear_algebra.gaps import over_columns, over_rows
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
@@ -22,43 +26,55 @@ def nuclear_norm(a: Any) -> Any:
 
 
 def _norm_rule(primals: Any, tangents: Any) -> Any:
-    total, isometry = sum_and_isometry(primals[0], True)
-    return total, _real_product(isometry, tangents[0])
+    a, tangent = (_tall(each) for each in (*primals, *tangents))
+    return _norm_by_vectors_rule((a, *_vectors(a, True)), (tangent,))
 
 
-def _real_product(a: Any, b: Any) -> Any:
-    return mnp.sum(mnp.real(mnp.conjugate(a) * b), (-2, -1))
+def _norm_by_vectors_rule(primals: Any, tangents: Any) -> Any:
+    norm = with_rule(lambda a, u, s, vh: mnp.sum(s, -1), _norm_by_vectors_rule)
+    along = mnp.conjugate(_isometry(True, *primals)) * tangents[0]
+    return norm(*primals), mnp.sum(mnp.real(along), (-2, -1))
 
 
-def sum_and_isometry(a: Any, by_rank: bool) -> tuple[Any, Any]:
-    """The sums of s, and u vh, of a = u diag(s) vh; `by_rank` the part of it with s > 0."""
+def isometry(a: Any, by_rank: bool) -> Any:
+    """u vh of a = u diag(s) vh; `by_rank` the part of it with s > 0."""
+    tall = _tall(a)
+    found = _isometry(by_rank, tall, *_vectors(tall, by_rank))
+    return found if tall is a else adjoint(found)
 
-    def found(u: Any, s: Any, vh: Any) -> tuple[Any, Any]:
-        counted = u * convert(s > 0, kind_of(u))[..., None, :] if by_rank else u
-        return mnp.sum(s, -1), product(counted, vh)
 
-    def rule(primals: Any, tangents: Any) -> Any:
-        # With c = u^H a' v: u (c - c^H) / (s_i + s_j) v^H, and what leads out of the space of u, or
-        # v; c alone where one of two values does not count.
-        (a,), (tangent,) = primals, tangents
-        u, s, vh = ops.svd(a, False)
-        m, n = a.shape[-2:]
-        left, right = product(adjoint(u), tangent), product(tangent, adjoint(vh))
-        changed = product(left, adjoint(vh))
-        like, other = operand_shape(changed), adjoint(changed)
-        if by_rank:
-            both = mnp.minimum(s[..., :, None], s[..., None, :]) > 0
-            other = mnp.where(both, other, 0)
-        numbers = convert(s, like.element_type)
-        sums = over_columns(numbers, like) + over_rows(numbers, like)
-        moved = product(u, product(ops.gap_quotient(changed - other, sums), vh))
-        if m > n:
-            outside, sums = right - product(u, changed), over_columns(numbers, operand_shape(right))
-            moved = moved + product(ops.gap_quotient(outside, sums), vh)
-        if m < n:
-            outside, sums = left - product(changed, vh), over_rows(numbers, operand_shape(left))
-            moved = moved + product(u, ops.gap_quotient(outside, sums))
-        results = found(u, s, vh)
-        return results, (_real_product(results[1], tangent), moved)
+def _tall(a: Any) -> Any:
+    return a if a.shape[-2] >= a.shape[-1] else adjoint(a)
 
-    return with_rule(lambda a: found(*ops.svd(a, False)), rule)(a)
+
+def _vectors(a: Any, by_rank: bool) -> tuple[Any, Any, Any]:
+    """u, s and vh, as constants; `by_rank` without the vectors in u for which s is 0."""
+    u, s, vh = ops.svd(transforms().stop_gradient(a), False)
+    return u * convert(s > 0, kind_of(u))[..., None, :] if by_rank else u, s, vh
+
+
+def _isometry(by_rank: bool, *operands: Any) -> Any:
+    function = with_rule(lambda _, a, u, s, vh: product(u, vh), _isometry_rule, (0,))
+    return function(by_rank, *operands)
+
+
+def _isometry_rule(by_rank: bool, primals: Any, tangents: Any) -> Any:
+    # u' = u x + (a' - u u^H a') p^-1 with p x + x p = u^H a' - a'^H u, where p = u^H a.
+    (a, _, s, vh), tangent = primals, tangents[0]
+    u, v = _isometry(by_rank, *primals), adjoint(vh)
+    p, inner = product(adjoint(u), a), product(adjoint(u), tangent)
+    p = (p + adjoint(p)) * 0.5
+    numbers, like = convert(s, kind_of(v)), operand_shape(v)
+    sums = over_columns(numbers, like) + over_rows(numbers, like)
+    if by_rank:
+        sums = mnp.where(sums == 0, np.inf, sums)
+    moved = product(u, ops.lyapunov_solve(p, sums, v, inner - adjoint(inner)))
+    if by_rank or a.shape[-2] > a.shape[-1]:
+        counts = s > 0 if by_rank else mnp.ones_like(s, bool)
+        outer = tangent - product(u, inner)
+        moved = moved + product(outer, pseudo_inverse(p, v, s, vh, counts))
+        # NaN where the rank would grow.
+        weights = over_columns(convert(counts, kind_of(v)), operand_shape(a))
+        grown = ops.gap_quotient(product(outer, v) * (1 - weights), weights)
+        moved = moved + product(grown, vh)
+    return u, moved

@@ -24,7 +24,7 @@ from minixla.scipy.factorizations import TRANSPOSES, pair
 from minixla.scipy.factorizations import lu as lu
 from minixla.scipy.factorizations import lu_factor as lu_factor
 from minixla.scipy.factorizations import lu_solve as lu_solve
-from minixla.scipy.isometries import sum_and_isometry
+from minixla.scipy.isometries import isometry
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
 _TRANSPOSES: dict[Any, str] = dict(TRANSPOSES)
@@ -353,7 +353,7 @@ def polar(
     operands.refuse_others(method, ("qdwh", "svd"), "polar", "method")
 
     def factors(x: Any) -> tuple[Any, Any]:
-        _, u = sum_and_isometry(x, False)
+        u = isometry(x, False)
         pair = (adjoint(u), x) if side == "right" else (x, adjoint(u))
         p = product(*pair)
         return u, (p + adjoint(p)) * 0.5

@@ -1,4 +1,4 @@
-"""Linear systems: what their operations share; LuSolve, by triangular factors of the matrices."""
+"""Linear systems: what their operations share; those by triangular factors, and by eigenvectors."""
 
 from typing import Any
 
@@ -6,7 +6,8 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, builder, register
 from minixla.core.attributes import Enumeration, attribute
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.linear_algebra.matrices import oriented, permuted, product, transposed
+from minixla_ops.linear_algebra.gaps import gap_quotient
+from minixla_ops.linear_algebra.matrices import adjoint, oriented, permuted, product, transposed
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary import batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
@@ -123,6 +124,67 @@ class LuSolve(LinearSystem, Composed):
 
 
 lu_solve = builder(LuSolve)
+
+
+@register
+class LyapunovSolve(LinearSystem, Composed):
+    """Solves op(p) x + x op(p) = c for Hermitian p, whose eigenvalues and vectors are known.
+
+    SciPy: linalg.solve_continuous_lyapunov, of Hermitian matrices.
+
+    Derivatives are those of x by p and c, and solve with the same vectors, as those of `lu_solve`
+    do with the same factors. They contain no differences of eigenvalues: equal ones are no matter.
+
+    Args:
+        p: Hermitian matrices [..., n, n] of f32, f64, c64 or c128, p = v diag(w) v^H.
+        sums: w[i] + w[j], an array like p.
+        v: the eigenvectors in columns, an array like p.
+        c: an array like p.
+        transpose_a: op(p) is p (`NO_TRANSPOSE`, `ADJOINT`) or its transpose (`TRANSPOSE`).
+
+    Returns:
+        x, an array like p; of what a sum that is 0 would divide 0 where that is 0, and else NaN.
+
+    Checks:
+        (C1) all have the shape of p, whose last two dimensions are equal in size.
+
+    Example:
+        >>> p, v = np.float32([[1, 0], [0, 3]]), np.eye(2, dtype=np.float32)
+        >>> ops.lyapunov_solve(p, np.float32([[2, 4], [4, 6]]), v, np.float32([[2, 8], [4, 6]]))
+        Array([[1., 2.],
+               [1., 1.]], dtype=float32)
+    """
+
+    spec_names = ()
+    operands = "p", "sums", "v", "c"
+    linear_operands = (3,)
+    transpose_a: str = TRANSPOSE_A
+
+    def shape(self, *operands):
+        p = operands[0]
+        is_square = p.rank >= 2 and p.dimensions[-1] == p.dimensions[-2]
+        if not is_square or any(each is not p for each in operands):
+            self.refuse("C1", "they are not square matrices of one shape")
+        return p
+
+    def _product(self, of_a: Any, of_x: Any) -> Any:
+        return product(of_a, of_x) + product(of_x, of_a)
+
+    def composition(self, p, sums, v, c):
+        if self.transpose_a == "TRANSPOSE":
+            return conjugate(_by_vectors(sums, v, conjugate(c)))
+        return _by_vectors(sums, v, c)
+
+    def batch(self, operands, dimensions):
+        return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
+
+
+def _by_vectors(sums: Any, v: Any, c: Any) -> Any:
+    mixed = product(adjoint(v), product(c, v))
+    return product(v, product(gap_quotient(mixed, sums), adjoint(v)))
+
+
+lyapunov_solve = builder(LyapunovSolve)
 
 
 def solve_by_lu(lu: Any, permutation: Any, b: Any, transpose_a: str = "NO_TRANSPOSE") -> Any:

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 import minixla_ops as ops
 from minixla.core import Operation, Shape, TupleShape, register
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
+from minixla_ops.control_flow.loops import repeat
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.batch_dimensions import batch_size
@@ -184,17 +187,45 @@ def _philox(state: Any, shape: Shape) -> tuple[Any, Any]:
     return ops.slice_in_dim(new_state, 0, length, 0), data
 
 
-def threefry_rounds(key: Sequence[Any], counter: Sequence[Any]) -> tuple[Any, Any]:
-    """Threefry-2x32-20 of two u32 words each; of a 64-bit one XLA passes the low word first."""
+def threefry_rounds(
+    key: Sequence[Any], counter: Sequence[Any], is_loop: bool = False
+) -> tuple[Any, Any]:
+    """Threefry-2x32-20 of two u32 words each; of a 64-bit one XLA passes the low word first.
+
+    As a loop it has the rounds of one group as its body.
+    """
     keys = (*key, key[0] ^ key[1] ^ _THREEFRY_PARITY)
-    left, right = (word + step for word, step in zip(counter, key, strict=True))
-    for group in range(5):
-        for distance in _THREEFRY_ROTATIONS[group % 2]:
-            left = left + right
-            right = (right << distance | right >> (32 - distance)) ^ left
-        left = left + keys[(group + 1) % 3]
-        right = right + keys[(group + 2) % 3] + (group + 1)
+    words = [word + step for word, step in zip(counter, key, strict=True)]
+    if not is_loop:
+        for number in range(5):
+            first, second = keys[(number + 1) % 3], keys[(number + 2) % 3]
+            rotations = _THREEFRY_ROTATIONS[number % 2]
+            words = _threefry_group(words, first, second, number + 1, rotations)
+        return words[0], words[1]
+
+    def group(number: Any, carried: list[Any], _: Any) -> list[Any]:
+        left, right, key_0, key_1, key_2, rotations, others = carried
+        each = [full(rotations[at]) for at in range(4)]
+        count = full(convert(number, U32) + 1)
+        words = _threefry_group((left, right), key_1, key_2, count, each)
+        return [*words, key_1, key_2, key_0, others, rotations]
+
+    def full(number: Any) -> Any:
+        return ops.broadcast_in_dim(number, array_shape(words[0]).dimensions, ())
+
+    rotations = [np.array(each, np.uint32) for each in _THREEFRY_ROTATIONS]
+    left, right, *_ = repeat(5, group, [*words, *keys, *rotations])
     return left, right
+
+
+def _threefry_group(
+    words: Sequence[Any], first: Any, second: Any, count: Any, rotations: Sequence[Any]
+) -> list[Any]:
+    left, right = words
+    for distance in rotations:
+        left = left + right
+        right = (right << distance | right >> (32 - distance)) ^ left
+    return [left + first, right + second + count]
 
 
 def philox_rounds(key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:

@@ -24,6 +24,8 @@ class Threefry2x32(Composed, Elementwise):
         block_0, block_1: the words of the blocks, of that shape.
         of_keys: whether the results are keys, of which each encrypts many blocks. XLA:CPU makes
             them once then, before what reads them; fused with that it would make them for each.
+        is_loop: whether the rounds are a loop, as in JAX's programs for a CPU. A loop around them
+            is not small then, which XLA:CPU would compile as one function, that does not round f16.
 
     Returns:
         Two arrays of that shape: the words of the encrypted blocks.
@@ -39,13 +41,14 @@ class Threefry2x32(Composed, Elementwise):
     element_types = frozenset([U32])
     zero_derivative = "its operands are integers"
     of_keys: bool = attribute(Flag(), default=False, hlo=None)
+    is_loop: bool = attribute(Flag(), default=False, hlo=None)
 
     def shape(self, *operands):
         shape = Elementwise.shape(self, *operands)
         return shape, shape
 
     def composition(self, key_0, key_1, block_0, block_1):
-        return threefry_rounds((key_0, key_1), (block_0, block_1))
+        return threefry_rounds((key_0, key_1), (block_0, block_1), self.is_loop)
 
     def stablehlo(self, emit, operands, shapes, results):
         program = composed_program(self, tuple(shapes))

@@ -162,4 +162,6 @@ def _reduce_precision(d: Draft) -> Call:
 @row("threefry2x32")
 def _threefry2x32(d: Draft) -> Call:
     first = d.array(("u32",))
-    return (first, *[d.like(first) for _ in range(3)]), {"of_keys": d.choice((False, True))}
+    return (first, *[d.like(first) for _ in range(3)]), {
+        name: d.choice((False, True)) for name in ("of_keys", "is_loop")
+    }

@@ -25,6 +25,8 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.reference_evaluator.trace import widened
+from minixla_ops.linear_algebra.gaps import over_columns, over_rows
+from minixla_ops.linear_algebra.matrices import adjoint
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.shorthand import array_shape
 from tests.programs.domains import COMPLEX, Domain, is_inexact
@@ -210,6 +212,22 @@ def _lu_solve(d: Draft) -> Call:
     sizes = (*shape.dimensions[:-1], d.size(1))
     b = d.array((str(shape.element_type),), USUAL, sizes=sizes)
     return (a, b, d.choice(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))), {}
+
+
+def _between(p: Any, c: Any, way: str) -> Any:
+    p = (p + adjoint(p)) / 2
+    w, v = ops.eigh(p)
+    shape = array_shape(p)
+    w = ops.convert_element_type(w, shape.element_type)
+    return ops.lyapunov_solve(p, over_rows(w, shape) + over_columns(w, shape), v, c, way)
+
+
+@row("lyapunov_solve", interpreted=False, function=_between)
+def _lyapunov_solve(d: Draft) -> Call:
+    (p,), _ = _of_square(_SYMMETRIC, d)
+    shape = array_shape(p)
+    c = d.array((str(shape.element_type),), USUAL, sizes=shape.dimensions)
+    return (p, c, d.choice(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))), {}
 
 
 @row("softmax")

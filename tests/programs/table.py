@@ -29,7 +29,7 @@ _REASONS = {
     "it rounds: it is in the table of inexact programs": """
         atan2 batch_norm_grad batch_norm_inference batch_norm_training cbrt cholesky cos cosh eig
         eigh erf exp expm1 fft gap_quotient geqrf householder_product log log1p logistic lu
-        lu_solve qr rsqrt sin softmax sqrt svd tan tanh""",
+        lu_solve lyapunov_solve qr rsqrt sin softmax sqrt svd tan tanh""",
     "it rounds and has no derivative: tests/minixla_ops/linear_algebra/test_eigen.py": "schur",
     "processes communicate, or a queue is read: tests/oracles/parallel.py": """
         all_gather all_reduce all_to_all collective_broadcast collective_permute cross_replica_sum

@@ -39,7 +39,8 @@ _REASONS = {
     "states of random bits are u64 there": "rng_bit_generator",
     "its text captures what branches read, each value once": "conditional",
     "its program may hold any of these": "call composite_call while_",
-    "its text is the program that it is": "gap_quotient lu_solve qr softmax threefry2x32",
+    "its text is the program that it is": """
+        gap_quotient lu_solve lyapunov_solve qr softmax threefry2x32""",
     "its text leaves empty operands out": "concat_in_dim",
     "of matrices without elements its text has constants": """
         eig eigh geqrf householder_product lu svd""",

@@ -285,6 +285,31 @@ def test_residuals_are_numpys_where_that_is_asked_for() -> None:
         mx.jit(lambda a: mnp.linalg.lstsq(a, a, numpy_resid=True))(TALL)
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5)])
+@pytest.mark.parametrize("rank", [3, 2])
+def test_least_squares_have_derivatives_at_equal_singular_values(shape, rank) -> None:
+    m, n = shape
+    a, b = np.zeros((m, n)), values(np.float64, m, 2)
+    a[range(rank), range(rank)] = 2
+    # A change among matrices of this rank.
+    c, d = values(np.float64, m, rank, seed=2), values(np.float64, rank, n, seed=3)
+    changed = lambda t: (a[:, :rank] + t * c) @ (np.eye(rank, n) + t * d)  # noqa: E731
+    with jax.enable_x64(True):
+        solution = lambda t: mnp.linalg.lstsq(changed(t), b)[:2]  # noqa: E731
+        first = lambda t: mx.jvp(solution, (t,), (1.0,))[1]  # noqa: E731
+        found, second = mx.jit(lambda t: mx.jvp(first, (t,), (1.0,)))(0.0)
+        total = lambda t: mnp.sum(mnp.sin(solution(t)[0]))  # noqa: E731
+        slopes = mx.jit(lambda t: (mx.jvp(total, (t,), (1.0,))[1], mx.grad(total)(t)))(0.0)
+    step = 1e-3
+    at = {k: np.linalg.lstsq(changed(k * step), b, rcond=1e-9)[0] for k in (-2, -1, 0, 1, 2)}
+    slope = (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * step)
+    curvature = (16 * (at[1] + at[-1]) - (at[2] + at[-2]) - 30 * at[0]) / (12 * step**2)
+    np.testing.assert_allclose(found[0], slope, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(second[0], curvature, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-12)
+    assert np.isfinite(found[1]).all()
+
+
 def test_results_have_names() -> None:
     q, r = factors = mnp.linalg.qr(TALL)
     assert factors.Q is q

@@ -1,4 +1,4 @@
-"""Second derivatives of nuclear norms, which JAX loses where singular values are equal."""
+"""Derivatives of nuclear norms and isometries, which JAX loses where singular values are equal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from minixla.scipy.isometries import nuclear_norm
+from minixla.scipy.isometries import isometry, nuclear_norm
 
 T = np.array([[1.0, 2, -1], [0.5, -3, 4], [2, 1, 0.25]])
 Q = np.linalg.qr(T + np.eye(3))[0]
@@ -28,9 +28,9 @@ def test_second_derivatives_at_equal_singular_values(value, columns, apart) -> N
     for turn in (lambda x: x, lambda x: x.T):
         with jax.enable_x64(True):
             forward = mx.jit(lambda a, t: mx.jvp(mx.grad(nuclear_norm), (a,), (t,)))
-            isometry, moved = forward(turn(a), turn(t))
+            found, moved = forward(turn(a), turn(t))
             hessian = mx.jit(mx.hessian(nuclear_norm))(turn(a))
-        np.testing.assert_allclose(isometry, turn(q), atol=1e-14)
+        np.testing.assert_allclose(found, turn(q), atol=1e-14)
         np.testing.assert_allclose(moved, turn(_of_isometry(q, t)) / value, atol=1e-13)
         np.testing.assert_allclose(np.tensordot(hessian, turn(t), 2), moved, atol=1e-13)
 
@@ -39,9 +39,9 @@ def test_singular_values_that_are_0_have_derivative_0() -> None:
     a = np.diag([2.0, 2.0, 0.0])
     t = np.where(np.diag([0, 0, 1]), 0, T)  # along which the rank would grow at once
     with jax.enable_x64(True):
-        isometry, moved = mx.jit(lambda a, t: mx.jvp(mx.grad(nuclear_norm), (a,), (t,)))(a, t)
+        found, moved = mx.jit(lambda a, t: mx.jvp(mx.grad(nuclear_norm), (a,), (t,)))(a, t)
         of_change = mx.jvp(mx.grad(nuclear_norm), (a,), (T,))[1]
-    np.testing.assert_array_equal(isometry, np.diag([1, 1, 0]))
+    np.testing.assert_array_equal(found, np.diag([1, 1, 0]))
     expected = t / 2
     expected[:2, :2] = (t - t.T)[:2, :2] / 4
     np.testing.assert_allclose(moved, expected, atol=1e-15)
@@ -60,3 +60,24 @@ def test_complex_matrices_and_stacks() -> None:
         apart = list(map(mx.grad(nuclear_norm), stack))
     np.testing.assert_allclose(together, apart, atol=1e-14)
     np.testing.assert_allclose(found, (near[0] - near[1]) / (2 * step), rtol=1e-7)
+
+
+@pytest.mark.parametrize("by_rank", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (3, 2), (2, 3)])
+def test_derivatives_of_isometries_of_every_order(by_rank, shape) -> None:
+    m, n = shape
+    a, t = 2 * Q[:m, :m] @ np.eye(m, n), T[:m, :n]
+    with jax.enable_x64(True):
+        along = lambda f: lambda a: mx.jvp(f, (a,), (t,))[1]  # noqa: E731
+        function, back = lambda a: isometry(a, by_rank), lambda a: (isometry(a, by_rank) * t).sum()
+        for _ in range(2):
+            function, back = along(function), along(back)
+            # With reduced steps the error of a quotient is known: it is the fourth part.
+            coarse, fine = (
+                (np.asarray(function(a + h * t)) - function(a - h * t)) / (2 * h)
+                for h in (2e-3, 1e-3)
+            )
+            found = mx.jit(along(function))(a)
+            np.testing.assert_allclose(found, (4 * fine - coarse) / 3, atol=2e-8)
+            pulled = mx.jit(mx.grad(back))(a)
+            np.testing.assert_allclose((pulled * t).sum(), (found * t).sum(), rtol=1e-9)

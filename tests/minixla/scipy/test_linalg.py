@@ -206,10 +206,13 @@ def test_polar_factors_have_derivatives_at_equal_singular_values() -> None:
     with jax.enable_x64(True):
         push = mx.jit(lambda a, t: mx.jvp(linalg.polar, (a,), (t,))[1])
         moved, _ = push(q, change)
-        pulled = mx.jit(mx.grad(lambda a: mnp.sum(linalg.polar(a)[0] * change)))(q)
+        pull = mx.jit(mx.grad(lambda a: mnp.sum(linalg.polar(a)[0] * change)))
+        pulled, near = pull(q), [pull(q + sign * 1e-5 * change) for sign in (1, -1)]
+        second = mx.jit(lambda a, t: mx.jvp(pull, (a,), (t,))[1])(q, change)
     expected = (change - q @ change.T @ q) / 2
     np.testing.assert_allclose(moved, expected, atol=1e-12)
     np.testing.assert_allclose(pulled, expected, atol=1e-12)  # it is its own transpose
+    np.testing.assert_allclose(second, (near[0] - near[1]) / 2e-5, atol=1e-7)
 
 
 # Names and errors.

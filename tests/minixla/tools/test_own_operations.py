@@ -37,6 +37,12 @@ def solution(x):
     return ops.lu_solve(a, lu, permutation, x[:, None])
 
 
+def lyapunov_solution(x):
+    p = mx.numpy.outer(x, x) + mx.numpy.diag(x)
+    w, v = ops.eigh(mx.stop_gradient(p))
+    return ops.lyapunov_solve(p, w[:, None] + w, v, p)
+
+
 def matrix(x):
     """A square matrix whose eigenvalues are far from each other."""
     return mx.numpy.outer(x, 1 - x) + mx.numpy.diag(x) * np.arange(1, 6, dtype=np.float32)
@@ -59,6 +65,7 @@ MORE = {
     "a composite": lambda x: ops.composite_call(ops.tanh, x, name="test.composite"),
     "lu": lambda x: ops.lu(exchanged(x))[0],
     "lu_solve": solution,
+    "lyapunov_solve": lyapunov_solution,
     "qr": lambda x: ops.qr(exchanged(x)),
     "reflections": lambda x: ops.householder_product(*ops.geqrf(exchanged(x))),
     "iota": lambda x: x * ops.iota(Shape("f32", (5,)), 0),

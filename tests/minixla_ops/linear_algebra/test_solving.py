@@ -1,4 +1,4 @@
-"""LuSolve: its equation, transposes, derivatives that use the same factors, batches."""
+"""LuSolve, LyapunovSolve: equations, transposes, derivatives by the same factors, batches."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -69,3 +69,66 @@ def test_rejected():
     check_rejected(
         solve, [a, a, permutation, b.astype(np.float32)], ShapeError, "(C3) a and b differ"
     )
+
+
+def lyapunov_solution(p, c, transpose_a="NO_TRANSPOSE"):
+    p = (p + mx.numpy.conj(p.swapaxes(-1, -2))) / 2
+    w, v = ops.eigh(mx.stop_gradient(p))
+    sums = (w[..., :, None] + w[..., None, :]).astype(p.dtype)
+    return ops.lyapunov_solve(p, sums, v, c, transpose_a)
+
+
+def positive(shape, dtype):
+    a = normal(shape, dtype)
+    return a @ adjoint(a) + np.eye(shape[-1], dtype=dtype)
+
+
+@pytest.mark.parametrize("transpose_a", TURNED)
+def test_fact_solutions_solve_lyapunov_equations(transpose_a):
+    pairs = [(positive((2, 4, 4), dtype), normal((2, 4, 4), dtype)) for dtype in TYPES]
+    found = results(lambda xs: [lyapunov_solution(p, c, transpose_a) for p, c in xs], pairs)
+    for evaluated in found:
+        for x, (p, c) in zip(evaluated, pairs, strict=True):
+            p = TURNED[transpose_a](p)
+            np.testing.assert_allclose(p @ x + x @ p, c, atol=2000 * np.finfo(p.dtype).eps)
+
+
+@pytest.mark.parametrize("transpose_a", TURNED)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("is_equal", [False, True])
+def test_derivatives_of_lyapunov_solutions(transpose_a, dtype, is_equal):
+    def of_rows(p, c):
+        p = TURNED[transpose_a]((p + p.T.conj()) / 2)
+        system = jnp.kron(p, jnp.eye(3)) + jnp.kron(jnp.eye(3), p.T)
+        return jnp.linalg.solve(system, c.ravel()).reshape(3, 3)
+
+    p = 2 * np.eye(3, dtype=dtype) if is_equal else positive((3, 3), dtype)
+    check_derivatives(
+        lambda p, c: lyapunov_solution(p, c, transpose_a),
+        [p, normal((3, 3), dtype)],
+        of_rows,
+        order=2 if transpose_a == "NO_TRANSPOSE" else 1,
+    )
+
+
+def test_batching_of_lyapunov_solutions():
+    check_batching(lyapunov_solution, [positive((3, 3), np.float32), normal((3, 3), np.float32)])
+
+
+def test_sums_of_zero():
+    p, v, c = (
+        np.zeros((2, 2), np.float32),
+        np.eye(2, dtype=np.float32),
+        np.float32([[0, 1], [0, 0]]),
+    )
+    for evaluate in (mx.jit, mx.reference):
+        solve = evaluate(lambda c: ops.lyapunov_solve(p, p, v, c))
+        np.testing.assert_array_equal(solve(p), p)
+        assert np.isnan(solve(c)).any()
+
+
+def test_rejected_lyapunov_equations():
+    p, wide = np.ones((3, 3), np.float32), np.ones((2, 3), np.float32)
+    solve = lambda *xs: ops.lyapunov_solve(*xs)  # noqa: E731
+    for operands in ([wide] * 4, [p, p, p, wide], [p, p.astype(np.float64), p, p]):
+        check_rejected(solve, operands, ShapeError, "(C1) they are not square matrices of one")

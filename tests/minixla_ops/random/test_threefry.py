@@ -26,9 +26,13 @@ RESULTS = [
 ]
 
 
-def test_known_answers():
-    for found in (ops.threefry2x32(*OPERANDS), mx.reference(ops.threefry2x32)(*OPERANDS)):
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_known_answers(is_loop):
+    cipher = lambda *given: ops.threefry2x32(*given, is_loop=is_loop)  # noqa: E731
+    for found in (cipher(*OPERANDS), mx.reference(cipher)(*OPERANDS)):
         np.testing.assert_array_equal(found, RESULTS)
+    text = mx.make_graph(cipher)(*OPERANDS).stablehlo()
+    assert ("stablehlo.while" in text) is is_loop
 
 
 def test_the_reference_of_numbers_overflows_as_quietly_as_that_of_arrays():
