@@ -14,7 +14,7 @@ from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import convert, inexact_operand, kind_of, operand_shape
 from minixla.numpy.systems import computed, matrix_error, pseudo_inverse
-from minixla_ops.linear_algebra.matrices import adjoint, product
+from minixla_ops.linear_algebra.matrices import adjoint
 
 __all__ = ["cond", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "pinv", "svd", "svdvals"]
 

@@ -26,8 +26,8 @@ _JAXS: dict[str, _Any] = functions_of("jax.random", _TABLE.split())
 for _name in ("ball", "generalized_normal"):
     _JAXS[_name].traced = ("p",)  # which JAX traces, too
 for _name in ("maxwell", "double_sided_maxwell"):
-    # There Threefry's rounds are a loop. Written out XLA:CPU fuses them with the sum of squares, and
-    # rounds that otherwise than in JAX's own programs.
+    # There Threefry's rounds are a loop. Written out, XLA:CPU fuses them with the sum of squares,
+    # and rounds that otherwise than in JAX's own programs.
     _JAXS[_name].platform = "cpu"
 _FOUND = {name: of_any_key(each) for name, each in _JAXS.items()}
 ball, binomial, chisquare = _FOUND["ball"], _FOUND["binomial"], _FOUND["chisquare"]

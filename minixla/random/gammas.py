@@ -6,7 +6,7 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.element_types import ElementType
+from minixla.core.element_types import F16, ElementType
 from minixla.engine.random_keys import RandomKey
 from minixla.interop.jax_table import functions_of
 from minixla.numpy.element_functions import transforms
@@ -128,7 +128,7 @@ def _with_derivative(dtype: Any, is_log: bool) -> Any:
 
     def draw(data: Any, a: Any) -> Any:
         key = RandomKey(data, dtype)
-        members = implementation_of(key).members(data, math.prod(a.shape), False)
+        members = implementation_of(key).members(data, math.prod(a.shape), False, False)
         # Others than threefry give other numbers for several keys at once.
         mapping = transforms()
         each = mapping.vmap(one) if is_threefry(key) else partial(mapping.map, one)
@@ -161,7 +161,9 @@ def _single(key: RandomKey, a: Any, is_log: bool) -> Any:
     size = ops.select(is_large, a, a + 1)
     d = size - full_like(a, 1 / 3)
     c = full_like(a, 1 / 3) / ops.sqrt(d)
-    dtype, (key, own) = key.dtype, split_keys(key, 2)
+    # Of keys drawn of one by one the loops are small.
+    dtype, split = key.dtype, partial(split_keys, is_loop=kind is F16 and not is_threefry(key))
+    key, own = split(key, 2)
     zero, one = full_like(a, 0), full_like(a, 1)
 
     def is_refused(state: Any) -> Any:
@@ -171,14 +173,14 @@ def _single(key: RandomKey, a: Any, is_log: bool) -> Any:
         return is_outside & (ops.log(share) >= bound)
 
     def propose(state: Any) -> Any:
-        key, of_normal, of_share = split_keys(RandomKey(state[0], dtype), 3)
+        key, of_normal, of_share = split(RandomKey(state[0], dtype), 3)
         start = of_normal.data, zero, full_like(a, -1)
         _, normal, factor = transforms().while_loop(lambda now: now[2] <= 0, drawn_normal, start)
         cube = factor * factor * factor
         return key.data, normal * normal, cube, floats(of_share, (), kind)
 
     def drawn_normal(state: Any) -> Any:
-        key, own = split_keys(RandomKey(state[0], dtype), 2)
+        key, own = split(RandomKey(state[0], dtype), 2)
         normal = normals(own, (), kind)
         return key.data, normal, 1 + normal * c
 

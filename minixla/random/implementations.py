@@ -28,8 +28,9 @@ class Implementation(NamedTuple):
     bits: Callable[[Any, int, Sizes], Any]  # unsigned integers of this width, of this shape
     # What `split` gives of a vector of keys, as a pytree with these along the first axis. A member
     # is as good as a key's numbers. Those of threefry are pairs of words, which programs need not
-    # put together and take apart. The last argument says whether many numbers are drawn of each.
-    members: Callable[[Any, int, bool], Any]
+    # put together and take apart. The last two arguments say whether many numbers are drawn of
+    # each, and whether the rounds of Threefry must be a loop.
+    members: Callable[[Any, int, bool, bool], Any]
 
 
 def _threefry_seed(seed: Any) -> Any:
@@ -91,8 +92,8 @@ def _rbg_seed(seed: Any) -> Any:
     return ops.concat_in_dim([_threefry_seed(seed)] * 2, 0)
 
 
-def _rbg_split(data: Any, sizes: Sizes) -> Any:
-    halves = [_threefry_split(each, sizes, is_loop=True) for each in _halves(data)]
+def _rbg_split(data: Any, sizes: Sizes, is_loop: bool = False) -> Any:
+    halves = [_threefry_split(each, sizes, is_loop) for each in _halves(data)]
     return ops.concat_in_dim(halves, len(sizes))
 
 
@@ -124,7 +125,9 @@ IMPLEMENTATIONS = {
         split=_threefry_split,
         fold_in=_threefry_fold_in,
         bits=_threefry_bits,
-        members=lambda data, count, of_many: _encrypted(data, *_counts((count,)), of_keys=of_many),
+        members=lambda data, count, of_many, is_loop: _encrypted(
+            data, *_counts((count,)), of_keys=of_many, is_loop=is_loop
+        ),
     ),
     "rbg": Implementation(
         words=4,
@@ -132,7 +135,7 @@ IMPLEMENTATIONS = {
         split=_rbg_split,
         fold_in=_rbg_fold_in,
         bits=_rbg_bits,
-        members=lambda data, count, _: _rbg_split(data, (count,)),
+        members=lambda data, count, _, is_loop: _rbg_split(data, (count,), is_loop),
     ),
     "unsafe_rbg": Implementation(
         words=4,
@@ -140,6 +143,6 @@ IMPLEMENTATIONS = {
         split=_unsafe_rbg_split,
         fold_in=_unsafe_rbg_fold_in,
         bits=_rbg_bits,
-        members=lambda data, count, _: _unsafe_rbg_split(data, (count,)),
+        members=lambda data, count, *_: _unsafe_rbg_split(data, (count,)),
     ),
 }

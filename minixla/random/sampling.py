@@ -106,12 +106,15 @@ def single(key: RandomKey, subject: str) -> RandomKey:
     return key
 
 
-def split_keys(key: RandomKey, count: int, sizes: Sequence[int] = ()) -> list[RandomKey]:
+def split_keys(
+    key: RandomKey, count: int, sizes: Sequence[int] = (), is_loop: bool = False
+) -> list[RandomKey]:
     """New keys of a single one, for use within a function that draws: their numbers are apart.
 
-    `sizes` are those of what is drawn of each, where it is drawn at once.
+    `sizes` are those of what is drawn of each, where it is drawn at once. `is_loop` is that of
+    Threefry2x32.
     """
-    members = implementation_of(key).members(key.data, count, math.prod(sizes) > 1)
+    members = implementation_of(key).members(key.data, count, math.prod(sizes) > 1, is_loop)
     return [RandomKey(jax.tree.map(itemgetter(at), members), key.dtype) for at in range(count)]
 
 

@@ -37,7 +37,7 @@ def _norm_by_vectors_rule(primals: Any, tangents: Any) -> Any:
 
 
 def isometry(a: Any, by_rank: bool) -> Any:
-    """u vh of a = u diag(s) vh; `by_rank` the part of it with s > 0."""
+    """The product u vh, of a = u diag(s) vh; `by_rank` the part of it with s > 0."""
     tall = _tall(a)
     found = _isometry(by_rank, tall, *_vectors(tall, by_rank))
     return found if tall is a else adjoint(found)
@@ -48,7 +48,7 @@ def _tall(a: Any) -> Any:
 
 
 def _vectors(a: Any, by_rank: bool) -> tuple[Any, Any, Any]:
-    """u, s and vh, as constants; `by_rank` without the vectors in u for which s is 0."""
+    """The factors u, s and vh, as constants; `by_rank` u without vectors for which s is 0."""
     u, s, vh = ops.svd(transforms().stop_gradient(a), False)
     return u * convert(s > 0, kind_of(u))[..., None, :] if by_rank else u, s, vh
 

@@ -93,10 +93,9 @@ def test_parameters_that_jax_calls_numbers_are_operands_as_there(name, given):
 @pytest.mark.parametrize(("name", "given"), [("maxwell", ()), ("double_sided_maxwell", (0.5, 2.0))])
 def test_sums_of_squares_are_rounded_as_in_jax(name, given):
     # As Threefry's rounds are a loop there: written out, XLA fuses them with the sums.
-    ours, theirs = (
-        jit(lambda key, f=getattr(module, name): f(key, *given, (1000,)))
-        for jit, module in ((mx.jit, mx.random), (jax.jit, jax.random))
-    )
+    draws = [getattr(module, name) for module in (mx.random, jax.random)]
+    ours = mx.jit(lambda key: draws[0](key, *given, (1000,)))
+    theirs = jax.jit(lambda key: draws[1](key, *given, (1000,)))
     np.testing.assert_array_equal(ours(KEY), theirs(THEIRS))
 
 
