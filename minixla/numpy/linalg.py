@@ -51,10 +51,11 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     if ord in (None, "fro", "f"):
         return _root_of_squares(x, axes, keepdims)
     if ord in (2, -2, "nuc"):
-        from minixla.scipy.isometries import nuclear_norm  # which is made of these functions
+        from minixla.scipy import isometries  # which are made of these functions
 
         x = mnp.moveaxis(x, axes, (-2, -1))
-        found = nuclear_norm(x) if ord == "nuc" else _extreme(ord)(spectra.svdvals(x), -1)
+        extreme = partial(isometries.extreme_value, pick=_extreme(ord)) if ord != "nuc" else None
+        found = systems.computed(extreme or isometries.nuclear_norm, x, "norm")
         return mnp.expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, math.inf, -math.inf):
         raise _no_norm(ord, "matrices")

@@ -1,9 +1,10 @@
-"""The isometries of polar decompositions, and nuclear norms, whose derivatives they are.
+"""The isometries of polar decompositions, nuclear norms, whose derivatives they are, and extremes.
 
-Derivatives of both, of every order, contain sums of singular values, no differences: equal ones are
-no matter.
+Derivatives of the first two, of every order, contain sums of singular values, no differences: equal
+ones are no matter.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,37 @@ from minixla.numpy.operands import convert, kind_of, operand_shape
 from minixla.numpy.systems import pseudo_inverse
 from minixla_ops.linear_algebra.gaps import over_columns, over_rows
 from minixla_ops.linear_algebra.matrices import adjoint, product
+
+
+def extremes(a: Any, picks: Sequence[Callable[..., Any]]) -> tuple[Any, ...]:
+    """What each of `picks`, maxima or minima, finds along the singular values of matrices.
+
+    Derivatives are made of the vectors of those values alone: whether others are equal is no
+    matter, for the second one either. Equal extremes have equal shares, those of 0 derivative 0.
+    """
+
+    def found(s: Any) -> tuple[Any, ...]:
+        return tuple([pick(s, -1) for pick in picks])
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        u, s, vh = ops.svd(primals[0], False)
+        results, moved = found(s), []
+        for each in results:
+            is_found = mnp.where(s > 0, s == each[..., None], mnp.isnan(s))
+            # Selected, not multiplied: the changes of other vectors may be NaN.
+            own = product(
+                mnp.where(is_found[..., None, :], u, 0), mnp.where(is_found[..., None], vh, 0)
+            )
+            count = convert(mnp.maximum(mnp.sum(is_found, -1), 1), kind_of(s))
+            moved.append(_along(own, tangents[0]) / count)
+        return results, tuple(moved)
+
+    return with_rule(lambda a: found(ops.svd(a, False, False)), rule)(a)
+
+
+def extreme_value(a: Any, pick: Callable[..., Any]) -> Any:
+    """What `pick` alone finds; see `extremes`."""
+    return extremes(a, [pick])[0]
 
 
 def nuclear_norm(a: Any) -> Any:
@@ -32,8 +64,11 @@ def _norm_rule(primals: Any, tangents: Any) -> Any:
 
 def _norm_by_vectors_rule(primals: Any, tangents: Any) -> Any:
     norm = with_rule(lambda a, u, s, vh: mnp.sum(s, -1), _norm_by_vectors_rule)
-    along = mnp.conjugate(_isometry(True, *primals)) * tangents[0]
-    return norm(*primals), mnp.sum(mnp.real(along), (-2, -1))
+    return norm(*primals), _along(_isometry(True, *primals), tangents[0])
+
+
+def _along(slope: Any, tangent: Any) -> Any:
+    return mnp.sum(mnp.real(mnp.conjugate(slope) * tangent), (-2, -1))
 
 
 def isometry(a: Any, by_rank: bool) -> Any:
@@ -73,8 +108,9 @@ def _isometry_rule(by_rank: bool, primals: Any, tangents: Any) -> Any:
         counts = s > 0 if by_rank else mnp.ones_like(s, bool)
         outer = tangent - product(u, inner)
         moved = moved + product(outer, pseudo_inverse(p, v, s, vh, counts))
-        # NaN where the rank would grow.
-        weights = over_columns(convert(counts, kind_of(v)), operand_shape(a))
-        grown = ops.gap_quotient(product(outer, v) * (1 - weights), weights)
-        moved = moved + product(grown, vh)
+        if by_rank:
+            # NaN where the rank would grow.
+            weights = over_columns(convert(counts, kind_of(v)), operand_shape(a))
+            grown = ops.gap_quotient(product(outer, v) * (1 - weights), weights)
+            moved = moved + product(grown, vh)
     return u, moved

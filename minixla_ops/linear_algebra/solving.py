@@ -130,7 +130,7 @@ lu_solve = builder(LuSolve)
 class LyapunovSolve(LinearSystem, Composed):
     """Solves op(p) x + x op(p) = c for Hermitian p, whose eigenvalues and vectors are known.
 
-    SciPy: linalg.solve_continuous_lyapunov, of Hermitian matrices.
+    minixla: linalg.solve_continuous_lyapunov of SciPy for Hermitian matrices.
 
     Derivatives are those of x by p and c, and solve with the same vectors, as those of `lu_solve`
     do with the same factors. They contain no differences of eigenvalues: equal ones are no matter.

@@ -81,3 +81,26 @@ def test_derivatives_of_isometries_of_every_order(by_rank, shape) -> None:
             np.testing.assert_allclose(found, (4 * fine - coarse) / 3, atol=2e-8)
             pulled = mx.jit(mx.grad(back))(a)
             np.testing.assert_allclose((pulled * t).sum(), (found * t).sum(), rtol=1e-9)
+
+
+EXTREMES = {
+    "2": (lambda a: mx.numpy.linalg.norm(a, 2), (3, 1, 1, 0.5)),
+    "-2": (lambda a: mx.numpy.linalg.norm(a, -2), (2, 2, 2, 0.5)),
+    "condition": (mx.numpy.linalg.cond, (4, 1, 1, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize("is_diagonal", [False, True])
+def test_second_derivatives_of_extremes_beside_equal_values(name, is_diagonal) -> None:
+    function, values = EXTREMES[name]
+    q, t = np.linalg.qr(np.sqrt(np.arange(16.0)).reshape(4, 4) + np.eye(4))[0], np.ones((4, 4))
+    t[1:, 0], t[0, 2] = -2, 0.5
+    a = np.diag(values) @ (np.eye(4) if is_diagonal else q)
+    with jax.enable_x64(True):
+        slope = mx.jit(mx.grad(function))
+        forward = mx.jit(lambda a: mx.jvp(slope, (a,), (t,))[1])(a)
+        back = mx.jit(mx.grad(lambda a: (slope(a) * t).sum()))(a)
+        near = [slope(a + sign * 1e-5 * t) for sign in (1, -1)]
+    for found in (forward, back):
+        np.testing.assert_allclose(found, (near[0] - near[1]) / 2e-5, atol=1e-6)
