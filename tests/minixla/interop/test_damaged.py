@@ -67,6 +67,10 @@ def test_a_reader_that_dies_after_its_answer_does_not_answer_the_next_request():
     assert process is not None
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     child = children.read_text()
+    # Until it sleeps over the next request it may not have noted that it has answered.
+    status = Path(f"/proc/{child.strip()}/status")
+    while "\nState:\tS" not in status.read_text():
+        time.sleep(0.001)
     os.kill(int(child), signal.SIGABRT)
     # While it dies it may take what it is not to answer.
     while process.poll() is None and children.read_text() == child:
