@@ -17,8 +17,9 @@ from minixla.core.element_types import F32
 from minixla.core.tracing import with_flags
 from minixla.interop import incomplete as _programs  # noqa: F401  # derivatives by parameters
 from minixla.numpy import operands
-from minixla.numpy.element_functions import mended
+from minixla.numpy.element_functions import mended, with_derivatives
 from minixla.numpy.operands import kind_of
+from minixla.scipy.error_functions import scaled_complement
 from minixla.scipy.real_functions import of_reals
 from minixla.transforms import while_loop
 from minixla_ops.elementwise.incomplete import Betainc, Igamma
@@ -169,8 +170,13 @@ def _without_linear(x: Any, above: Any) -> Any:
 def without_linear(x: Any) -> Any:
     """log(1 + x) - x of numbers from -0.5 to 1, without cancellation."""
     ratio = x / (2 + x)
-    series = _polynomial([1 / k for k in range(35, 1, -2)], ratio * ratio, 9)
-    return ratio * (2 * ratio * ratio * series - x)
+    return ratio * (_odd_powers(ratio) - x)
+
+
+def _odd_powers(ratio: Any) -> Any:
+    """log((1 + r) / (1 - r)) / r - 2 of numbers up to a third."""
+    square = ratio * ratio
+    return 2 * square * _polynomial([1 / k for k in range(35, 1, -2)], square, 9)
 
 
 def _scale(a: Any, b: Any) -> Any:
@@ -282,15 +288,19 @@ def _temme() -> list[list[float]]:
     return [[float(each) for each in reversed(row[:24])] for row in rows]
 
 
-def _temme_parts(a: Any, mu: Any) -> tuple[Any, Any]:
+def _temme_parts(a: Any, x: Any) -> tuple[Any, Any]:
     """P and Q near x = a, for large a."""
-    eta = mnp.sign(mu) * mnp.sqrt(-2 * _without_linear(mu, 1 + mu))
+    mu = (x - a) / a
+    exponent = without_linear(mu)
+    eta = mnp.sign(mu) * mnp.sqrt(-2 * exponent)
     total = mnp.zeros_like(a)
     for row in reversed(_temme()):
         total = total / a + _polynomial(row, eta)
-    rest = mnp.exp(-0.5 * a * eta * eta) / mnp.sqrt(2 * math.pi * a) * total
-    z = eta * mnp.sqrt(0.5 * a)
-    return 0.5 * ops.erfc(-z) - rest, 0.5 * ops.erfc(z) + rest
+    is_below = mu < 0
+    rest = mnp.where(is_below, -total, total) / mnp.sqrt(2 * math.pi * a)
+    share = 0.5 * scaled_complement(mnp.sqrt(-a * exponent)) + rest
+    small = _powers(a, x) * share
+    return mnp.where(is_below, small, 1 - small), mnp.where(is_below, 1 - small, small)
 
 
 #: No argument needs so many terms: rounding may keep the last ones from vanishing.
@@ -345,10 +355,50 @@ def _alternating(a: Any, x: Any) -> Any:
     return total
 
 
+def _of_powers(a: Any, x: Any) -> Any:
+    """(x / a)**a exp(a - x), of numbers > 0.
+
+    What its large exponent is rounded by, and the terms of that, is put into the result.
+    """
+    scale = mnp.where(a > 1, 0.25, 1)  # for the sum not to overflow
+    a, x = a * scale, x * scale
+    apart, total, one = x - a, x + a, mnp.ones_like(x)
+    is_near, is_above = (apart > -0.5 * a) & (apart < a), x > a
+    least, most = mnp.where(is_above, a, x), mnp.where(is_above, x, a)
+    # Near a the exponent is -apart**2 / total, and what is small beside that.
+    above = mnp.where(is_near, apart, x)
+    # Where x / a would overflow, a * log(x / a) is nothing beside x.
+    below = mnp.where(is_near, total, mnp.maximum(a, x * (mnp.finfo(x.dtype).tiny * 2**20)))
+    ratio = above / below
+    rest = _difference_of_products(above, one, ratio, below)
+    rest = rest - mnp.where(is_near, ratio * (least - (total - most)), 0)
+    first, second = mnp.where(is_near, ratio, mnp.log(ratio)), mnp.where(is_near, apart, a)
+    product = first * second
+    rest = rest * mnp.where(is_near, ratio, 1 / ratio)
+    rest = rest + _difference_of_products(first, second, product, one)
+    small = mnp.where(is_near, a * ratio * _odd_powers(ratio), product)
+    large = mnp.where(is_near, product, apart)
+    exponent = small - large
+    part = exponent - small
+    lost = (small - (exponent - part)) - (large + part)
+    of_apart = mnp.where(is_above, (x - apart) - a, x - (apart + a))
+    lost = (lost + mnp.where(is_near, -rest, rest - of_apart)) / scale
+    return mnp.exp(exponent / scale) * (1 + mnp.where(mnp.abs(lost) < 1, lost, 0))
+
+
+def _logarithm(a: Any, x: Any) -> Any:
+    apart = (x - a) / a
+    return apart + _without_linear(apart, x / a)
+
+
+_powers = with_derivatives(
+    _of_powers, lambda y, a, x: y * _logarithm(a, x), lambda y, a, x: y * ((a - x) / x)
+)
+
+
 def _gamma_density(a: Any, x: Any) -> Any:
     """x**a exp(-x) / gamma(a), of numbers > 0."""
-    powers = a * _without_linear((x - a) / a, x / a)
-    return mnp.sqrt(a / (2 * math.pi)) * mnp.exp(powers) / _left(a)
+    return mnp.sqrt(a) * _powers(a, x) / (math.sqrt(2 * math.pi) * _left(a))
 
 
 def _slope_of_gammainc(a: Any, x: Any) -> Any:
@@ -365,9 +415,10 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
     is_near = (a >= 32) & (mnp.abs(mu) < 0.4)
     is_low = ~is_near & ((x <= 1) | (x < a))
     is_high = ~is_near & ~is_low
-    central = _temme_parts(mnp.where(is_near, a, 32), mnp.where(is_near, mu, 0))
+    central = _temme_parts(*[mnp.where(is_near, each, 32) for each in (a, x)])
     density = _gamma_density(a, x)
-    low = density / a * _lower_series(mnp.where(is_low, a, 1), mnp.where(is_low, x, 0))
+    series = _lower_series(mnp.where(is_low, a, 1), mnp.where(is_low, x, 0))
+    low = mnp.minimum(density / a * series, 1)
     b, y = mnp.where(is_high, a, 1), mnp.where(is_high, x, 1e3)
     high = density * _fraction(y + 1 - b, lambda k: (-k * (k - b), y + 1 - b + 2 * k))
     # 1 - P of small x and a.
@@ -404,7 +455,7 @@ def _difference_of_products(a: Any, b: Any, c: Any, d: Any) -> Any:
     kind = mnp.finfo(a.dtype)
 
     def high(x: Any) -> Any:
-        return ops.reduce_precision(x, kind.nexp, kind.nmant // 2)
+        return ops.reduce_precision(x, kind.nexp, (kind.nmant - 1) // 2)
 
     e, f, g, h = map(high, (a, b, c, d))
     total = e * f - g * h

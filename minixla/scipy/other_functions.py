@@ -22,54 +22,6 @@ def logit(x: Any) -> Any:
     return mnp.where(middle, near, mnp.log(x) - mnp.log1p(-x))
 
 
-def _slope_of_log_ndtr(y: Any, x: Any) -> Any:
-    # The logarithms of density and share cancel far to the left.
-    is_far = x < -4
-    far = math.sqrt(2 / math.pi) / _erfcx(-mnp.minimum(x, -4) * math.sqrt(0.5))
-    near = mnp.exp(mnp.where(is_far, 0, -0.5 * x * x - y) - 0.5 * math.log(2 * math.pi))
-    return mnp.where(is_far, far, near)
-
-
-@of_reals(_slope_of_log_ndtr)
-def _log_ndtr(x: Any) -> Any:
-    scaled, far = x * math.sqrt(0.5), mnp.minimum(x, -4) * math.sqrt(0.5)
-    left = mnp.log(_erfcx(-far) * 0.5) - 0.5 * x * x
-    middle = mnp.log(0.5 * ops.erfc(-mnp.clip(scaled, -3, 0)))
-    return mnp.where(x < -4, left, mnp.where(x < 0, middle, mnp.log1p(-0.5 * ops.erfc(scaled))))
-
-
-def _erfcx(x: Any) -> Any:
-    """exp(x * x) erfc(x) of numbers >= 2.8, by its continued fraction."""
-    total = mnp.zeros_like(x)
-    for k in range(36 if mnp.finfo(x.dtype).bits == 64 else 12, 0, -1):
-        total = 0.5 * k / (x + total)
-    return 1 / (math.sqrt(math.pi) * (x + total))
-
-
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """The logarithm of the normal distribution's cumulative function. SciPy: special.log_ndtr.
-
-    Args:
-        x: an array of reals.
-        series_order: has no meaning here: far to the left it is not a series that is summed.
-    """
-    del series_order
-    return _log_ndtr(x)
-
-
-@of_reals(lambda y, x: 0.5 * math.sqrt(math.pi) * mnp.exp(y * y))
-def erfinv(x: Any) -> Any:
-    """The inverse of erf. SciPy: special.erfinv."""
-    found = ops.erf_inv(x)
-    if mnp.finfo(x.dtype).bits < 64:
-        return found
-    # XLA's is of f32's precision near 1: a step of Newton's.
-    size, y = mnp.abs(x), mnp.abs(found)
-    error = mnp.where(size < 0.5, ops.erf(y) - size, (1 - size) - ops.erfc(y))
-    y = y - error * (0.5 * math.sqrt(math.pi)) * mnp.exp(y * y)
-    return mnp.where(size < 1, mnp.copysign(y, x), found)
-
-
 def _log_of_quotient(p: Any, q: Any) -> Any:
     """log(p / q)."""
     quotient, kind = p / q, mnp.finfo(p.dtype)

@@ -5,6 +5,7 @@
 from typing import TYPE_CHECKING, Any
 
 from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.error_functions import erfc, erfcx, erfinv, log_ndtr, ndtr
 from minixla.scipy.gamma_functions import (
     beta,
     betainc,
@@ -17,12 +18,10 @@ from minixla.scipy.gamma_functions import (
 )
 from minixla.scipy.other_functions import (
     entr,
-    erfinv,
     exp1,
     expi,
     expn,
     kl_div,
-    log_ndtr,
     logit,
     rel_entr,
 )

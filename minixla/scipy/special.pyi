@@ -46,10 +46,10 @@ def erf(x: ArrayLike) -> Array:
     """The error function."""
 
 def erfc(x: ArrayLike) -> Array:
-    """The complement of the error function."""
+    """1 - erf(x), right in its last digits far out, too. SciPy: special.erfc."""
 
 def erfcx(x: ArrayLike) -> Array:
-    """Scaled complementary error function."""
+    """exp(x * x) erfc(x). SciPy: special.erfcx."""
 
 def erfinv(x: ArrayLike) -> Array:
     """The inverse of erf. SciPy: special.erfinv."""
@@ -132,7 +132,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The natural log of the multivariate gamma function."""
 
 def ndtr(x: ArrayLike) -> Array:
-    """Normal distribution function."""
+    """The normal distribution's cumulative function. SciPy: special.ndtr."""
 
 def ndtri(p: ArrayLike) -> Array:
     """The inverse of the CDF of the Normal distribution function."""

@@ -32,6 +32,7 @@ BOUNDS: dict[str, tuple[float, float, float | str, float | str]] = {
     "zeta": (13, 2.7, 13, 2.7),
     "erf": (4.9, 0.63, 4.9, 0.63),
     "erfc": (63, 450, 63, 450),
+    "erfcx": (6, 6, "-", "-"),
     "erfinv": (65, 3.8, 65, 22),
     "ndtr": (200, 1600, 200, 1600),
     "log_ndtr": (200, 1200, 1.1e6, 5.6e14),

@@ -26,7 +26,7 @@ mpmath.mp.dps = 60
 #: How many operands of each sort are drawn, are drawn to search the worst, and are the worst.
 _COUNT, _MANY, _WORST = 80, 60_000, 24
 # What squares operands: squares of numbers of f32 are exact in f64.
-_DOUBLES = ("erfc", "ndtr", "log_ndtr")
+_DOUBLES = ("erfc", "erfcx", "ndtr", "log_ndtr")
 #: Operands at which errors were found that few draws show.
 _FOUND = {
     "betaln": [(0.45316005, 4.6601534)],
@@ -137,6 +137,10 @@ _ROWS: dict[str, tuple[Callable[..., Any], Callable[[_Draws], Any]]] = {
     "erfc": (
         mpmath.erfc,
         lambda d: np.r_[d.both(d.powers(-8, 0.3)), d.between(-6, 9), d.between(9, 26)],
+    ),
+    "erfcx": (
+        lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
+        lambda d: np.r_[d.both(d.powers(-8, 0.3)), d.between(-9, 12), d.powers(1, 9)],
     ),
     "erfinv": (mpmath.erfinv, lambda d: d.both(d.powers(-8, 0), 1 - d.powers(-6.8, -0.3))),
     "ndtr": (
