@@ -29,6 +29,8 @@ _SCALED = [
     -2.135637703191254e-17,
 ]  # fmt: skip
 _OF_F32 = 12
+#: Up to here XLA's function loses no more digits.
+_FAR = 2
 #: Beyond, exp(-x * x / 2) is 0 in double.
 _END = 40
 
@@ -63,8 +65,8 @@ _falling, _rising, _density = map(_gaussian, (-1, 1, -0.5))
 @of_reals(lambda y, x: -2 / math.sqrt(math.pi) * _falling(x))
 def erfc(x: Any) -> Any:
     """1 - erf(x), right in its last digits far out, too. SciPy: special.erfc."""
-    far = mnp.maximum(x, 1)
-    return mended(ops.erfc(x), x > 1, lambda: scaled_complement(far) * _falling(far))
+    far = mnp.maximum(x, _FAR)
+    return mended(ops.erfc(x), x > _FAR, lambda: scaled_complement(far) * _falling(far))
 
 
 @of_reals()
@@ -78,9 +80,9 @@ def erfcx(x: Any) -> Any:
 @of_reals(lambda y, x: _density(x) / math.sqrt(2 * math.pi))
 def ndtr(x: Any) -> Any:
     """The normal distribution's cumulative function. SciPy: special.ndtr."""
-    far = mnp.maximum(-x, 1)
+    far = mnp.maximum(-x, _FAR)
     share = 0.5 * ops.erfc(-x * _ROOT)
-    return mended(share, x < -1, lambda: 0.5 * scaled_complement(far * _ROOT) * _density(far))
+    return mended(share, x < -_FAR, lambda: 0.5 * scaled_complement(far * _ROOT) * _density(far))
 
 
 def _slope_of_log_ndtr(y: Any, x: Any) -> Any:

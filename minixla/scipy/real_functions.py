@@ -21,7 +21,7 @@ def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
     """
 
     def made(function: Function) -> Any:
-        name, known = function.__name__, signature(function)
+        name, known = function.__name__.removeprefix("_"), signature(function)
         own = with_derivatives(function, *derivatives) if derivatives else function
 
         def converted(*operands: Any) -> Any:

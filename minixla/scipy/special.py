@@ -8,14 +8,12 @@ from minixla.interop.jax_modules import all_of_jax
 from minixla.scipy.error_functions import erfc, erfcx, erfinv, log_ndtr, ndtr
 from minixla.scipy.gamma_functions import (
     beta,
-    betainc,
     betaln,
     factorial,
     gamma,
-    gammainc,
-    gammaincc,
     gammaln,
 )
+from minixla.scipy.incomplete_functions import betainc, gammainc, gammaincc
 from minixla.scipy.other_functions import (
     entr,
     exp1,
@@ -25,6 +23,7 @@ from minixla.scipy.other_functions import (
     logit,
     rel_entr,
 )
+from minixla.scipy.zeta_functions import polygamma, zeta
 
 if TYPE_CHECKING:
 

@@ -144,7 +144,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """The Pochammer symbol."""
 
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The polygamma function."""
+    """The n-th derivative of digamma. SciPy: special.polygamma."""
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """P log(p / q) where both are > 0, 0 where p is 0 <= q, else inf. SciPy: special.rel_entr."""
@@ -171,5 +171,5 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute x*log(y), returning 0 for x=0."""
 
 def zeta(x: ArrayLike, q: ArrayLike | None = ...) -> Array:
-    """The Hurwitz zeta function."""
+    """Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x. SciPy: special.zeta."""
 

@@ -11,7 +11,7 @@ from minixla_ops.elementwise.numpy_special import by_math
 # Bernoulli's numbers B(2), B(4), ... B(24).
 _NUMERATORS = (1, -1, 1, -1, 5, -691, 7, -3617, 43867, -174611, 854513, -236364091)
 _DENOMINATORS = (6, 30, 42, 30, 66, 2730, 6, 510, 798, 330, 138, 2730)
-_BERNOULLI = [p / q for p, q in zip(_NUMERATORS, _DENOMINATORS, strict=True)]
+BERNOULLI = [p / q for p, q in zip(_NUMERATORS, _DENOMINATORS, strict=True)]
 # So many terms are summed before the formula of Euler and Maclaurin.
 _SUMMED = 9
 # Where digamma is 0, to double, and what it is there.
@@ -37,7 +37,7 @@ def zeta(s: np.ndarray, q: np.ndarray) -> np.ndarray:
     far = q + _SUMMED
     power = np.power(far, -s)
     rest, factor = power * (far / (s - 1) + 0.5), s / far
-    for j, number in enumerate(_BERNOULLI):
+    for j, number in enumerate(BERNOULLI):
         rest = rest + power * factor * (number / math.factorial(2 * j + 2))
         factor = factor * ((s + (2 * j + 1)) / far) * ((s + (2 * j + 2)) / far)
     # Far products may meet infinity where the sum has converged without them.
@@ -91,7 +91,7 @@ def _digamma_of_positive(x: np.ndarray) -> np.ndarray:
         passed = passed + np.where(is_low, 1 / far, 0.0)
         far = np.where(is_low, far + 1, far)
     square = 1 / (far * far)
-    numbers = [each / (2 * j + 2) for j, each in enumerate(_BERNOULLI[:8])]
+    numbers = [each / (2 * j + 2) for j, each in enumerate(BERNOULLI[:8])]
     found = np.log(far) - (0.5 / far + square * polyval(square, numbers)) - passed
     # Without cancellation near the root, and one above it.
     is_above = (x - _ROOT > 0.6) & (x < 3)

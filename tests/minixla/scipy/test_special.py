@@ -42,8 +42,12 @@ OWN = {
     "entr": [_TWO[0]],
     "kl_div": [*_TWO],
     "betainc": [*_TWO, DRAWN.uniform(0.1, 0.9, 6)],
+    "zeta": [1 + _TWO[0], _TWO[1]],
     "expn": [np.array([0, 1, 2, 3, 4, 7]), DRAWN.uniform(0.1, 5, 6)],
+    "polygamma": [np.array([0, 1, 2, 3, 4, 7]), DRAWN.uniform(0.1, 5, 6)],
 }
+#: Their first operands are whole numbers, by which they have no derivatives.
+_OF_ORDERS = ("expn", "polygamma")
 _EDGES = [-np.inf, -3, -2.5, -1, -0.5, -0.0, 0.0, 1e-30, 0.5, 1, 2, 3.5, 50, 1e5, np.inf, np.nan]
 
 
@@ -92,11 +96,16 @@ def _edge_operands(count: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", OWN)
 def test_ends_of_the_domain_are_scipys(name: str) -> None:
     operands = _edge_operands(len(OWN[name]))
-    if name == "expn":
+    if name in _OF_ORDERS:
         is_order = (
             np.isfinite(operands[0]) & (operands[0] >= 0) & (operands[0] == np.trunc(operands[0]))
         )
-        operands = [each[is_order] for each in operands]
+        operands = [operands[0][is_order].astype(int), operands[1][is_order]]
+    if name in ("zeta", "polygamma"):
+        # SciPy has infinities at poles, where XLA's are NaN, and none for infinite exponents.
+        is_inside = (operands[1] > 0) & (operands[0] < 1e5)
+        is_inside &= (operands[0] > 1) | (name == "polygamma")
+        operands = [each[is_inside] for each in operands]
     if name in ("beta", "betaln", "gammaln"):
         # At poles SciPy chooses signs; of two infinite numbers it gives NaN, not the limit.
         is_inside = np.all([each > 0 for each in operands], axis=0)
@@ -127,17 +136,18 @@ def _slope(function: Any, operands: list[np.ndarray], at: int) -> tuple[Any, Any
 def _slopes() -> Any:
     rows: dict[Any, Any] = {}
     for name, operands in OWN.items():
-        for at in range(name == "expn", len(operands)):
+        for at in range(name in _OF_ORDERS, len(operands)):
             function = getattr(special, name)
             rows[name, at] = (lambda *x, f=function, at=at: _slope(f, [*x], at)), operands
             steps = [1e-5 * (number == at) for number in range(len(operands))]
             for sign in (-1, 1):
-                moved = [x + sign * step for x, step in zip(operands, steps, strict=True)]
+                pairs = zip(operands, steps, strict=True)
+                moved = [x + sign * step if step else x for x, step in pairs]
                 rows[name, at, sign] = function, moved
     return compiled_rows(rows)
 
 
-_SLOPES = [(name, at) for name, x in OWN.items() for at in range(name == "expn", len(x))]
+_SLOPES = [(name, at) for name, x in OWN.items() for at in range(name in _OF_ORDERS, len(x))]
 
 
 @pytest.mark.full
@@ -220,6 +230,77 @@ def test_derivatives_of_f64_keep_their_digits_where_one_operand_is_tiny() -> Non
     np.testing.assert_allclose(found, -1e-10 * of_scipy.polygamma(1, 1e5), rtol=1e-14)
 
 
+def _powers_of_ten(low: float, high: float, count: int) -> np.ndarray:
+    return 10 ** np.linspace(low, high, count)
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_incomplete_gamma_functions_of_extreme_operands_are_scipys(name: str) -> None:
+    a, x = np.meshgrid(_powers_of_ten(-307, 304, 40), _powers_of_ten(-307, 304, 40))
+    with jax.enable_x64(True):
+        found = mx.jit(getattr(special, name))(a, x)
+    np.testing.assert_allclose(found, getattr(of_scipy, name)(a, x), rtol=1e-12, atol=1e-300)
+
+
+def test_betainc_of_extreme_operands() -> None:
+    tiny, near = np.meshgrid(_powers_of_ten(-300, -20, 8), _powers_of_ten(-300, -20, 8))
+    x = 1 - _powers_of_ten(-15, -1, 8)[:, None]
+    large = np.logspace(5, 300, 8)
+    with jax.enable_x64(True):
+        compiled = mx.jit(special.betainc)
+        # All is at the ends; at the mean of large ones the halves are equal.
+        np.testing.assert_allclose(compiled(tiny, near, x), near / (tiny + near), rtol=1e-14)
+        np.testing.assert_allclose(compiled(large, large, np.full(8, 0.5)), 0.5, rtol=1e-15)
+        # Where a continued fraction needs thousands of steps, or loses digits.
+        a, b, x, truth = np.array(_BETAINC).T
+        np.testing.assert_allclose(compiled(a, b, x), truth, rtol=2e-14)
+
+
+#: a, b, x, and I(a, b, x) by mpmath, of large a and b by its quadrature.
+_BETAINC = [
+    (0.5, 1e-3, 1 - 2.0**-46, 0.0327220816007607048),
+    (50.0, 1e-8, 1 - 2.0**-40, 2.32466791901957311e-7),
+    (0.01, 0.3, 1 - 2.0**-30, 0.999936739973193254),
+    (1e6, 2e6, 0.33325, 0.37977838911415766),
+    (1e9, 3e9, 0.250001, 0.55806508224534247),
+    (1e12, 1e10, 0.990099, 0.45997289471091827),
+]
+
+
+def test_beta_of_extreme_operands() -> None:
+    tiny, large = np.logspace(-300, -20, 8), np.logspace(20, 300, 8)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(
+            special.beta(tiny, large[:, None]), 1 / tiny + 0 * large[:, None]
+        )
+        np.testing.assert_allclose(special.betaln(tiny, large), -np.log(tiny), rtol=1e-14)
+        expected = of_scipy.loggamma(0.01) - 0.01 * np.log(large)
+        np.testing.assert_allclose(special.betaln(0.01, large), expected, rtol=1e-13)
+        np.testing.assert_allclose(special.beta(0.01, large), np.exp(expected), rtol=1e-13)
+
+
+def test_zeta_and_polygamma_of_extreme_operands() -> None:
+    large = np.logspace(10, 300, 8)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(special.polygamma(1, large), 1 / large, rtol=1e-9)
+        np.testing.assert_allclose(special.zeta(1.5, large), 2 / np.sqrt(large), rtol=1e-9)
+        np.testing.assert_allclose(special.zeta(5000.0, np.array([0.5, 1, 2])), [np.inf, 1, 0])
+    x = np.array([2, 13.7887, 6e3, 1e20], np.float32)
+    for n in (1, 2, 20, 50):
+        expected = of_scipy.polygamma(n, x.astype(float))
+        expected = np.where(np.abs(expected) < 1e-37, 0, expected).astype(np.float32)
+        np.testing.assert_allclose(special.polygamma(n, x), expected, rtol=3e-5)
+
+
+def test_erfcx_where_jaxs_is_0() -> None:
+    x = np.float32([9.2, 9.3, 9.4, 1e20])
+    slope = mx.vmap(mx.grad(special.erfcx))(x[:3])
+    expected = of_scipy.erfcx(x.astype(float))
+    np.testing.assert_allclose(special.erfcx(x), expected, rtol=1e-6)
+    exact = 2 * x[:3] * expected[:3] - 2 / np.sqrt(np.pi)
+    np.testing.assert_allclose(slope, exact, rtol=1e-5)
+
+
 def test_batches_are_loops() -> None:
     x = np.linspace(0.5, 3, 6).reshape(2, 3).astype(np.float32)
     mapped = mx.jit(mx.vmap(special.gammainc, (0, None)))(x, x[0])
@@ -251,4 +332,8 @@ def test_wrong_arguments() -> None:
         ValueError, match=r"(?s)factorial: exact=True needs.*called at .*test_special"
     ):
         special.factorial(3, exact=True)
+    with pytest.raises(TypeError, match=r"polygamma: the orders n are f32, not integers"):
+        special.polygamma(1.5, 2.0)
+    with pytest.raises(NotImplementedError, match=r"(?s)zeta: Riemann's zeta function .*Give q=1"):
+        special.zeta(2.0)
     assert float(of_jax.gammaln(3.0)) == pytest.approx(float(special.gammaln(3.0)))

@@ -1,0 +1,116 @@
+"""Hurwitz's zeta function and the derivatives of digamma, also where powers over- or underflow."""
+
+import math
+from typing import Any
+
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.core.element_types import F32
+from minixla.core.errors import UnsupportedError
+from minixla.numpy import operands
+from minixla.numpy.element_functions import mended, transforms
+from minixla.numpy.operands import kind_of
+from minixla.scipy.gamma_functions import gamma
+from minixla.scipy.real_functions import of_reals
+from minixla_ops.elementwise.numpy_gamma import BERNOULLI
+
+_unsupported = operands.refusal(UnsupportedError)
+# So many terms are summed before the formula of Euler and Maclaurin.
+_SUMMED = 9
+
+
+def _scaled(s: Any, q: Any) -> Any:
+    """The sum over k >= 0 of (1 + k / q)**-s, divided by q, for s > 1 and q > 0."""
+    total = mnp.ones_like(q)
+    for k in range(1, _SUMMED):
+        total = total + mnp.exp(-s * mnp.log1p(k / q))
+    far = q + _SUMMED
+    rest, factor = 0.5 / q, s / far / q
+    for j, number in enumerate(BERNOULLI[: 6 if kind_of(q) is F32 else None]):
+        rest = rest + factor * (number / math.factorial(2 * j + 2))
+        factor = factor * ((s + (2 * j + 1)) / far) * ((s + (2 * j + 2)) / far)
+    # By what loses fewer digits.
+    below = mnp.exp((1 - s) * mnp.log1p(_SUMMED / q))
+    leading = mnp.where(q < 5, ops.pow(far / q, 1 - s), below)
+    last = leading * (q / far)
+    # Where the series does not converge, the rest is nothing.
+    is_none = (s > 6 * far) | (last == 0)
+    rest = mnp.where(is_none, 0, last * mnp.where(is_none, 0, rest))
+    return total / q + leading / (s - 1) + rest
+
+
+def _is_inside(s: Any, q: Any) -> Any:
+    return (s > 1) & (s < math.inf) & (q > 0) & (q < math.inf)
+
+
+def _inside(s: Any, q: Any) -> Any:
+    return ops.pow(q, 1 - s) * _scaled(s, q)
+
+
+def _slope_by_s(y: Any, s: Any, q: Any) -> Any:
+    is_inside = _is_inside(s, q)
+    s, q = mnp.where(is_inside, s, 2), mnp.where(is_inside, q, 1)
+    slope = transforms().jvp(lambda s: _inside(s, q), (s,), (mnp.ones_like(s),))[1]
+    return mnp.where(is_inside, slope, math.nan)
+
+
+def _slope_by_q(y: Any, s: Any, q: Any) -> Any:
+    return -s * _zeta(s + 1, q)
+
+
+@of_reals(_slope_by_s, _slope_by_q)
+def _zeta(x: Any, q: Any) -> Any:
+    is_inside = _is_inside(x, q)
+    found = _inside(mnp.where(is_inside, x, 2), mnp.where(is_inside, q, 1))
+    return mended(found, ~is_inside, lambda: ops.zeta(x, q))
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x. SciPy: special.zeta.
+
+    Args:
+        x: an array of reals >= 1.
+        q: an array of reals, which broadcasts with `x`; it must be given, as in JAX.
+
+    Raises:
+        UnsupportedError: `q` is not given.
+    """
+    if q is None:
+        problem = "Riemann's zeta function is not offered alone"
+        raise _unsupported(
+            "zeta", problem, "Give q=1, of which Hurwitz's zeta function is Riemann's."
+        )
+    return _zeta(x, q)
+
+
+def _slope_of_polygamma(y: Any, n: Any, x: Any) -> Any:
+    return _polygamma(n + 1, x)
+
+
+@of_reals(None, _slope_of_polygamma)
+def _polygamma(n: Any, x: Any) -> Any:
+    is_inside = (n >= 1) & (n < math.inf) & (x > 0) & (x < math.inf)
+    m, z = mnp.where(is_inside, n, 1), mnp.where(is_inside, x, 1)
+    half, is_low = 0.5 * m, m < 33
+    near = mnp.sqrt(gamma(mnp.where(is_low, m, 1) + 1)) * ops.pow(z, -half)
+    far = mnp.exp(0.5 * ops.lgamma(m + 1) - half * mnp.log(z))
+    root = mnp.where(is_low, near, far)
+    found = root * _scaled(m + 1, z) * root
+    found = mnp.where(mnp.floor(half) == half, -found, found)
+    return mended(found, ~is_inside, lambda: ops.polygamma(n, x))
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma. SciPy: special.polygamma.
+
+    Args:
+        n: an array of integers >= 0.
+        x: an array of reals, which broadcasts with `n`.
+
+    Raises:
+        ArgumentTypeError: `n` is no array of integers.
+    """
+    if not kind_of(n, "polygamma").is_integer:
+        problem = f"the orders n are {kind_of(n, 'polygamma').name}, not integers"
+        raise operands.type_error("polygamma", problem, "Convert them by astype.")
+    return _polygamma(n, x)
