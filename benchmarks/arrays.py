@@ -79,14 +79,25 @@ def _compiled(effort: Effort) -> Iterator[Comparison]:
 
 
 def _special(rounds: int, size: int) -> Iterator[Comparison]:
-    """Gamma functions of positive numbers, compiled."""
-    a, b = np.random.default_rng(0).uniform(0.1, 5, (2, size)).astype(np.float32)
-    for name, operands in {"gamma": [a], "gammaln": [a], "beta": [a, b], "betaln": [a, b]}.items():
+    """Special functions, compiled; `erfc` also of numbers with which it takes longer."""
+    draw = np.random.default_rng(0).uniform
+    a, b = draw(0.1, 5, (2, size)).astype(np.float32)
+    share, near = draw(0, 1, size).astype(np.float32), draw(-2, 2, size).astype(np.float32)
+    rows = [
+        *[(name, "", [a]) for name in ("gamma", "gammaln")],
+        *[(name, "", [a, b]) for name in ("beta", "betaln", "gammainc")],
+        ("betainc", "", [a, b, share]),
+        ("zeta", "", [a + 1, b]),
+        ("polygamma", "", [np.full(size, 2, np.int32), b]),
+        *[(name, "", [near]) for name in ("erfc", "erfcx", "ndtr", "log_ndtr")],
+        ("erfc", " up to 5", [a]),
+    ]
+    for name, what, operands in rows:
         variants = {}
         for each in FRAMEWORKS:
             compiled = each.jit(getattr(each.library.scipy.special, name))
             variants[each.name] = blocking(compiled, *map(jnp.asarray, operands))
-        yield interleaved(f"compiled {name}, f32[{size}]", variants, rounds)
+        yield interleaved(f"compiled {name}{what}, f32[{size}]", variants, rounds)
 
 
 def _random(rounds: int, count: int, size: int) -> Iterator[Comparison]:

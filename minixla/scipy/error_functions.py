@@ -115,11 +115,13 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 @of_reals(lambda y, x: 0.5 * math.sqrt(math.pi) * mnp.exp(y * y))
 def erfinv(x: Any) -> Any:
     """The inverse of erf. SciPy: special.erfinv."""
-    found = ops.erf_inv(x)
-    if mnp.finfo(x.dtype).bits < 64:
-        return found
-    # XLA's is of f32's precision near 1: a step of Newton's.
-    size, y = mnp.abs(x), mnp.abs(found)
-    error = mnp.where(size < 0.5, ops.erf(y) - size, (1 - size) - ops.erfc(y))
-    y = y - error * (0.5 * math.sqrt(math.pi)) * mnp.exp(y * y)
-    return mnp.where(size < 1, mnp.copysign(y, x), found)
+    found, size = ops.erf_inv(x), mnp.abs(x)
+
+    def stepped() -> Any:
+        y = mnp.abs(found)
+        error = (1 - size) - erfc(y)
+        return mnp.copysign(y - error * (0.5 * math.sqrt(math.pi)) * mnp.exp(y * y), x)
+
+    # XLA's loses digits from here on, of f64 more: a step of Newton's.
+    least = 0.95 if kind_of(x) is F32 else 0.5
+    return mended(found, (size > least) & (size < 1), stepped)

@@ -186,15 +186,6 @@ def are_inside(a: Any, b: Any) -> Any:
     return (a > 0) & (b > 0) & (a < math.inf) & (b < math.inf)
 
 
-def _log_beta(a: Any, b: Any) -> Any:
-    least, most = mnp.minimum(a, b), mnp.maximum(a, b)
-    share = least / most
-    near = least * mnp.log1p(most / least) + most * mnp.log1p(share)
-    is_wide = share < mnp.finfo(a.dtype).tiny  # one quotient overflows, one is 0
-    near = mended(near, is_wide, lambda: least * (mnp.log(most) - mnp.log(least) + 1))
-    return mnp.log(scale_of_beta(a, b)) - near
-
-
 def _slope_of_betaln(a: Any, b: Any) -> Any:
     """The digamma function of a less that of a + b, without cancellation for numbers > 0."""
     is_inside = are_inside(a, b)
@@ -218,13 +209,19 @@ def _slope_of_betaln(a: Any, b: Any) -> Any:
 def betaln(a: Any, b: Any) -> Any:
     """The logarithm of abs(beta(a, b)). SciPy: special.betaln."""
     is_inside = are_inside(a, b)
-    safe = [mnp.where(is_inside, each, 1) for each in (a, b)]
+    c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
+    least, most, scale = mnp.minimum(c, d), mnp.maximum(c, d), mnp.log(scale_of_beta(c, d))
+    share = least / most
+    found = scale - (least * mnp.log1p(most / least) + most * mnp.log1p(share))
 
-    def outside() -> Any:
+    def rare() -> Any:
+        far = scale - least * (mnp.log(most) - mnp.log(least) + 1)
         other = ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
-        return mnp.where((a > 0) & (b > 0), -math.inf, other)
+        outside = mnp.where((a > 0) & (b > 0), -math.inf, other)
+        return mnp.where(is_inside, far, outside)
 
-    return mended(_log_beta(*safe), ~is_inside, outside)
+    # One quotient may overflow, of which the other is 0.
+    return mended(found, ~is_inside | (share < mnp.finfo(c.dtype).tiny), rare)
 
 
 @of_reals(lambda y, a, b: y * _slope_of_betaln(a, b), lambda y, a, b: y * _slope_of_betaln(b, a))
@@ -238,17 +235,18 @@ def beta(a: Any, b: Any) -> Any:
     share, other = c / total, d / total
     rest = total * ((1 - mnp.maximum(share, other)) - mnp.minimum(share, other))
     powers = _power(share, c) * _power(other, d) * mnp.exp(mnp.minimum(rest, 80))
-    low, least = mnp.minimum(c, d), mnp.finfo(c.dtype).tiny
-    far = mnp.minimum(share, other) < 2 * least  # where it may be 0, the other is 1
-    powers = mended(powers, far, lambda: _power(low, low) * _power(total, -low) * mnp.exp(-low))
-    found = scale_of_beta(c, d) * powers
+    scale = scale_of_beta(c, d)
 
-    def outside() -> Any:
+    def rare() -> Any:
+        low = mnp.minimum(c, d)
+        far = scale * _power(low, low) * _power(total, -low) * mnp.exp(-low)
         signs = _sign(a) * _sign(b) * _sign(a + b)
         other = signs * mnp.exp(ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b))
-        return mnp.where((a > 0) & (b > 0), 0, other)
+        return mnp.where(is_inside, far, mnp.where((a > 0) & (b > 0), 0, other))
 
-    return mended(found, ~is_inside, outside)
+    # A share may be 0, beside which the other is 1.
+    is_far = mnp.minimum(share, other) < 2 * mnp.finfo(c.dtype).tiny
+    return mended(scale * powers, ~is_inside | is_far, rare)
 
 
 def _sign(x: Any) -> Any:
