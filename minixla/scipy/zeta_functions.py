@@ -89,7 +89,7 @@ def _slope_of_polygamma(y: Any, n: Any, x: Any) -> Any:
 
 @of_reals(None, _slope_of_polygamma)
 def _polygamma(n: Any, x: Any) -> Any:
-    is_inside = (n >= 1) & (n < math.inf) & (x > 0) & (x < math.inf)
+    is_inside = (n > 0) & (n < math.inf) & (x > 0) & (x < math.inf)
     m, z = mnp.where(is_inside, n, 1), mnp.where(is_inside, x, 1)
     half, is_low = 0.5 * m, m < 33
     near = mnp.sqrt(gamma(mnp.where(is_low, m, 1) + 1)) * ops.pow(z, -half)
