@@ -184,7 +184,8 @@ class _Sum(_Special, Binary):
 
 
 def _joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
-    return scale * ops.select(sign == 0, first, first + sign * (fractional - above))
+    # In this order: the first two may be of one size, beside which the last is small.
+    return scale * ops.select(sign == 0, first, (first + sign * fractional) - sign * above)
 
 
 @register
