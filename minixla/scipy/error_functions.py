@@ -12,7 +12,7 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.numpy.element_functions import Function, mended, with_derivatives
 from minixla.numpy.operands import kind_of
-from minixla.scipy.real_functions import of_reals
+from minixla.scipy.real_functions import of_reals, upper_digits
 
 _ROOT = math.sqrt(0.5)
 # (x + 4) exp(x * x) erfc(x) for x >= 0, by Chebyshev polynomials of 8 / (x + 4) - 1: the first of
@@ -49,8 +49,8 @@ def _gaussian(factor: float) -> Function:
     """exp(factor * x * x), whose square is not rounded."""
 
     def function(x: Any) -> Any:
-        kind, x = mnp.finfo(x.dtype), mnp.clip(x, -_END, _END)
-        high = ops.reduce_precision(x, kind.nexp, (kind.nmant - 1) // 2)
+        x = mnp.clip(x, -_END, _END)
+        high = upper_digits(x)
         # Of a small number, as XLA makes a product of exponentials one of a sum.
         rest = factor * (x - high) * (x + high)
         more = 1 + rest * (1 + rest / 2 * (1 + rest / 3 * (1 + rest / 4)))

@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 import minixla.numpy as mnp
-import minixla_ops as ops
 from minixla.interop import incomplete as _programs  # noqa: F401  # derivatives by parameters
 from minixla.numpy.element_functions import mended, with_derivatives
 from minixla.scipy.error_functions import scaled_complement
@@ -25,7 +24,7 @@ from minixla.scipy.gamma_functions import (
     scale_of_beta,
     without_linear,
 )
-from minixla.scipy.real_functions import of_reals
+from minixla.scipy.real_functions import of_reals, upper_digits
 from minixla.transforms import while_loop
 from minixla_ops.elementwise.incomplete import Betainc, Igamma
 
@@ -226,12 +225,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
 def _difference_of_products(a: Any, b: Any, c: Any, d: Any) -> Any:
     """A b - c d: products of halves of digits have no error."""
-    kind = mnp.finfo(a.dtype)
-
-    def high(x: Any) -> Any:
-        return ops.reduce_precision(x, kind.nexp, (kind.nmant - 1) // 2)
-
-    e, f, g, h = map(high, (a, b, c, d))
+    e, f, g, h = map(upper_digits, (a, b, c, d))
     total = e * f - g * h
     return total + (e * (b - f) - g * (d - h)) + ((a - e) * b - (c - g) * d)
 
@@ -254,9 +248,10 @@ def _beta_exponent(a: Any, b: Any, x: Any, y: Any, apart: Any) -> Any:
 def _logarithm_apart(a: Any, b: Any, x: Any, apart: Any) -> Any:
     """A log(x (1 + b / a)) - apart."""
     ratio, quotient = apart / a, b / a
-    is_near, is_wide = (ratio > -0.5) & (ratio < 1), quotient == math.inf
-    log = mnp.log(x * (1 + mnp.where(is_wide, 1, quotient)))
-    log = mended(log, is_wide, lambda: mnp.log(x) + (mnp.log(b) - mnp.log(a)))
+    is_near = (ratio > -0.5) & (ratio < 1)
+    # Where this overflows, the logarithm is nothing beside `apart`.
+    above = mnp.where(quotient == math.inf, b * x / a, x * (1 + quotient))
+    log = mnp.log(mnp.minimum(above, mnp.finfo(x.dtype).max))
     return mnp.where(is_near, a * without_linear(mnp.where(is_near, ratio, 0)), a * log - apart)
 
 

@@ -10,7 +10,7 @@ from minixla.core.errors import UnsupportedError
 from minixla.numpy import operands
 from minixla.numpy.element_functions import mended, transforms
 from minixla.numpy.operands import kind_of
-from minixla.scipy.gamma_functions import gamma
+from minixla.scipy.gamma_functions import are_inside, gamma
 from minixla.scipy.real_functions import of_reals
 from minixla_ops.elementwise.numpy_gamma import BERNOULLI
 
@@ -39,16 +39,12 @@ def _scaled(s: Any, q: Any) -> Any:
     return total / q + leading / (s - 1) + rest
 
 
-def _is_inside(s: Any, q: Any) -> Any:
-    return (s > 1) & (s < math.inf) & (q > 0) & (q < math.inf)
-
-
 def _inside(s: Any, q: Any) -> Any:
     return ops.pow(q, 1 - s) * _scaled(s, q)
 
 
 def _slope_by_s(y: Any, s: Any, q: Any) -> Any:
-    is_inside = _is_inside(s, q)
+    is_inside = are_inside(s, q) & (s > 1)
     s, q = mnp.where(is_inside, s, 2), mnp.where(is_inside, q, 1)
     slope = transforms().jvp(lambda s: _inside(s, q), (s,), (mnp.ones_like(s),))[1]
     return mnp.where(is_inside, slope, math.nan)
@@ -60,7 +56,7 @@ def _slope_by_q(y: Any, s: Any, q: Any) -> Any:
 
 @of_reals(_slope_by_s, _slope_by_q)
 def _zeta(x: Any, q: Any) -> Any:
-    is_inside = _is_inside(x, q)
+    is_inside = are_inside(x, q) & (x > 1)
     found = _inside(mnp.where(is_inside, x, 2), mnp.where(is_inside, q, 1))
     return mended(found, ~is_inside, lambda: ops.zeta(x, q))
 
@@ -89,7 +85,7 @@ def _slope_of_polygamma(y: Any, n: Any, x: Any) -> Any:
 
 @of_reals(None, _slope_of_polygamma)
 def _polygamma(n: Any, x: Any) -> Any:
-    is_inside = (n > 0) & (n < math.inf) & (x > 0) & (x < math.inf)
+    is_inside = are_inside(n, x)
     m, z = mnp.where(is_inside, n, 1), mnp.where(is_inside, x, 1)
     half, is_low = 0.5 * m, m < 33
     near = mnp.sqrt(gamma(mnp.where(is_low, m, 1) + 1)) * ops.pow(z, -half)
