@@ -85,9 +85,17 @@ class Trace:
         """The parent's values that a value is made of, and what is known of it while tracing."""
         return ([value.value], value.known) if self.is_own(value) else ([value], None)
 
+    def output_apart(self, value: Any) -> tuple[list[Any], Any]:
+        """`taken_apart` of an output of a program that the trace entered."""
+        return self.taken_apart(value)
+
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
         """The value that was taken apart."""
         return values[0]
+
+    def absent(self, shape: AnyShape) -> Any:
+        """The value of `shape` that is made of no value of the parent."""
+        raise NotImplementedError(f"{type(self).__name__} makes every value of others")
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
         """The shapes of the parent's values that a value of `shape` is made of."""

@@ -15,6 +15,7 @@ from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.state import at_own_lines
+from minixla.core.symbolic_zeros import pulled
 from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.extension.contexts import Context
 from minixla.extension.declared import DeclaredOperation
@@ -271,7 +272,8 @@ class CustomOperation(DeclaredOperation, Composed):
 
 def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -> Any:
     """The `vjp` of operations that have a gradient: what core asks for then."""
-    found = self.pulled(as_tuple(cotangents), operands, as_tuple(results))
+    flat = as_tuple(results)
+    found = pulled(lambda *given: self.pulled(given, operands, flat), as_tuple(cotangents), flat)
     return [each if flag else None for each, flag in zip(found, active, strict=True)]
 
 

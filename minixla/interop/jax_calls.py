@@ -13,8 +13,9 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from minixla.core.attributes import Attribute, attribute
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.linear import pullback_by, spread
+from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.symbolic_zeros import ZeroTrace, pullback_by
 from minixla.core.tracing import default_trace, shape_of, under
 from minixla.engine.float0 import float0_zeros
 from minixla.engine.jax_functions import explaining, refuse_lost
@@ -162,6 +163,16 @@ class JaxCall(Call):
             return flat.made(("back", flags), pulled, shapes)(*residuals, *cotangents)
 
         return results, pullback_by(backward, results, moving, flags)
+
+    def enter(self, trace, operands):
+        if isinstance(trace, ZeroTrace) and _calls_code(self.computation):
+            # Its derivatives are JAX's, and a program without zeros would not have them.
+            with under(trace.parent):
+                return self(*map(trace.instantiated, operands))
+        return super().enter(trace, operands)
+
+    def of_derived(self, computation):
+        return Call(computation)
 
     def dependent(self, variables):
         return self.function.moving

@@ -14,10 +14,11 @@ from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.data_flow import through
 from minixla.core.derived import batched_graph, entered_graph, vjp_graphs
 from minixla.core.graph import Graph, Value, remembered
-from minixla.core.linear import pullback_by, zeros_like
+from minixla.core.linear import zeros_like
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
+from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import evaluate_graph
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.sharding.axes import AxisRef, Part, size_of
