@@ -1,6 +1,6 @@
 """Evaluation of single operations on JAX's arrays: cached programs of one instruction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
 from typing import Any
@@ -43,9 +43,16 @@ class EngineTrace(Trace):
         if operation.keeps_identity or operation.is_unique:
             # Each call traces the programs among them anew: what counts is whether they are equal.
             values = tuple(operation.values.values())
-            compiled = _compiled(type(operation), values, spelling(values))
+            cache = _running_programs if operation.computations else _compiled
+            compiled = cache(type(operation), values, spelling(values))
         else:
             compiled = _compiled(operation)
+        return self.run(compiled, operation, operands)
+
+    def run(
+        self, compiled: Callable[..., Any], operation: Operation, operands: Sequence[Any]
+    ) -> Any:
+        """The results of an operation by its compiled function."""
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError) as error:
@@ -183,11 +190,8 @@ def _keep(cache: dict[Any, Any], key: Any, found: Any) -> None:
     cache[key] = found
 
 
-@lru_cache(maxsize=8192)
-def _compiled(
-    kind: Operation | type[Operation], attributes: tuple[Any, ...] = (), _: Any = None
-) -> Callable[..., Any]:
-    operation = kind(*attributes) if isinstance(kind, type) else kind
+def compiled_operation(operation: Operation) -> Callable[..., Any]:
+    """An operation as a compiled function of its operands."""
 
     def one_operation(*operands: Any) -> Any:
         return current_trace().process(operation, operands)
@@ -198,6 +202,17 @@ def _compiled(
     if mesh is None:
         return jax.jit(staged)
     return OnMesh(staged, mesh, list(map(spec_of, shardings)))
+
+
+def _of_attributes(
+    kind: Operation | type[Operation], attributes: tuple[Any, ...] = (), _: Any = None
+) -> Callable[..., Any]:
+    return compiled_operation(kind(*attributes) if isinstance(kind, type) else kind)
+
+
+_compiled = lru_cache(maxsize=8192)(_of_attributes)
+# Programs are written by users, and may be others in each call.
+_running_programs = lru_cache(maxsize=64)(_of_attributes)
 
 
 @lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ from itertools import compress
 from typing import Any
 
 import jax
+from jax._src.util import weakref_cache_key_types
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -60,6 +61,8 @@ class _Linear:
         name = f"tangent_{self.graph.name}"
         return trace_to_graph(function, whole.input_shapes, name)[0].pruned()
 
+
+weakref_cache_key_types.add(_Linear)
 
 #: Operands and results: see `_Linear`.
 LINEAR = Primitive("minixla_linear_program")

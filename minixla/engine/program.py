@@ -7,7 +7,7 @@ from itertools import count, groupby
 from typing import Any, NamedTuple
 
 import jax
-from jax._src.util import weakref_lru_cache
+from jax._src.util import weakref_cache_key_types, weakref_lru_cache
 from jax.core import ShapedArray
 from jax.core import Tracer as JaxTracer
 from jax.extend.core import Primitive
@@ -27,7 +27,7 @@ from minixla.engine.meshes import check_devices, told
 from minixla.engine.pieces import split
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class HeldGraph:
     """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure."""
 
@@ -36,6 +36,10 @@ class HeldGraph:
 
     def __repr__(self) -> str:
         return repr(self.graph)
+
+
+# JAX's caches find what they know of a primitive by its parameters, and must not keep these alive.
+weakref_cache_key_types.add(HeldGraph)
 
 
 def held(graph: Graph, weak: Sequence[bool] = ()) -> HeldGraph:
@@ -178,11 +182,18 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
     program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            run = program.remembered("compiled", jax.jit, partial(bind_program, program))
-            return run(*operands)
+            return program.remembered("compiled", _compiled, program)(*operands)
         except RuntimeError as error:
             raise_ours(error, program.name)
             raise
+
+
+def _compiled(graph: Graph) -> Callable[..., list[Any]]:
+    """`jax.jit` of a program, which JAX keeps as long as the graph lives that keeps this."""
+    # JAX keeps the program that it traces, so that it must hold nothing that the graph holds.
+    parts = graph.inputs, graph.instructions, graph.outputs, graph.name
+    again = Graph(*parts, graph.annotations) if graph.annotations else part_of(*parts)
+    return jax.jit(partial(bind_program, again))
 
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:

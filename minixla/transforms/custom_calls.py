@@ -12,7 +12,6 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
-from minixla.core.symbolic_zeros import pulled
 from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph, under
 from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import misfit
@@ -161,18 +160,11 @@ class CustomVjpCall(CustomDerivativeCall):
         result_shapes = [shape_of(result) for result in results]
         shapes = [shape_of(operand) for operand in operands[captured:]]
 
-        def backward(*cotangents: Any) -> list[Any]:
-            pairs = zip(
-                function.backward(residuals, cotangents, result_shapes), shapes, strict=True
-            )
-            wanted = [each if has_tangent(shape) else None for each, shape in pairs]
-            return self._checked("cotangent", wanted, shapes)
-
         def pullback(cotangents: Any) -> Sequence[Any]:
             given = [cotangents.get(index) for index in range(len(results))]
-            if not function.symbolic_zeros:
-                return [None] * captured + pulled(backward, given, result_shapes)
-            return [None] * captured + backward(*given)
+            pairs = zip(function.backward(residuals, given, result_shapes), shapes, strict=True)
+            wanted = [each if has_tangent(shape) else None for each, shape in pairs]
+            return [None] * captured + self._checked("cotangent", wanted, shapes)
 
         return results, pullback
 
@@ -206,7 +198,6 @@ class _Batched:
     def __init__(self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: Any) -> None:
         self.call, self.trace, self.dimensions = call, trace, dimensions
         self.inner, self.name = call.function, call.function.name
-        self.symbolic_zeros = call.function.symbolic_zeros
         #: Those of the operands that the rules know.
         self.own_dimensions = dimensions[call.captured :]
 

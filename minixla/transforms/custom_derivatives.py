@@ -124,8 +124,6 @@ class _Flat:
         #: The structure of the result, once the function or its rule has run.
         self.result_tree: Any = None
         self.name = getattr(custom.fun, "__name__", "custom")
-        #: Whether the rules know derivatives that are zero, as None.
-        self.symbolic_zeros = custom.symbolic_zeros
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
         with at_own_lines(), nested():
@@ -143,7 +141,7 @@ class _Flat:
 
     def _instantiated(self, derivatives: Sequence[Any], shapes: Iterable[AnyShape]) -> list[Any]:
         """Tangents or cotangents as a user's rule gets them: zeros are arrays, or None."""
-        if self.symbolic_zeros:
+        if self.custom.symbolic_zeros:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
         return [derivative_of(shape, None) if each is None else each for each, shape in pairs]
@@ -156,7 +154,7 @@ class _Flat:
         return self._leaves(result), self._matching("tangent", tangent, self.result_tree)
 
     def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
-        if self.symbolic_zeros:
+        if self.custom.symbolic_zeros:
             operands = list(map(CustomVJPPrimal, operands, active))
         given, wanted = self._arguments(operands), "a pair (result, residuals) from fwd"
         result, residuals = self._asked(self.custom.fwd, given, 2, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import attrgetter
@@ -145,8 +146,10 @@ class Compiled:
         for name, method in methods.items():
             setattr(wrapper, name, api_boundary(method))
         # As of a Python function; `jax.jit`'s object would lose its methods.
-        wrapper.__reduce_ex__ = lambda _: _reduced(wrapper, (again, (fun,)))
-        wrapper.__deepcopy__ = lambda _: wrapper
+        # Without a reference to itself it is freed, with its programs, when nothing holds it.
+        itself = weakref.ref(wrapper)
+        wrapper.__reduce_ex__ = lambda _: _reduced(itself(), (again, (fun,)))
+        wrapper.__deepcopy__ = lambda _: itself()
         setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
         return wrapper
 
