@@ -18,6 +18,8 @@ from minixla.transforms.typed_functions import Function, Numbers, Wrapper
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
+#: The attribute that says how a transformation made a function, and of which; see `sharing`.
+ORIGIN = "__minixla_origin__"
 
 #: The error for arguments that do not fit; takes what `explain` takes, without the class.
 misfit = functools.partial(explain, TransformError)
@@ -41,6 +43,7 @@ class Cache(dict[Any, Any]):
 def named_after(wrapper: Wrapper, fun: Function) -> Wrapper:
     """`wrapper` with the name, documentation and signature of `fun`."""
     functools.update_wrapper(wrapper, fun)
+    wrapper.__dict__.pop(ORIGIN, None)
     for name in wrapper.__dict__.pop(METHODS, ()):  # they are of the jitted function alone
         del wrapper.__dict__[name]
     return wrapper

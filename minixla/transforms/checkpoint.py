@@ -21,6 +21,7 @@ from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, shape_of, tracing
 from minixla.transforms.arguments import Arguments, check_marks, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
+from minixla.transforms.sharing import shares
 from minixla.transforms.staging import stage
 from minixla.transforms.typed_functions import Numbers, Parameters, Result
 from minixla_ops.elementwise.operators import convert
@@ -241,6 +242,7 @@ def checkpoint_name(x: Result, name: str) -> Result:
     return CheckpointName(name)(x)
 
 
+@shares
 @checks_kinds
 def checkpoint(
     fun: Callable[Parameters, Result],

@@ -19,6 +19,7 @@ from minixla.engine.float0 import float0_zeros, is_float0, places, structure_pla
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import Arguments, in_place_of, leaving, misfit
 from minixla.transforms.places import Places, lifted_leaves, other_structure
+from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.typing import PyTree
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
@@ -168,6 +169,7 @@ def checked_tangents(
     return found
 
 
+@shares
 @checks_kinds
 def value_and_grad(
     fun: Callable[Parameters, Result],
@@ -239,6 +241,7 @@ def check_kinds(
         raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
 
+@shares
 @checks_kinds
 def grad(
     fun: Callable[Parameters, Any],

@@ -16,6 +16,7 @@ from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import places
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, in_place_of
+from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.transforms.vmap import vmap
 from minixla.typing import PyTree
@@ -74,6 +75,7 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     return out.with_aux(out.result(), linear)
 
 
+@shares
 @checks_kinds
 def jacfwd(
     fun: Callable[Parameters, Any],
@@ -112,6 +114,7 @@ def jacfwd(
     return derived
 
 
+@shares
 @checks_kinds
 def jacrev(
     fun: Callable[Parameters, Any],

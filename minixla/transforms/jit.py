@@ -14,6 +14,7 @@ from typing import Any, Unpack, overload
 import jax
 
 from minixla.core.argument_kinds import checks_kinds
+from minixla.core.attributes import exact
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.shapes import TupleValue
@@ -25,6 +26,7 @@ from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import JitLayouts
 from minixla.transforms.places import check_leaves
+from minixla.transforms.sharing import Shared, remembered_by, shared_by
 from minixla.transforms.staging import stage_once
 from minixla.transforms.typed_functions import Function, JitOptions, Jitted, Parameters, Result
 from minixla_ops.programs.call import call
@@ -78,7 +80,8 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     arguments.check_marks("jit", fun, **marks)
     layouts, evaluator = JitLayouts({**options}), default_trace()
     inner = layouts.within(fun)
-    compiled, nested = Compiled(inner, layouts), _Nested(inner, layouts)
+    shared = shared_by(fun) if inner is fun else None
+    compiled, nested = Compiled(inner, layouts, shared), _Nested(inner, layouts, shared)
 
     def missed(made: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         trace = _state.trace
@@ -102,7 +105,9 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
             raise
 
     methods = {name: getattr(nested, name) for name in _OWN_METHODS}
-    return compiled.function(missed, fun, functools.partial(jit, **options), methods)
+    found = compiled.function(missed, fun, functools.partial(jit, **options), methods)
+    remembered_by(found, fun, jit, (), options)
+    return found
 
 
 def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
@@ -117,9 +122,10 @@ def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
 class Compiled:
     """`jax.jit`'s object for a function, `call`, and its methods."""
 
-    def __init__(self, fun: Function, layouts: JitLayouts) -> None:
-        self._layouts = layouts
-        self._staged = arguments.named_after(stage_for_jax(fun), fun)
+    def __init__(self, fun: Function, layouts: JitLayouts, shared: Shared | None = None) -> None:
+        self._layouts, self._fun = layouts, fun
+        own = shared is None
+        self._staged = arguments.named_after(stage_for_jax(fun), fun) if own else shared.staged
         self.call: Any = jax.jit(self._staged, **layouts.for_jax())
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -167,11 +173,15 @@ class Compiled:
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
-    def __init__(self, fun: Function, layouts: JitLayouts) -> None:
+    def __init__(self, fun: Function, layouts: JitLayouts, shared: Shared | None) -> None:
         self._layouts = layouts
-        marked = map(layouts.options.get, ("static_argnums", "static_argnames"))
+        marked = [layouts.options.get(name) for name in ("static_argnums", "static_argnames")]
         self._static = arguments.StaticArguments(fun, *marked)
         self._cache = arguments.Cache()
+        if shared is not None and layouts.options.keys() <= {"static_argnums", "static_argnames"}:
+            key = exact(tuple(marked))
+            with suppress(TypeError):  # marks that cannot be hashed
+                self._cache = shared.graphs.setdefault(key, self._cache)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given, static = self._static.split("jit", args, kwargs)
