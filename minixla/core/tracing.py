@@ -117,10 +117,14 @@ class Trace:
         """Whether a tracer is of this trace or an enclosing one, which has not ended."""
         trace: Trace | None = self
         while trace is not None:
-            if trace is tracer._trace:
+            if trace.owns(tracer):
                 return trace.alive
             trace = trace.parent
         return False
+
+    def owns(self, tracer: Tracer) -> bool:
+        """Whether a tracer is of this trace, or of one that it stands for."""
+        return tracer._trace is self
 
 
 class _LoadEvaluator:

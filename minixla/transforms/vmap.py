@@ -65,9 +65,9 @@ def vmap(
         try:
             with under(trace), mapped_axis(axis_name, axis):
                 out = given.call(*inputs)
+                outputs, out_tree = flatten(out)
         finally:
             trace.alive = False
-        outputs, out_tree = flatten(out)
         wanted = flatten_prefix("vmap", "out_axes", out, out_axes)
         ranks = key_ranks(out_tree) or [0] * len(outputs)
         results = [
