@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import functools
+import inspect
 import linecache
 import os
 import sys
@@ -169,12 +170,28 @@ def given_as(value: Any) -> tuple[str | None, str] | None:
         frame = frame.f_back
     for each in reversed(frames):  # the function that the user called comes first
         code = each.f_code
+        if code.co_flags & inspect.CO_VARARGS and (public := each.f_locals.get("called")):
+            place = _place_among(public, each.f_locals, value)
+            if place is not None:
+                return public.__name__, place
         for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
             place = _place_in(each.f_locals.get(name), value, name)
             if place is not None and name[0] != "_":
                 has_own_name = "<locals>" not in code.co_qualname and code.co_name[0] != "_"
                 return code.co_name if has_own_name else None, place
     return None
+
+
+def _place_among(public: Any, frame_locals: Any, value: Any) -> str | None:
+    """The place of a value among the `args` and `kwargs` of the wrapper of a public function."""
+    args, named = frame_locals.get("args", ()), dict(frame_locals.get("kwargs", {}))
+    for position, parameter in enumerate(inspect.signature(public).parameters.values()):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            named[parameter.name] = args[position:]
+        elif parameter.kind < parameter.KEYWORD_ONLY and position < len(args):
+            named[parameter.name] = args[position]
+    places = (_place_in(held, value, name) for name, held in named.items())
+    return next((place for place in places if place is not None), None)
 
 
 def _place_in(held: Any, value: Any, name: str, depth: int = 4) -> str | None:

@@ -33,12 +33,10 @@ class Trace:
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
-    #: `at_once(function, operands, names, options, takes_numbers=False)`: the result of a function
-    #: of arrays and Python numbers (of those names, if any) and options, as one program, or
-    #: NotImplemented. None where functions run operation by operation.
-    at_once: ClassVar[Callable[..., Any] | None] = None
-    #: Whether `program(function, names, options)`, which is kept, does what `at_once` did again.
-    keeps_programs: ClassVar[bool] = False
+    #: Whether functions of arrays run as one compiled function; see `whole_programs`.
+    #: `compiled_functions(function, names, known, numbers)` gives those of a function.
+    compiles: ClassVar[bool] = False
+    compiled_functions: ClassVar[Callable[..., Any] | None] = None
     #: Whether it is told of calls that take none of its values, as one that records must be.
     sees_all: ClassVar[bool] = True
     __slots__ = ("alive", "parent")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from inspect import Parameter, signature
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import DeclaredArray, TupleValue
 from minixla.core.state import ThreadState
 from minixla.core.tracing import Trace, Tracer, current_trace, weak_type_of
+from minixla.engine.compiled_functions import CompiledFunctions
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.meshes import OnMesh, spec_of
 from minixla.engine.program import stage_for_jax
@@ -64,39 +64,8 @@ class EngineTrace(Trace):
             raise_ours(error, operation.builder_name, operation)
             raise
 
-    def at_once(  # type: ignore[override]  # a method here
-        self,
-        function: Callable[..., Any],
-        operands: tuple[Any, ...],
-        names: tuple[str, ...],
-        options: dict[str, Any],
-        takes_numbers: bool = False,
-    ) -> Any:
-        """The results of a function in one program, compiled for the operands' types.
-
-        NotImplemented for Python numbers alone, unless it takes those, and for constants of rules,
-        whose types JAX would change, and where it raises an error: the function itself says what is
-        wrong.
-        """
-        kinds = set(map(type, operands))
-        if (kinds <= _NUMBERS and not takes_numbers) or not kinds.isdisjoint(_NOT_ONE_ARRAY):
-            return NotImplemented
-        try:
-            return self.program(function, names, options)(*operands)
-        except JaxRuntimeError as error:
-            raise_ours(error, function.__name__)
-            raise
-        except (TypeError, ValueError, OverflowError):
-            return NotImplemented
-
-    keeps_programs = True
-
-    def program(
-        self, function: Callable[..., Any], names: tuple[str, ...], options: dict[str, Any]
-    ) -> Callable[..., Any]:
-        """The program that `at_once` runs."""
-        items = tuple(options.items())
-        return _whole(function, names, items, items and spelling(items))
+    compiles = True
+    compiled_functions = CompiledFunctions
 
     def lift(self, value: Any, subject: str = "evaluation") -> Any:
         """`value` as a JAX array; Python numbers stay weakly typed."""
@@ -213,23 +182,6 @@ def _of_attributes(
 _compiled = lru_cache(maxsize=8192)(_of_attributes)
 # Programs are written by users, and may be others in each call.
 _running_programs = lru_cache(maxsize=64)(_of_attributes)
-
-
-@lru_cache(maxsize=1024)
-def _whole(
-    function: Callable[..., Any], names: tuple[str, ...], options: tuple[Any, ...], _: Any
-) -> Callable[..., Any]:
-    given = dict(options)
-    declared = signature(function).parameters if names else {}
-    by_name = [name for name in names if declared[name].kind is not Parameter.POSITIONAL_ONLY]
-
-    def whole(*operands: Any) -> Any:
-        first = len(operands) - len(by_name)
-        named = dict(zip(by_name, operands[first:], strict=True))
-        return function(*operands[:first], **named, **given)
-
-    whole.__name__ = function.__name__
-    return jax.jit(stage_for_jax(whole))
 
 
 ENGINE = EngineTrace(None)

@@ -50,7 +50,7 @@ class Outcome:
             trace.alive = False
         self.aux = tree_unflatten(aux_tree, [self._leave(subject, leaf) for leaf in leaves])
         values = list(map(self.value_of, self.outputs))
-        self.values = leaving(values, subject, lambda: places("the result", self.result(), True))
+        self.values = leaving(values, subject, lambda: places("the result", out, True))
 
     def _parted(self, subject: str, out: Any) -> tuple[Any, Any]:
         """The result and the auxiliary data, which the function returns as a pair."""

@@ -71,7 +71,7 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
         return list(map(gradients.derivative_of, out.values, found))
 
     sides = Sides(given.tree, tuple(map(shape_of, leaves)), out.tree)
-    return out.with_aux(out.result(), Pushforward(push, sides))
+    return out.with_aux(out.result(), Pushforward(push, sides, given.where))
 
 
 @shares

@@ -156,7 +156,7 @@ class Compiled:
         itself = weakref.ref(wrapper)
         wrapper.__reduce_ex__ = lambda _: _reduced(itself(), (again, (fun,)))
         wrapper.__deepcopy__ = lambda _: itself()
-        setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
+        setattr(wrapper, arguments.METHODS, (*methods, "_fun", "__reduce_ex__", "__deepcopy__"))
         return wrapper
 
     def _method(self, name: str) -> Function:

@@ -58,18 +58,25 @@ class _LinearFunction:
     Args:
         apply: takes a value for each leaf, None where it has no tangent, and gives all results.
         sides: what the function takes and gives.
+        where: gives what messages call the leaves of what it takes.
     """
 
     subject: str
 
-    def __init__(self, apply: Callable[[Sequence[Any]], Sequence[Any]], sides: Sides) -> None:
+    def __init__(
+        self,
+        apply: Callable[[Sequence[Any]], Sequence[Any]],
+        sides: Sides,
+        where: Places | None = None,
+    ) -> None:
         self._apply, self._sides = apply, sides
+        what = "the result" if self.subject == "vjp" else "argument"
+        self._where = where or partial(structure_places, what, sides.taken)
         self._parts: tuple[list[Any], _Form] | None = None
 
     def _call(self, given: Any) -> Any:
-        sides, what = self._sides, "the result" if self.subject == "vjp" else "argument"
-        where = partial(structure_places, what, sides.taken)
-        leaves = checked_tangents(self.subject, given, sides.taken, sides.shapes, where)
+        sides = self._sides
+        leaves = checked_tangents(self.subject, given, sides.taken, sides.shapes, self._where)
         return tree_unflatten(sides.given, self._apply(leaves))
 
     def tree_flatten(self) -> tuple[list[Any], _Form]:
