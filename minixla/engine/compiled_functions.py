@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import signature
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.errors import JaxRuntimeError
+from jax.errors import ConcretizationTypeError, JaxRuntimeError
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.attributes import INEXACT
+from minixla.core.errors import ConcretizationError
 from minixla.core.shapes import DeclaredArray
 from minixla.core.tracer import Tracer
 from minixla.core.whole_programs import plain_flags
@@ -27,6 +29,8 @@ _MOST_COMPILED = 256  # of a function; options may be ever new
 _NUMBERS = (bool, int, float, complex)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, partial)
 _OPERAND = "operand"
+# Types of static arguments whose equal values are the same.
+_PLAIN = {bool, int, str, type(None), type}
 
 
 class _Kept(NamedTuple):
@@ -39,6 +43,21 @@ class _Kept(NamedTuple):
 
     run: Callable[..., Any]
     is_exact: bool
+
+
+class _Form(NamedTuple):
+    """Calls whose arguments are of the same types: which are static, and the compiled functions."""
+
+    static: Callable[[Sequence[Any]], tuple[Any, ...]]
+    operands: Callable[[Sequence[Any]], tuple[Any, ...]]
+    compiled: dict[tuple[Any, ...], Callable[..., Any]]
+
+
+def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """A function that gives some members of a sequence."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return (lambda values: (values[places[0]],)) if places else (lambda values: ())
 
 
 def _unused(*_: Any) -> Any:
@@ -111,17 +130,20 @@ class CompiledFunctions:
         self._function, self._names, self._known = function, names, known
         self._numbers, self._by_jax = numbers, by_jax
         self._kept: dict[Any, _Kept] = {}
-        #: By the types of the arguments, where all are arrays or numbers given by position.
-        self._of_types: dict[Any, Callable[..., Any]] = {}
+        #: Where the function must know the value of an operand.
+        self._unknowable: dict[Any, None] = {}
+        self._forms: dict[Any, _Form] = {}
         self._is_declared = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The function's result, or NotImplemented."""
-        if not kwargs:
-            run = self._of_types.get(tuple(map(type, args)))
+        values = (*args, *kwargs.values()) if kwargs else args
+        form = self._forms.get((*map(type, values), *kwargs))
+        if form is not None:
+            run = form.compiled.get(form.static(values))
             if run is not None:
                 try:
-                    return run(*args)
+                    return run(*form.operands(values))
                 except Exception:
                     pass  # what is wrong is said below
         try:
@@ -140,9 +162,7 @@ class CompiledFunctions:
         if kept is None or not kept.is_exact:
             result = self._result(given)
             if result is not NotImplemented:
-                if not kwargs and not any(given.fixed) and all(t is None for _, t in given.parts):
-                    kinds = tuple(map(type, args))
-                    self._bounded(self._of_types)[kinds] = self._kept[given.key].run
+                self._remember_form(given, args, kwargs)
                 return result
         # The function may have to know the floats among its options.
         exact = self._taken_apart(args, kwargs, is_exact=True)
@@ -153,15 +173,36 @@ class CompiledFunctions:
             self._bounded(self._kept)[given.key] = _Kept(_unused, True)
         return result
 
+    def _remember_form(self, given: _Given, args: Any, kwargs: Any) -> None:
+        """Has further calls with arguments of these types find the compiled function at once."""
+        values = (*args, *kwargs.values())
+        if not all(tree is None for _, tree in given.parts):
+            return
+        static = [i for i, is_static in enumerate(given.fixed) if is_static]
+        if not all(type(values[i]) in _PLAIN and values[i] is given.leaves[i] for i in static):
+            return
+        kinds = (*map(type, values), *kwargs)
+        form = self._forms.get(kinds)
+        if form is None:
+            others = [i for i, is_static in enumerate(given.fixed) if not is_static]
+            form = _Form(_getter(static), _getter(others), {})
+            self._bounded(self._forms)[kinds] = form
+        run = self._kept[given.key].run
+        self._bounded(form.compiled)[form.static(values)] = run
+
     def _result(self, given: _Given) -> Any:
         """The result of the compiled function, which is kept if there is one."""
         kept = self._kept.get(given.key)
+        if given.key in self._unknowable:
+            return NotImplemented
         found = _Kept(self._compiled(given), False) if kept is None else kept
         try:
             result = found.run(*given.operands)
         except JaxRuntimeError:
             raise
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, (ConcretizationError, ConcretizationTypeError)):
+                self._bounded(self._unknowable)[given.key] = None
             return NotImplemented
         if kept is None:
             self._bounded(self._kept)[given.key] = found

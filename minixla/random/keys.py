@@ -8,7 +8,7 @@ import numpy as np
 import minixla.numpy as mnp
 from minixla.core.element_types import U32, canonical_element_type, element_type
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import Tracer
+from minixla.core.tracing import Tracer, one_program
 from minixla.engine.random_keys import RandomKey, is_key
 from minixla.numpy.operands import lifted, shape_error, static_sizes, value_error
 from minixla.random import implementations, sampling
@@ -101,12 +101,12 @@ def _made(subject: str, seed: Any, dtype: Any) -> tuple[Any, Any]:
     return _of_seed(RandomKey(seed, dtype)), dtype
 
 
-@sampling.as_program()
+@sampling.as_call()
 def _of_seed(key: RandomKey) -> Any:
     return sampling.implementation_of(key).seed(key.data)
 
 
-@api_boundary
+@one_program("key")
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     """New keys made of a key: an array of them, as typed or raw as it is.
 
@@ -122,15 +122,12 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return given.with_data(data) if given is key or is_key(key) else data
 
 
-split = sampling.kept_by_key(split, ("key", "num"))
-
-
-@sampling.as_program()
+@sampling.as_call()
 def _split(key: RandomKey, sizes: tuple[int, ...]) -> Any:
     return sampling.implementation_of(key).split(key.data, sizes)
 
 
-@api_boundary
+@one_program("key", "data")
 def fold_in(key: Any, data: Any) -> Any:
     """A new key made of a key and a number, as typed or raw as the key is.
 
@@ -152,7 +149,7 @@ def fold_in(key: Any, data: Any) -> Any:
     return given.with_data(numbers) if given is key or is_key(key) else numbers
 
 
-@sampling.as_program("data")
+@sampling.as_call("data")
 def _folded(key: RandomKey, data: Any) -> Any:
     return sampling.implementation_of(key).fold_in(key.data, data)
 
