@@ -127,7 +127,7 @@ def _split(key: RandomKey, sizes: tuple[int, ...]) -> Any:
     return sampling.implementation_of(key).split(key.data, sizes)
 
 
-@one_program("key", "data")
+@api_boundary
 def fold_in(key: Any, data: Any) -> Any:
     """A new key made of a key and a number, as typed or raw as the key is.
 
@@ -138,13 +138,18 @@ def fold_in(key: Any, data: Any) -> Any:
     Raises:
         ShapeError: it is no single key, or no single integer.
     """
+    if not isinstance(data, Tracer) and not hasattr(data, "aval"):
+        data = mnp.asarray(data, U32)  # which refuses negative numbers
+    return _key_with(key, data)
+
+
+@one_program("key", "data")
+def _key_with(key: Any, data: Any) -> Any:
     given = sampling.single(sampling.typed(key, "fold_in"), "fold_in")
     shape = operand_shape(data, "fold_in")
     if shape.rank:
         advice = "Map over several: mx.vmap(mx.random.fold_in, (None, 0))(key, numbers)."
         raise shape_error("fold_in", "data is no single number", advice, f"data {shape}")
-    if not isinstance(data, Tracer) and not hasattr(data, "aval"):
-        data = mnp.asarray(data, U32)
     numbers = _folded(given, lifted(convert(data, U32)))
     return given.with_data(numbers) if given is key or is_key(key) else numbers
 
