@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from minixla.core import registry
 from minixla.core.attributes import Field
 from minixla.core.errors import AttributeValueError, explain
+from minixla.core.source import warn
 from minixla.extension import wrappers
 from minixla.extension.contexts import callable_of
 from minixla.extension.definitions import Definition
@@ -151,7 +151,7 @@ def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> Non
             raise explain(AttributeValueError, "register_op", problem, shown, advice)
         if registry.registered(plain):
             says = f"{plain} is an operation of XLA's, too: yours is {each.name}."
-            warnings.warn(f"{says} Put the project's name in front.", stacklevel=4)
+            warn(f"{says} Put the project's name in front.")
     for each in made:
         registry.OTHERS.pop(each.name, None)
         registry.register(each.operation)

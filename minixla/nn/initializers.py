@@ -7,6 +7,7 @@ from typing import Any
 from jax.nn import initializers
 from jax.nn.initializers import Initializer
 
+from minixla.core.source import warnings_at_users_line
 from minixla.interop.from_jax import from_jax
 
 
@@ -15,7 +16,14 @@ def _building(name: str) -> Callable[..., Initializer]:
     function = getattr(initializers, name)
 
     def made(*args: Any, **kwargs: Any) -> Initializer:
-        return from_jax(function(*args, **kwargs))
+        initializer = from_jax(function(*args, **kwargs))
+
+        @wraps(initializer)
+        def initialize(*args: Any, **kwargs: Any) -> Any:
+            with warnings_at_users_line():
+                return initializer(*args, **kwargs)
+
+        return initialize
 
     kept = lru_cache(maxsize=256, typed=True)(made)  # with the programs that they have
 

@@ -33,7 +33,7 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
     if found is None:
         if len(_SPLATS) >= _MOST_SPLATS:
             _SPLATS.clear()
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             scalar = np.asarray(value).astype(shape.dtype)
         found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
     return found
