@@ -65,7 +65,7 @@ class HloEmitter:
         return f"%{name}"
 
     def instruction(
-        self, opcode: str, operands: Sequence[str], shape: AnyShape, **attributes: Any
+        self, opcode: str, operands: Sequence[str], shape: AnyShape, /, **attributes: Any
     ) -> str:
         """Appends one instruction; returns the name of its result.
 

@@ -7,7 +7,9 @@ import inspect
 import linecache
 import os
 import sys
-from collections.abc import Iterable
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import CodeType
@@ -125,6 +127,42 @@ def find_source(depth: int = 1) -> Source | None:
             return Source(code, frame.f_lasti)
         frame = frame.f_back
     return None
+
+
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that names the user's line, wherever the framework finds the reason.
+
+    Args:
+        message: the text, or a warning with its text.
+        category: the kind of warning, of a text.
+    """
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    place = frame.f_code.co_filename, frame.f_lineno, names.get("__name__") or "<unknown>"
+    warnings.warn_explicit(message, category, *place, registry)
+
+
+@contextlib.contextmanager
+def warnings_at_users_line() -> Iterator[None]:
+    """Have warnings of other packages, raised by calls in a `with` block, name the user's line."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # filters of warnings belong to the process
+        return
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        for each in caught:
+            if is_user_file(each.filename):
+                place = each.filename, each.lineno
+                warnings.warn_explicit(each.message, each.category, *place)
+            else:
+                warn(each.message, each.category)
 
 
 # The names of the functions that packages offer, by the package.

@@ -24,7 +24,7 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.shapes import shape_of_data
-from minixla.core.source import find_source, is_user_file
+from minixla.core.source import find_source, is_user_file, warnings_at_users_line
 from minixla.core.state import ThreadState, state
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, shape_of
@@ -76,10 +76,11 @@ class JaxFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What JAX's function gives; its errors say what it was given, and where."""
         try:
-            if state.trace is not ThreadState.trace:
-                return self._traced(*args, **kwargs)
-            result = NotImplemented if self._compiled is None else self._compiled(args, kwargs)
-            return self._by_jax(*args, **kwargs) if result is NotImplemented else result
+            with warnings_at_users_line():
+                if state.trace is not ThreadState.trace:
+                    return self._traced(*args, **kwargs)
+                result = NotImplemented if self._compiled is None else self._compiled(args, kwargs)
+                return self._by_jax(*args, **kwargs) if result is NotImplemented else result
         except Exception as error:
             ours = self._explained(error, args, kwargs)
             hide_frames(error)

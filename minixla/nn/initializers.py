@@ -7,6 +7,7 @@ from typing import Any
 from jax.nn import initializers
 from jax.nn.initializers import Initializer
 
+from minixla.core.source import warnings_at_users_line
 from minixla.core.state import ThreadState, state
 from minixla.core.tracing import Tracer
 from minixla.engine.random_keys import with_keys_of_jax
@@ -19,9 +20,10 @@ def _ours(initializer: Initializer) -> Any:
 
     @wraps(initializer)
     def drawn(key: Any, *args: Any, **kwargs: Any) -> Any:
-        if state.trace is ThreadState.trace and not isinstance(key, Tracer):
-            return initializer(with_keys_of_jax(key), *args, **kwargs)
-        return staged(key, *args, **kwargs)
+        with warnings_at_users_line():
+            if state.trace is ThreadState.trace and not isinstance(key, Tracer):
+                return initializer(with_keys_of_jax(key), *args, **kwargs)
+            return staged(key, *args, **kwargs)
 
     return drawn
 

@@ -211,7 +211,7 @@ def sampler(
         flags = frozenset(n for n, default in defaults.items() if isinstance(default, bool))
         needs_shape = isinstance(defaults.get("shape"), tuple)
 
-        def public(*args: Any, **options: Any) -> Any:
+        def drawn(*args: Any, **options: Any) -> Any:
             try:
                 given = {**options, **dict(zip(names, args, strict=False))}
                 is_whole = len(given) == len(args) + len(options)
@@ -231,7 +231,7 @@ def sampler(
                 hide_frames(error)
                 raise
 
-        public: Any = wraps(function)(public)
+        public: Any = wraps(function)(drawn)
         public.__signature__ = declared
         public = one_program("key", *arrays, known=known)(public)
         public.__module__ = "minixla.random"

@@ -105,6 +105,7 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
             raise
 
     methods = {name: getattr(nested, name) for name in _OWN_METHODS}
+    methods |= {name: _explained(compiled.method(name), nested) for name in _JAX_METHODS}
     found = compiled.function(missed, fun, functools.partial(jit, **options), methods)
     remembered_by(found, fun, jit, (), options)
     return found
@@ -117,6 +118,20 @@ def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
         with suppress(AttributeError):
             found = attrgetter(wrapper.__qualname__)(sys.modules.get(module))
     return wrapper.__qualname__ if found is wrapper else made_again
+
+
+def _explained(method: Function, nested: _Nested) -> Function:
+    """A method of `jax.jit`'s object, whose errors about arguments are ours."""
+
+    @functools.wraps(method)
+    def explained(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except TypeError:
+            nested.check_arguments(args, kwargs, True)
+            raise
+
+    return explained
 
 
 class Compiled:
@@ -148,7 +163,7 @@ class Compiled:
     ) -> Any:
         """`call` as the Python function that `again(fun)` is, with more methods; see `jitted`."""
         wrapper = arguments.named_after(jitted(self.call, missed), fun)
-        methods = {name: self._method(name) for name in _JAX_METHODS} | {**methods}
+        methods = {name: self.method(name) for name in _JAX_METHODS} | {**methods}
         for name, method in methods.items():
             setattr(wrapper, name, api_boundary(method))
         # As of a Python function; `jax.jit`'s object would lose its methods.
@@ -159,7 +174,7 @@ class Compiled:
         setattr(wrapper, arguments.METHODS, (*methods, "_fun", "__reduce_ex__", "__deepcopy__"))
         return wrapper
 
-    def _method(self, name: str) -> Function:
+    def method(self, name: str) -> Function:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -190,18 +205,25 @@ class _Nested:
         found = stage_once(self._cache, given, static, signature, apply)
         return found.results(call(found.graph, *found.read, *leaves))
 
-    def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check_arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], may_be_shapes: bool = False
+    ) -> None:
         given, _ = self._static.split("jit", args, kwargs)
         self._layouts.check_arguments(given)
         names = given.where()
         for leaf, place in zip(given.leaves, names, strict=True):
             if isinstance(leaf, TupleValue) and _state.trace is default_trace():
                 raise not_a_value(leaf, "jit", place)
-        check_leaves("jit", given.leaves, names)
+        pairs = zip(given.leaves, names, strict=True)
+        arrays = [
+            x for x in pairs if not (may_be_shapes and isinstance(x[0], jax.ShapeDtypeStruct))
+        ]
+        for leaf, name in arrays:
+            check_leaves("jit", [leaf], [name])
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
-        given, _ = self._static.split("make_graph", args, kwargs)
+        given, _ = self._static.split("jit", args, kwargs)
         found = closed(given)
         return self._layouts.annotated(found.graph, given, found.result_tree)
 

@@ -32,7 +32,7 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
     key = (value.__class__, value if value else repr(value), shape)
     found = _SPLATS.get(key)
     if found is None:
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             scalar = np.asarray(value).astype(shape.dtype)
         found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
     return found
