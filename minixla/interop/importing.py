@@ -8,7 +8,7 @@ import numpy as np
 from jax.tree_util import tree_unflatten
 
 from minixla.core.argument_kinds import checks_kinds
-from minixla.core.errors import ImportError_, MinixlaError, TransformError, explain
+from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.progress import shown_progress
 from minixla.core.shapes import Shape
@@ -16,7 +16,6 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
-from minixla.interop.operations import SIMPLE
 from minixla.interop.reading import Opened, ProgramText, opened, read_module
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import ShardyToo, refuse_shardings
@@ -149,14 +148,8 @@ def import_stablehlo(
     """
     with shown_progress(SUBJECT) as say:
         say("reading")
-        found = opened(source, SIMPLE)
-        try:
-            module = _translated(found, shardings, say)
-        except MinixlaError:
-            if not found.runs:
-                raise
-            # What is wrong is said of the program as it was written.
-            module = _translated(opened(source), shardings, say)
+        found = opened(source)
+        module = _translated(found, shardings, say)
     graphs, exported = module.graphs, found.exported
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
@@ -164,12 +157,12 @@ def import_stablehlo(
 
 def _translated(found: Opened, shardings: ShardyToo, say: Callable[[str], None]) -> Module:
     """The module with its graphs."""
-    (written, constants, *_), exported, runs = found
+    (written, constants, *_), exported = found
     program = read_module(written)
     if shardings != "drop":
         refuse_shardings(program, written, "sdy." if shardings == "keep" else "none")
     keeps = shardings == "keep" and b"sdy" in written
-    module = Module(program, exported and _platform(exported), constants, keeps, runs)
+    module = Module(program, exported and _platform(exported), constants, keeps)
     module.translated(say)
     return module
 

@@ -18,7 +18,6 @@ from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
 from minixla.interop.operations import SIMPLE, TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
-from minixla.interop.repeated_lines import STAND_IN, Run, RunReader
 from minixla.interop.sdy import SDY, Shardings
 from minixla.interop.step import Step
 from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
@@ -70,7 +69,6 @@ class Module:
         platform: int | None = None,
         constants: dict[str, Any] | None = None,
         keeps_shardings: bool = False,
-        runs: Sequence[Run] = (),
     ) -> None:
         #: Which of the platforms that jax.export wrote it for is meant.
         self._platform = platform
@@ -78,7 +76,6 @@ class Module:
         self.constants = constants or {}
         #: What says how values lie over devices, where that is kept.
         self.shardings = Shardings(module) if keeps_shardings else None
-        self._runs = RunReader(runs) if runs else None
         #: The functions that are translated, by name.
         self.graphs: dict[str, Graph] = {}
         #: Gives the shape that one of MLIR's types stands for; None for what is none.
@@ -207,10 +204,6 @@ class Module:
         return located(location, problem, given, advice)
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
-        if name == STAND_IN and self._runs is not None:
-            builder.source = self._source(operation.location)
-            self._runs.read(operation, builder)
-            return
         translation = self.translations.get(name)
         if translation is None or (name in SDY and self.shardings is None):
             if not name.startswith(_IGNORED):

@@ -23,7 +23,6 @@ from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
 from minixla.interop import refusals
 from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
-from minixla.interop.repeated_lines import Run, folded
 
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
@@ -88,11 +87,10 @@ class Opened(NamedTuple):
 
     program: Sent
     exported: jax.export.Exported | None  # jax.export's description, without its program
-    runs: list[Run]  # that are left out of the program, with operations in their place
 
 
-def opened(source: Any, simple: frozenset[str] = frozenset()) -> Opened:
-    """Reads what `import_stablehlo` takes; the program lacks `runs` of `simple` operations."""
+def opened(source: Any) -> Opened:
+    """Read the source of `import_stablehlo`."""
     constants: dict[str, np.ndarray] = {}
     exported, is_exported = None, False
     if isinstance(source, jax.export.Exported):
@@ -109,28 +107,19 @@ def opened(source: Any, simple: frozenset[str] = frozenset()) -> Opened:
             except UnicodeDecodeError:
                 require_flatbuffers(ImportError_, SUBJECT)
                 is_exported = True
-    short, runs = source, list[Run]()
     if isinstance(source, str):
         _check_text(source)
-        short, runs = folded(source, simple)
     try:
-        try:
-            found = sent(short)
-        except Refusal:
-            if not runs:
-                raise
-            runs, found = [], sent(source)
+        found = sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
     if isinstance(source, bytes):
         _check_strings(found.text)
-        short, runs = folded(found.text, simple)
-        found = found._replace(module=short.encode()) if runs else found
     if is_exported:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:
         exported = replace(exported, mlir_module_serialized=b"")
-    return Opened(found._replace(constants=constants | found.constants), exported, runs)
+    return Opened(found._replace(constants=constants | found.constants), exported)
 
 
 def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
