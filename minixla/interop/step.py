@@ -93,7 +93,8 @@ class Step:
                 if kind.of_result is not None:
                     value = kind.of_result(self.result)
                     # What may be left out is so where it is as in the operands.
-                    if field.default is None and value is kind.of_result(self.operands[0].shape):
+                    own = [kind.of_result(each.shape) for each in self.operands[:2]]
+                    if field.default is None and all(each is value for each in own):
                         value = None
             elif label in own:
                 value = self._value(kind, label)
