@@ -93,8 +93,8 @@ class Step:
                 if kind.of_result is not None:
                     value = kind.of_result(self.result)
                     # What may be left out is so where it is as in the operands.
-                    own = [kind.of_result(each.shape) for each in self.operands[:2]]
-                    if field.default is None and all(each is value for each in own):
+                    before = [kind.of_result(each.shape) for each in self.operands[:2]]
+                    if field.default is None and all(each is value for each in before):
                         value = None
             elif label in own:
                 value = self._value(kind, label)

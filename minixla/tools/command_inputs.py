@@ -16,7 +16,10 @@ from minixla import interop
 from minixla.interop import ImportedProgram
 from minixla.interop.sharding_passes import read_program as read_sharded
 from minixla.tools.command_line import BadInput
+from minixla_ops.vocabulary.tuple_operations import without_tuples
 
+# Commands whose arguments and results are arrays in files.
+_EVALUATING = "run", "grad", "vmap", "check", "cost"
 # HLO text, after comments.
 _HLO = re.compile(rb"(?:\s|//[^\n]*+\n)*+HloModule")
 # What NumPy raises besides for a damaged archive.
@@ -53,7 +56,10 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
         said = said.replace('shardings="drop"', "--drop-shardings")
         raise BadInput(f"{options.program}: {said}") from None
     # What jax.export made takes pytrees; files give arrays one by one.
-    return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
+    flat = without_tuples if options.command in _EVALUATING else lambda graph: graph
+    return ImportedProgram(
+        flat(read.graph), {name: flat(each.graph) for name, each in read.functions.items()}
+    )
 
 
 def _after_passes(options: argparse.Namespace, source: bytes) -> str:
