@@ -6,6 +6,7 @@ import functools
 import linecache
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -124,6 +125,14 @@ def find_source(depth: int = 1) -> Source | None:
             return Source(code, frame.f_lasti)
         frame = frame.f_back
     return None
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that names the innermost line of the user's code."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 # The names of the functions that packages offer, by the package.

@@ -41,6 +41,8 @@ def foreign_call(step: Step) -> Sequence[Value]:
     # A routine of LAPACK that is given other layouts computes something of transposed matrices.
     is_other = column_major(call.target_name, step.shapes) and type(laid_out) is not LapackCall
     function = None if is_other else meaning(call, step.shapes, programs)
+    if function is not None or type(laid_out) is LapackCall or programs:
+        step.read |= {"output_operand_aliases", "called_computations"}
     if function is not None:
         return step.inlined(function)
     if programs and not step.module.is_hlo:

@@ -175,6 +175,10 @@ def import_stablehlo(
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;
             the message names the line and column, what was found and what to do.
 
+    Warns:
+        UserWarning: the program has attributes that graphs do not hold, such as
+            `mhlo.frontend_attributes`; the message names them and their lines.
+
     Example:
         >>> text = jax.jit(lambda x: x + 1).lower(np.float32(0)).as_text()
         >>> mx.import_stablehlo(text)(np.float32(2))
@@ -184,6 +188,7 @@ def import_stablehlo(
         say("reading")
         found = opened(source)
         module = _translated(found, shardings, say)
+    module.lost.warn(SUBJECT)
     graphs, exported = module.graphs, found.exported
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)

@@ -103,6 +103,7 @@ def _lowered(staged: Any, platforms: Sequence[str], meshes: Sequence[Any]) -> Gr
     if module.shardings is not None:
         module.shardings.name(map(Mesh.of, meshes))
     graph = explicit(module.translated()["main"])
+    module.lost.warn("from_jax")
     if first == "cpu" and others and _calls_code(graph):
         with suppress(NotImplementedError, ValueError):
             return _lowered(staged, others, meshes)

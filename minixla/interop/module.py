@@ -16,6 +16,7 @@ from minixla.core.source import Source
 from minixla.interop.building import Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
+from minixla.interop.lost import Lost
 from minixla.interop.operations import SIMPLE, TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
 from minixla.interop.sdy import SDY, Shardings
@@ -82,6 +83,8 @@ class Module:
         self.declared = cache(_declared)
         #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
         self.values: dict[tuple[Attribute, int], Any] = {}
+        #: Attributes that the graphs do not hold.
+        self.lost = Lost()
         # By the hash of the location's attribute.
         self._sources: dict[int, Source | None] = {}
         # By what tells them: the instruction that an operation became, and the graph of a region.
@@ -97,6 +100,7 @@ class Module:
         Args:
             say: called with what is done next.
         """
+        self.lost.of_module(self._module)
         with collection_paused():
             for name in self._order():
                 if say is not None:
@@ -173,6 +177,7 @@ class Module:
                 if given[number] is not None:
                     builder.shardings[value] = given[number]
             placed = found.of_function(operation, "res_attrs", len(outputs))
+        self.lost.of_function(name, operation)
         graph = builder.graph(outputs, name, placed, found and found.meshes)
         if graph.depth >= self.deepest:
             problem = f"more than {self.deepest} calls within each other"
@@ -221,6 +226,7 @@ class Module:
             results = builder.add(known.op, step.operands, known.result_shapes)
         else:
             results = self._meant(step, translation)
+            self.lost.of_step(step)
         own = (operation.result,) if len(results) == 1 else operation.results
         for result, value in zip(own, results, strict=True):
             if known is None:
@@ -347,7 +353,11 @@ def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
             builder.define(argument, builder.constant(platform, shape))
 
 
-_CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+_CALLEES = {
+    "func.call": "callee",
+    "stablehlo.composite": "decomposition",
+    "stablehlo.custom_call": "called_computations",
+}
 
 
 def _callees(function: Any) -> list[str]:
@@ -355,8 +365,9 @@ def _callees(function: Any) -> list[str]:
 
     def visit(operation: Any) -> Any:
         label = _CALLEES.get(operation.name)
-        if label is not None:
-            found[ir.FlatSymbolRefAttr(operation.attributes[label]).value] = None
+        named = None if label is None else operation.attributes.get(label, None)
+        for each in named if isinstance(named, ir.ArrayAttr) else filter(None, [named]):
+            found[ir.FlatSymbolRefAttr(each).value] = None
         return ir.WalkResult.ADVANCE
 
     function.walk(visit)

@@ -65,7 +65,7 @@ class Shardings:
     def annotate(self, operation: Any, results: Sequence[Value], builder: Builder) -> None:
         """Notes what the attributes of an operation of MLIR's say of its results."""
         attributes = operation.attributes
-        if SHARDING in attributes:
+        if SHARDING in attributes and results:
             builder.shardings.update(zip(results, self.several(attributes[SHARDING]), strict=True))
         # A custom call keeps its rule itself.
         if RULE in attributes and operation.name != "stablehlo.custom_call" and results:

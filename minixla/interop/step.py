@@ -25,7 +25,7 @@ _LEFT_OUT: dict[str, Any] = {
 class Step:
     """An operation of MLIR's, its operands as our values, and the graph that it goes to."""
 
-    __slots__ = ("builder", "module", "name", "operands", "operation")
+    __slots__ = ("builder", "module", "name", "operands", "operation", "read")
 
     def __init__(self, operation: Any, name: str, builder: Builder, module: Any) -> None:
         self.operation = operation
@@ -33,9 +33,12 @@ class Step:
         self.builder = builder
         self.module = module
         self.operands = builder.values_of(operation.operands)
+        #: The attributes that the translation has asked for.
+        self.read: set[str] = set()
 
     def raw(self, name: str) -> Any:
         """An attribute of MLIR's, or None."""
+        self.read.add(name)
         return self.operation.attributes.get(name, None)
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -82,6 +85,9 @@ class Step:
         """
         operation, given = REGISTRY[name], given | self.module.details
         own, found, regions = self.operation.attributes, [], 0
+        self.read.update(
+            [field.stablehlo for field in operation.fields.values() if field.stablehlo]
+        )
         for key, field in operation.fields.items():
             kind, label, value = field.kind, field.stablehlo, given.get(key, field.default)
             if kind.holds_programs:

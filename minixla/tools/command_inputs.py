@@ -4,6 +4,7 @@ import argparse
 import io
 import re
 import sys
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -32,7 +33,17 @@ def is_hlo(source: bytes) -> bool:
 
 
 def read_program(options: argparse.Namespace) -> ImportedProgram:
-    """The program of the file, or of standard input, that options name."""
+    """The program of the file, or of standard input, that options name; prints warnings."""
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        program = _read(options)
+    for each in issued:
+        said = re.sub(r"^import_\w+: ", "", str(each.message))
+        print(f"minixla {options.command}: {options.program}: {said}", file=sys.stderr)
+    return program
+
+
+def _read(options: argparse.Namespace) -> ImportedProgram:
     is_standard = options.program == "-"
     source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
     if not source.strip():

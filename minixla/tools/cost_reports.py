@@ -112,7 +112,8 @@ def cost(
     with mesh_in_force(_state.mesh or chips):
         # The attribute of an imported program is the Graph itself.
         staged: Any = getattr(fun, "graph", None)
-        graph = (staged if callable(staged) else mx.make_graph(fun))(*args, **kwargs)
+        staged = staged if callable(staged) else mx.make_graph(fun)
+        graph = staged(*args, **kwargs)
     if platform is None or graph.meshes:
         return cost_report(graph, platform=platform)
     jitted = fun if hasattr(fun, "lower") else mx.jit(fun)

@@ -52,6 +52,10 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
         ImportError_: `source` is no such program; the message names the line and column, what was
             found and what to do.
 
+    Warns:
+        UserWarning: the program has attributes that graphs do not hold, such as
+            `frontend_attributes`; the message names them and their lines.
+
     Example:
         >>> text = jax.jit(lambda x: x + 1).lower(np.float32(0)).as_text("hlo")
         >>> mx.import_hlo(text)(np.float32(2))
@@ -69,6 +73,7 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
         say("reading")
         module = HloModule(text)
         module.translated(say)
+    module.lost.warn(SUBJECT)
     return _HloProgram(module.tables["computations"][module.tables["entry"]], module)
 
 
