@@ -1,7 +1,7 @@
 """All functions of an MLIR module as graphs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from jax.extend.mlir import ir
@@ -17,11 +17,13 @@ from minixla.interop.building import Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
 from minixla.interop.lost import Lost
+from minixla.interop.mesh_axes import groups_of_axes
 from minixla.interop.operations import SIMPLE, TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
-from minixla.interop.sdy import SDY, Shardings
+from minixla.interop.sdy import SDY, Shardings, meshes_of
 from minixla.interop.step import Step
 from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
+from minixla.sharding.mesh import Mesh
 
 #: How each operation is read, by its full name.
 TRANSLATIONS: dict[str, Translation] = {**TABLE, **CALLS, **CHLO, **SDY}
@@ -112,6 +114,16 @@ class Module:
     def details(self) -> dict[str, Any]:
         """Attributes, by our names, that stand beside the program."""
         return {}
+
+    def as_written(self, attribute: Any) -> Any:
+        """The text of an attribute; of replica groups along the axes of a mesh their table."""
+        text = str(attribute)
+        groups = groups_of_axes(attribute, text, self._meshes)
+        return text if groups is None else groups
+
+    @cached_property
+    def _meshes(self) -> dict[str, Mesh]:
+        return meshes_of(self._module)
 
     def called(self, step: Step) -> list[Graph]:
         """The functions that a custom call is given."""

@@ -46,6 +46,11 @@ class Step:
         attribute = self.raw(name)
         return default if attribute is None else plain(attribute)
 
+    def written(self, name: str) -> Any:
+        """An attribute as kinds of attributes read it; replica groups along axes as a table."""
+        self.read.add(name)
+        return plain(self.operation.attributes[name], self.module.as_written)
+
     def choice(self, name: str) -> str:
         """The name of one of several; nothing where it is left out."""
         return Enumeration().read(str(self.raw(name) or ""))
@@ -111,12 +116,10 @@ class Step:
         return operation(*found)
 
     def _value(self, kind: Attribute, label: str) -> Any:
-        attribute = self.operation.attributes[label]
-        known, key = self.module.values, (kind, attribute)
+        known, key = self.module.values, (kind, self.operation.attributes[label])
         if key not in known:
-            written = plain(attribute, str)
             try:
-                known[key] = kind.read(written)
+                known[key] = kind.read(self.written(label))
             except ValueError as error:
                 raise UnreadableError(f"attribute {label} {error}") from None
         return known[key]

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from minixla.core.stablehlo_text import quoted
+
 
 class AxisRef(NamedTuple):
     """An axis of a mesh, or a part of one (SDY: `"x"`, `"x":(2)4`).
@@ -21,7 +23,7 @@ class AxisRef(NamedTuple):
 
     def __str__(self) -> str:
         part = "" if self.size is None else f":({self.pre_size}){self.size}"
-        return f'"{self.name}"{part}'
+        return f"{quoted(self.name)}{part}"
 
 
 class Part(NamedTuple):

@@ -12,6 +12,7 @@ from minixla.core import attributes as kinds
 from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
 from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
+from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.shapes import AnyShape, Shape, ShapeList, TokenShape, TupleShape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.stablehlo_text import Layouts, quoted
@@ -179,7 +180,7 @@ class CustomCall(Operation):
 
     def hlo_attributes(self, shapes):
         return {
-            "custom_call_target": quoted(self.target_name),
+            "custom_call_target": hlo_quoted(self.target_name),
             "custom_call_has_side_effect": self.has_side_effect or None,
             "api_version": "API_VERSION_TYPED_FFI" if self.api_version == 4 else None,
             "backend_config": dictionary_text(self.options) if self.options else None,

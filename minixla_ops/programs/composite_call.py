@@ -11,6 +11,7 @@ from minixla.core import element_type, shape_of
 from minixla.core.attributes import Int32, Text, attribute
 from minixla.core.data_flow import Place, edge
 from minixla.core.errors import AttributeValueError, explain
+from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.stablehlo_text import bytes_text, nested_text, quoted
@@ -66,7 +67,7 @@ class CompositeCall(Call):
 
     def hlo(self, emit, operands, shapes, result):
         texts = [
-            f"composite.name={quoted(self.composite_name)}",
+            f"composite.name={hlo_quoted(self.composite_name)}",
             f"composite.attributes={self.composite_attributes}",
             f'composite.version="{self.version}"',
         ]
