@@ -129,7 +129,8 @@ def _config(step: Step) -> tuple[int, dict[str, Any]]:
 
 
 # The element type in `5 : i32`, `dense<1> : tensor<3xf32>` and `array<i8: 1, 2>`.
-_ELEMENT = re.compile(r"array<(\w+)|tensor<(?:\d+x)*(\w+)>$|: (\w+)$")
+_ELEMENT = re.compile(r"array<(\w+)|tensor<(\w+)>$|: (\w+)$")
+_DIMENSION = re.compile(r"\d+x")
 
 
 def _options(step: Step, dictionary: Any) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _option(step: Step, name: str, attribute: Any) -> Any:
     value = tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim else value
     members = value if isinstance(value, tuple) else (value,)
     match, element = _ELEMENT.search(text), "f64" if float in map(type, members) else "i64"
-    element = match[match.lastindex or 0] if match else element
+    element = _DIMENSION.sub("", match[match.lastindex or 0]) if match else element
     if element not in BY_STABLEHLO or not all(isinstance(x, (bool, int, float)) for x in members):
         step.reject(
             f"attribute {name} = {text[:100]} is no number, string or vector",

@@ -106,7 +106,7 @@ _INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
 _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
-_RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
+_RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)(?:[^\W\d]\w*)?>")
 
 
 def literal_of(step: Any) -> Literal:

@@ -19,17 +19,20 @@ from minixla.interop.sharding_passes import read_program as read_sharded
 from minixla.tools.command_line import BadInput
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
+# Blanks before HLO text, and a comment.
+_COMMENT = re.compile(rb"\s*(?://[^\n]*\n)?")
 # Commands whose arguments and results are arrays in files.
 _EVALUATING = "run", "grad", "vmap", "check", "cost"
-# HLO text, after comments.
-_HLO = re.compile(rb"(?:\s|//[^\n]*+\n)*+HloModule")
 # What NumPy raises besides for a damaged archive.
 _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 
 
 def is_hlo(source: bytes) -> bool:
     """Whether a file is HLO text."""
-    return _HLO.match(source) is not None
+    at = None
+    while (match := _COMMENT.match(source, at or 0)) and match.end() != at:
+        at = match.end()
+    return source.startswith(b"HloModule", at)
 
 
 def read_program(options: argparse.Namespace) -> ImportedProgram:

@@ -47,7 +47,10 @@ class CompositeCall(Call):
     stablehlo = RunsPrograms.stablehlo
 
     def shape(self, *operands):
-        if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", self.composite_name, re.ASCII):
+        space, *names = self.composite_name.split(".")
+        is_name = re.compile(r"[\w$]+", re.ASCII).fullmatch
+        is_space = re.fullmatch(r"[a-zA-Z]\w*", space, re.ASCII) is not None
+        if not (is_space and names and all(map(is_name, names))):
             problem = f"the name {self.composite_name!r} is not a dotted name"
             advice = "Give a namespace and a name, such as my_library.my_operation."
             self.refuse_attribute("C3", problem, advice)

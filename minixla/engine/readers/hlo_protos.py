@@ -23,7 +23,7 @@ ELIDED = "minixla.elided"
 # negative zeros that it writes as integers, which have no sign.
 _CONSTANT = r"\bconstant\(\s*(?:(\{\.\.\.\})\s*\)|[a-z]\w*\[[\d,]*\](?:\{[\d,]*\})?\s*(?=[({\d-]))"
 _ZERO = r"(?<=[({, ])(-0)(?=[)}, \n])"
-_WRITTEN = re.compile(rf'"(?:[^"\\]|\\.)*+(?:"|\Z)|{_CONSTANT}|{_ZERO}|(\{{\.\.\.\}})')
+_WRITTEN = re.compile(rf'"(?:[^"\\]|\\.)*+"?|{_CONSTANT}|{_ZERO}|(\{{\.\.\.\}})')
 # Most programs have none of these.
 _SIGNS = [re.compile(each) for each in (r"constant\(\s*[a-z]", r"-0[)}, \n]", r"\{\.\.\.\}")]
 
