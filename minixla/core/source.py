@@ -18,8 +18,17 @@ import numpy as np
 #: The file of instructions that were read from a program, and whose source it does not tell: they
 #: name a line of its text.
 PROGRAM_TEXT = "<stablehlo>"
+#: The one name in code objects that stand for lines of files which imported programs name.
+IMPORTED = "__minixla_imported__"
 # Longer texts of expressions are no help in a message.
 _LONGEST = 60
+
+
+def printable(text: str) -> str:
+    """Text for terminals: control characters, but for new lines and tabs, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join([x if x.isprintable() or x in "\n\t" else repr(x)[1:-1] for x in text])
 
 
 class Source(NamedTuple):
@@ -49,7 +58,15 @@ class Source(NamedTuple):
             known = _LINES[id(self.code)] = self.code, lines
         return known[1][self.instruction // 2]
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether a program that was read names it, not code that this process ran."""
+        return self.code.co_names == (IMPORTED,)
+
     def __str__(self) -> str:
+        return printable(self._shown())
+
+    def _shown(self) -> str:
         cell = _cell(self.file)
         if cell is not None:
             return f"{cell}:{self.line} ({self.function})"
@@ -132,7 +149,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     frame, level = sys._getframe(1), 2
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(printable(message), category, stacklevel=level)
 
 
 # The names of the functions that packages offer, by the package.
@@ -207,7 +224,7 @@ class Expression(NamedTuple):
 
 def running_expression(source: Source | None) -> Expression | None:
     """The expression that the instruction of a source evaluates; None where nobody knows."""
-    if source is None:
+    if source is None or source.is_imported:
         return None
     place = next(islice(source.code.co_positions(), source.instruction // 2, None), (None,))
     if None in place:

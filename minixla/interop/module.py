@@ -60,6 +60,8 @@ class Module:
     is_hlo: ClassVar[bool] = False
     #: Whether functions that JAX writes as programs become one operation.
     recognises = True
+    #: Whether this process has traced the program, so that the files that it names are the user's.
+    is_traced = False
     #: The operations, by their full names, whose regions read constants from outside as they read
     #: other values, not as copies of their own.
     sharing: ClassVar[tuple[str, ...]] = ()
@@ -291,10 +293,10 @@ class Module:
     def _source(self, location: Any) -> Source | None:
         if type(location) is _LINE:  # each operation has its own
             line = location.start_line
-            return sources_of(location.filename, line // BLOCK)[line % BLOCK]
+            return sources_of(location.filename, line // BLOCK, self.is_traced)[line % BLOCK]
         key = hash(location.attr)
         if key not in self._sources:
-            self._sources[key] = source_of(location)
+            self._sources[key] = source_of(location, self.is_traced)
         return self._sources[key]
 
     def _order(self) -> list[str]:
