@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from minixla.sharding.axes import Part, merged
 from minixla.sharding.mesh import Mesh
@@ -18,6 +18,12 @@ _MESHES = [
     {"a": 2, "b": 3, "c": 4},
     {"a": 8},
     {"a": 4, "b": 4, "c": 2},
+]
+_WITH_SIZE_ONE = [
+    {"a": 1, "b": 2, "c": 1},
+    {"a": 2, "b": 1, "c": 4},
+    {"a": 1, "b": 1, "c": 2},
+    {"a": 4, "b": 1, "c": 1, "d": 2},
 ]
 _SIZES = (1, 2, 3, 4, 4, 6, 8, 8, 12, 16)
 
@@ -110,12 +116,18 @@ class RandomProgram:
     """
 
     def __init__(
-        self, seed: int, steps: int = 12, has_named: bool = True, placed: float = 0.12
+        self,
+        seed: int,
+        steps: int = 12,
+        has_named: bool = True,
+        placed: float = 0.12,
+        features: Collection[str] = (),
     ) -> None:
         self.draw = random.Random(seed)
+        self.features = features
         self.has_named, self.placed = has_named, placed
         self.counter = 0
-        axes = self.draw.choice(_MESHES)
+        axes = self.draw.choice(_WITH_SIZE_ONE if "size one" in features else _MESHES)
         self.mesh = Mesh(None, list(axes), list(axes.values()))
         self.groups: dict[Sizes, list[int]] = {}
         self.has_priorities = self.draw.random() < 0.4 and placed < 0.5
