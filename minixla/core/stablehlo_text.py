@@ -142,6 +142,9 @@ class Emitter:
         if known is not None:
             for index, (value, each) in enumerate(zip(results, given, strict=True)):
                 given[index] = known.saying_nothing(value.shape) if each is None else each
+            # Where side effects are in order, a token comes before the results.
+            is_threaded = self._lines[-1].partition(" = ")[0].count("%") > len(results)
+            given = [known.saying_nothing(TOKEN)] * is_threaded + given
             texts.append(f"sdy.sharding = {self.shardings(given)}")
         if results[0] in notes.rules:
             texts.append(notes.rules[results[0]].attribute)

@@ -15,7 +15,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.sharding_rule import ShardingRule
 from minixla.extension import stored
 from minixla.interop.operations import Translation
-from minixla.interop.sdy import RULE
+from minixla.interop.sdy import RULE, SHARDING
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import plain
@@ -52,6 +52,9 @@ def foreign_call(step: Step) -> Sequence[Value]:
         names = ", ".join([f"%{each.name}" for each in programs])
         laid_out = laid_out.replace(options={**options, "called_computations": f"{{{names}}}"})
     call = laid_out
+    placed, shardings = step.raw(SHARDING), step.module.shardings
+    if placed is not None and not step.results and shardings is not None:
+        call = call.replace(out_shardings=shardings.several(placed))
     stated = step.raw(RULE)
     if stated is not None:
         call = call.replace(stated_rule=ShardingRule.parse(str(stated)))

@@ -53,8 +53,10 @@ class Part(NamedTuple):
         return self.name == other.name and self.start == other.start and self.end <= other.end
 
     def overlaps(self, other: "Part") -> bool:
-        """Whether some of it is in another."""
-        return self.name == other.name and self.start < other.end and other.start < self.end
+        """Whether some of it is in another; an axis of size one overlaps itself."""
+        if self.name != other.name:
+            return False
+        return self == other or (self.start < other.end and other.start < self.end)
 
     def can_coexist(self, other: "Part") -> bool:
         """Whether one mesh can be taken apart so that both are products of its parts."""

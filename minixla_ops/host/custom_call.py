@@ -108,6 +108,10 @@ class CustomCall(Operation):
     stated_rule: ShardingRule | None = attribute(
         kinds.Instance(ShardingRule), default=None, stablehlo=None, hlo=None
     )
+    #: Where a call without results runs, as the program says it: there is no value that says it.
+    out_shardings: tuple[Any, ...] | None = attribute(
+        kinds.Attribute(), default=None, stablehlo=None, hlo=None
+    )
 
     def shape(self, *args):
         if not self.target_name:
@@ -155,6 +159,8 @@ class CustomCall(Operation):
         config = dictionary_text(self.options) if self.api_version == 4 else untyped
         stated = self._stated(shapes, results)
         hints = self.hints(shapes, results) if emit.calls_host else ""
+        if self.out_shardings and not emit.calls_host:
+            hints = f" {{sdy.sharding = {emit.shardings(self.out_shardings)}}}"
         told = {
             "layouts": (self.operand_layouts, self.result_layouts),
             "has_side_effect": self.has_side_effect,

@@ -100,9 +100,8 @@ class Body:
 
     def grow(self, count: int) -> None:
         """Adds so many random operations."""
-        names = list(_MAKERS)
         for _ in range(count):
-            _MAKERS[self.draw.choice(names)](self)
+            self.draw.choice(self.program.makers)(self)
 
 
 class RandomProgram:
@@ -113,6 +112,8 @@ class RandomProgram:
         steps: about how many operations its function has.
         has_named: whether it may have named computations.
         placed: how often an operation has a sharding; if often no dimension has a priority.
+        features: `size one` for axes of that size, `unreduced` for such axes.
+        makers: functions that add other operations.
     """
 
     def __init__(
@@ -122,9 +123,12 @@ class RandomProgram:
         has_named: bool = True,
         placed: float = 0.12,
         features: Collection[str] = (),
+        makers: Collection[Callable[[Body], None]] = (),
     ) -> None:
         self.draw = random.Random(seed)
         self.features = features
+        #: What may add operations; those of the features as often as all others.
+        self.makers = [*_MAKERS.values(), *[each for each in makers for _ in range(6)]]
         self.has_named, self.placed = has_named, placed
         self.counter = 0
         axes = self.draw.choice(_WITH_SIZE_ONE if "size one" in features else _MESHES)
@@ -170,6 +174,7 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
         draw, mesh = self.draw, self.mesh
         dimensions: list[list[Part]] = [[] for _ in sizes]
         replicated: list[Part] = []
+        unreduced: list[Part] = []
         parts = [
             each for name in mesh.shape if name not in self.manual for each in self.parts(name)
         ]
@@ -180,6 +185,8 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
                 draw.choice(dimensions).append(part)
             elif kind < 0.56:
                 replicated.append(part)
+            elif kind < 0.66 and "unreduced" in self.features and not self.manual:
+                unreduced.append(part)
         given = [
             DimensionSharding(
                 tuple(map(mesh.axis, merged(each))),
@@ -190,8 +197,11 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
             )
             for each in dimensions
         ]
-        axes = tuple(map(mesh.axis, merged(mesh.sorted_parts(replicated))))
-        return TensorSharding(mesh, tuple(given), axes, (), "mesh")
+        axes, summed = (
+            tuple(map(mesh.axis, merged(mesh.sorted_parts(each))))
+            for each in (replicated, unreduced)
+        )
+        return TensorSharding(mesh, tuple(given), axes, summed, "mesh")
 
     def parts(self, name: str) -> list[Part]:
         """An axis, now and then cut in two."""
