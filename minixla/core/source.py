@@ -20,8 +20,17 @@ import numpy as np
 #: The file of instructions that were read from a program, and whose source it does not tell: they
 #: name a line of its text.
 PROGRAM_TEXT = "<stablehlo>"
+#: The one name in code objects that stand for lines of files which imported programs name.
+IMPORTED = "__minixla_imported__"
 # Longer texts of expressions are no help in a message.
 _LONGEST = 60
+
+
+def printable(text: str) -> str:
+    """Text for terminals: control characters, but for new lines and tabs, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join([x if x.isprintable() or x in "\n\t" else repr(x)[1:-1] for x in text])
 
 
 class Source(NamedTuple):
@@ -51,7 +60,15 @@ class Source(NamedTuple):
             known = _LINES[id(self.code)] = self.code, lines
         return known[1][self.instruction // 2]
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether a program that was read names it, not code that this process ran."""
+        return self.code.co_names == (IMPORTED,)
+
     def __str__(self) -> str:
+        return printable(self._shown())
+
+    def _shown(self) -> str:
         cell = _cell(self.file)
         if cell is not None:
             return f"{cell}:{self.line} ({self.function})"
@@ -142,6 +159,7 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
     place = frame.f_code.co_filename, frame.f_lineno, names.get("__name__") or "<unknown>"
+    message = printable(message) if isinstance(message, str) else message
     warnings.warn_explicit(message, category, *place, registry)
 
 
@@ -253,7 +271,7 @@ class Expression(NamedTuple):
 
 def running_expression(source: Source | None) -> Expression | None:
     """The expression that the instruction of a source evaluates; None where nobody knows."""
-    if source is None:
+    if source is None or source.is_imported:
         return None
     place = next(islice(source.code.co_positions(), source.instruction // 2, None), (None,))
     if None in place:

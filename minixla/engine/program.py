@@ -1,5 +1,6 @@
 """A whole graph as one JAX primitive, lowered by parsing its StableHLO text."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,7 +16,14 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
-from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
+from minixla.core.errors import (
+    NestingError,
+    ShapeError,
+    ShardingError,
+    TransformError,
+    explain,
+    too_large,
+)
 from minixla.core.graph import Graph, Instruction, hoist_constants, inner_first, part_of
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
 from minixla.core.state import state
@@ -122,6 +130,22 @@ def lower_graph(
     return results
 
 
+# A string, before the size if it is the name of an axis.
+_AXIS = re.compile(r'"((?:[^"\\]|\\.)*+)"(=\d)?')
+
+
+def _check_axes(graph: Graph, text: str) -> None:
+    """Raise ShardingError for a mesh whose axes have names over which XLA ends the process."""
+    if "mesh<[" not in text:
+        return
+    for match in _AXIS.finditer(text):
+        if match[2] and not (match[1].isascii() and "\\" not in match[1]):
+            problem = f"XLA does not read the name of the mesh axis {match[0][:80]}"
+            advice = "Rename the axis: letters, digits and other printable ASCII characters, "
+            advice += "without quotes and backslashes. mx.reference takes any name."
+            raise explain(ShardingError, graph.name, problem, advice=advice)
+
+
 def add_functions(module_context: mlir.ModuleContext, graph: Graph, prefix: str) -> Any:
     """Adds a graph's functions, whose names begin with `prefix`, to a module; gives the main one.
 
@@ -134,6 +158,7 @@ def add_functions(module_context: mlir.ModuleContext, graph: Graph, prefix: str)
         problem = "the program has 6-bit floats, which XLA does not run"
         advice = "Evaluate it in NumPy with mx.reference, or convert to a wider type."
         raise explain(TransformError, graph.name, problem, advice=advice)
+    _check_axes(graph, text)
     parsed = ir.Module.parse(text, context=module_context.context)
     functions = list(parsed.body.operations)
     for function in functions:

@@ -124,9 +124,11 @@ def _read(text: str) -> tuple[Size, ...] | None:
     text = text.replace(" ", "")
     if text == "?":
         return None
-    if not re.fullmatch(r"\[((\d+|\?)(,(\d+|\?))*)?\]", text):
+    sizes = text[1:-1].split(",") if len(text) > 2 else []
+    is_list = text[:1] == "[" and text[1:][-1:] == "]"
+    if not is_list or not all(re.fullmatch(r"\d+|\?", each) for each in sizes):
         raise ValueError(f"a shape is written as '?' or '[2,?]', not {text!r}")
-    return tuple([None if each == "?" else int(each) for each in text[1:-1].split(",") if each])
+    return tuple([None if each == "?" else int(each) for each in sizes])
 
 
 class Stated(NamedTuple):

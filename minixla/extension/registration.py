@@ -86,7 +86,9 @@ def register_op(
 def checked_name(name: Any) -> None:
     """Raises AttributeValueError for what is no name of an operation."""
     space, _, plain = (name if isinstance(name, str) else "").rpartition(".")
-    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not re.fullmatch(r"(\w+(\.\w+)*)?", space):
+    words = space.split(".") if space else []
+    is_word = re.compile(r"\w+").fullmatch
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not all(map(is_word, words)):
         problem = f"{name!r} is no name of an operation"
         camel = "".join([word[:1].upper() + word[1:] for word in re.split(r"\W+|_+", plain)])
         advice = f"Names are CamelCase, with the project's in front: {camel or 'MyOperation'}."

@@ -111,9 +111,11 @@ def _lowered(staged: Any, platforms: Sequence[str], meshes: Sequence[Any]) -> Gr
             raise
         return _lowered(staged, others, meshes)
     module = Module(lowered.compiler_ir("stablehlo"), keeps_shardings=bool(meshes))
+    module.is_traced = True
     if module.shardings is not None:
         module.shardings.name(map(Mesh.of, meshes))
     graph = explicit(module.translated()["main"])
+    module.lost.warn("from_jax")
     if first == "cpu" and others and _calls_code(graph):
         with suppress(NotImplementedError, ValueError):
             return _lowered(staged, others, meshes)
