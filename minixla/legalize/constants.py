@@ -1,0 +1,204 @@
+"""Which values of a graph XLA may compute while it compiles, and their numbers where known.
+
+XLA folds operations on constants after it has inlined calls and removed loops of one iteration. Its
+simplifier makes constants of `x - x`, `x * 0` and the like. A value that is wrongly counted as a
+constant costs a barrier; a constant that is missed may cost the right result.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.registry import operation_named
+from minixla.core.shapes import Shape
+from minixla_ops.control_flow.conditional import Conditional
+from minixla_ops.control_flow.loops import While
+from minixla_ops.elementwise.comparisons import Comparison
+from minixla_ops.elementwise.selection import Select
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.composite_call import OptimizationBarrier
+from minixla_ops.programs.runs_programs import RunsPrograms
+
+
+def classes(names: str) -> tuple[type[Any], ...]:
+    """The classes of operations with the given names, which are separated by spaces."""
+    return tuple([operation_named(name, "minixla_ops") for name in names.split()])
+
+
+
+#: Operations whose results hold the same numbers as their operand, some repeated or left out.
+MOVES = classes("Broadcast BroadcastInDim Reshape Transpose Rev Slice Copy")
+# Where both operands are the same, XLA knows the result: 0, or whether it holds.
+_ALIKE = classes("Sub Xor Rem Eq Ne Ge Gt Le Lt")
+# A zero, or all bits, in one operand decides the result; so does a divisor of 1.
+_ZERO, _ONES, _UNIT = classes("Mul And"), classes("Or"), classes("Rem")
+# No unsigned number is below 0.
+_BOUNDED = (*classes("Min Max"), Comparison)
+_SHIFTS = classes("ShiftLeft ShiftRightLogical")
+_PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
+# How many instructions back two values are compared.
+_DEPTH = 4
+
+
+class Constants:
+    """Which values of one graph count as constants.
+
+    Args:
+        graph: the graph.
+        inputs: for each input whether it is a constant where the graph is called.
+    """
+
+    def __init__(self, graph: Graph, inputs: Sequence[bool]) -> None:
+        self._known: dict[Value, bool] = {}
+        for value, flag in zip(graph.inputs, inputs, strict=True):
+            self._known[value] = flag or value.literal is not None
+
+    def __call__(self, value: Value) -> bool:
+        """Whether XLA may know the value while it compiles."""
+        known, pending = self._known, [value]
+        while pending:
+            current = pending[-1]
+            if current in known:
+                pending.pop()
+                continue
+            step = current.instruction
+            if step is None or step.op.__class__ is OptimizationBarrier:
+                known[current] = False
+                continue
+            waiting = [each for each in step.operands if each not in known]
+            if waiting:
+                pending.extend(waiting)
+                continue
+            known[current] = self._of_result(step, current.index)
+        return known[value]
+
+    def _of_result(self, step: Instruction, index: int) -> bool:
+        flags = [self._known[operand] for operand in step.operands]
+        if all(flags):
+            return True
+        shape = step.shapes[index]
+        if isinstance(shape, Shape) and any(
+            isinstance(each.shape, Shape) and each.shape.size == 0 for each in step.operands
+        ):
+            return True
+        if isinstance(step.op, RunsPrograms):
+            return _of_program(step, flags, index)
+        return _simplified(step, flags)
+
+
+def _of_program(step: Instruction, flags: list[bool], index: int) -> bool:
+    """Whether a result of a call, branch or loop is a constant, though some operands are not."""
+    programs = step.op.computations
+    if isinstance(step.op, While):
+        body = step.op.body
+        return flags[index] and body.inputs[index] is body.outputs[index]
+    if isinstance(step.op, (Call, Conditional)):
+        given = [inputs_of(step, number, flags) for number in range(len(programs))]
+        pairs = zip(programs, given, strict=True)
+        return all(Constants(each, own)(each.outputs[index]) for each, own in pairs)
+    return False
+
+
+def inputs_of(step: Instruction, program: int, flags: Sequence[bool]) -> tuple[bool, ...]:
+    """For each input of a program that an instruction runs, whether it may be a constant.
+
+    The first values of a loop count: XLA removes loops of one iteration.
+    """
+    count = len(step.op.computations[program].inputs)
+    if len(flags) == count:
+        return tuple(flags)
+    if isinstance(step.op, Conditional):
+        return tuple(flags[1:])
+    return (any(flags),) * count
+
+
+def _simplified(step: Instruction, flags: list[bool]) -> bool:
+    """Whether XLA's simplifier makes a constant of an instruction with other operands."""
+    op, operands = step.op, step.operands
+    shape = operands[0].shape
+    if not isinstance(shape, Shape):
+        return False
+    if len(operands) == 2 and not shape.element_type.is_inexact:
+        is_unsigned = shape.element_type.kind in ("unsigned", "pred")
+        return (
+            (isinstance(op, _ALIKE) and is_same(*operands))
+            or (isinstance(op, _ZERO) and any(holds_only(each, 0) for each in operands))
+            or (isinstance(op, _ONES) and any(map(_has_all_bits, operands)))
+            or (isinstance(op, _UNIT) and holds_only(operands[1], 1))
+            or (isinstance(op, _BOUNDED) and is_unsigned and any(flags))
+            or (isinstance(op, _SHIFTS) and flags[1])
+        )
+    if isinstance(op, Select):
+        return any(flags[1:]) if flags[0] else all(flags[1:]) or is_same(*operands[1:])
+    if isinstance(op, _PARTS):
+        padded = operands[0].instruction
+        is_padding = padded is not None and isinstance(padded.op, _PADS)
+        return is_padding or (flags[0] and splat_of(operands[0]) is not None)
+    return False
+
+
+def _has_all_bits(value: Value) -> bool:
+    number = splat_of(value)
+    return number is not None and bool(~np.asarray(number) == 0)
+
+
+def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
+    """Whether two values are computed alike, so that XLA takes them for one."""
+    if first is second:
+        return True
+    one, other = first.instruction, second.instruction
+    if one is None or other is None or first.index != second.index or not depth:
+        return False
+    if first.literal is not None and second.literal is not None:
+        return first.literal == second.literal
+    if one.op is not other.op or len(one.operands) != len(other.operands):
+        return False
+    pairs = zip(one.operands, other.operands, strict=True)
+    return all(is_same(*pair, depth - 1) for pair in pairs)
+
+
+def literal_of(value: Value) -> Literal | None:
+    """The constant that a value holds, or holds the elements of in another arrangement."""
+    moves: Any = MOVES
+    while value.literal is None:
+        step = value.instruction
+        if step is None or not isinstance(step.op, moves):
+            return None
+        value = step.operands[0]
+    return value.literal
+
+
+def splat_of(value: Value) -> Any:
+    """The number that a constant repeats, as a NumPy scalar; None for other values."""
+    literal = literal_of(value)
+    if literal is None or not literal.shape.size:
+        return None
+    if literal.is_splat:
+        return literal.scalar
+    array = literal.array
+    first = array.flat[0]
+    return first if (array == first).all() else None
+
+
+def holds_only(value: Value, number: Any) -> bool:
+    """Whether a value is a constant that repeats one number."""
+    found = splat_of(value)
+    return found is not None and bool(found == number)
+
+
+def elements_of(value: Value) -> np.ndarray | None:
+    """The distinct numbers of a constant, or None."""
+    literal = literal_of(value)
+    if literal is None:
+        return None
+    return np.asarray(literal.scalar)[None] if literal.is_splat and literal.shape.size else literal.array
+
+
+def through(value: Value, follows: Callable[[Instruction], bool]) -> Value:
+    """The first value that is not made by an instruction which `follows` accepts."""
+    while value.instruction is not None and follows(value.instruction):
+        value = value.instruction.operands[0]
+    return value

@@ -1,0 +1,128 @@
+"""The pass from graph to graph: rules applied to instructions, in the programs they run too."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from minixla.core.graph import Annotations, Graph, Instruction, Value
+from minixla.core.operation import Operation
+from minixla.core.state import held, state
+from minixla.core.tracing import GraphTrace, GraphTracer, nested, tracing
+from minixla.legalize.constants import Constants, inputs_of
+from minixla.legalize.registry import Rule, Table, Target, active_rules
+from minixla_ops.programs.runs_programs import RunsPrograms
+from minixla_ops.vocabulary.shorthand import as_tuple
+
+Key = tuple[Any, ...]
+
+
+def legalized(graph: Graph, target: Target, constant_inputs: Sequence[bool] | None = None) -> Graph:
+    """The program that XLA gets for a platform: `graph` where no rule applies.
+
+    Results are kept with the graph, for each target and set of active rules.
+
+    Args:
+        graph: the program.
+        target: what the program is lowered for.
+        constant_inputs: for each input whether XLA may know its value; default: none.
+
+    Returns:
+        A graph with the same inputs, outputs and results.
+    """
+    table = active_rules(target.platform)
+    key = ("legalized", target[:3], state.disabled_rules)
+    if not table or graph.memo.get(key) is graph:
+        return graph
+    flags = tuple(constant_inputs or (False,) * len(graph.inputs))
+    key_of_flags = (*key, flags)
+    if key_of_flags not in graph.memo:
+        found = _Pass(graph, flags, target, table).run()
+        found.memo[key] = found  # nobody legalizes it again
+        graph.memo[key_of_flags] = found
+    return graph.memo[key_of_flags]
+
+
+class _Pass:
+    """Rewrites one graph."""
+
+    def __init__(self, graph: Graph, flags: Sequence[bool], target: Target, table: Table) -> None:
+        self.graph, self.table = graph, table
+        self.instructions: list[Instruction] = []
+        self.values: dict[Value, Value] = {}
+        self.constants = Constants(graph, flags)
+        self.target = target._replace(is_constant=self.constants)
+
+    def run(self) -> Graph:
+        """The new graph; the old one where nothing changed."""
+        graph, table, kept, values = self.graph, self.table, self.instructions, self.values
+        for step in graph.instructions:
+            op = step.op
+            if not values and type(op) not in table and op.is_plain:  # nearly all
+                kept.append(step)
+            else:
+                self.add(step, self.all(step.operands) if values else step.operands, ())
+        if not values:
+            return graph
+        notes = graph.annotations and self._notes(graph.annotations)
+        return Graph(graph.inputs, kept, self.all(graph.outputs), graph.name, notes)
+
+    def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
+        """What is read in place of values of the old graph."""
+        get = self.values.get
+        return tuple([get(value, value) for value in values])
+
+    def add(self, step: Instruction, operands: tuple[Value, ...], used: tuple[Rule, ...]) -> None:
+        """Adds an instruction, or what replaces it by the rules that are not used yet."""
+        op = step.op if step.op.is_plain else self._with_programs(step, operands)
+        for rule in self.table.get(type(op), ()):
+            if rule not in used and rule.when(op, operands, self.target):
+                self._apply(rule, op, step, operands, used)
+                return
+        if op is not step.op or any(a is not b for a, b in zip(operands, step.operands, strict=True)):
+            made = step.again(operands, op)
+            self.values.update(zip(step.results, made.results, strict=True))
+            step = made
+        self.instructions.append(step)
+
+    def _apply(
+        self, rule: Rule, op: Operation, step: Instruction, operands: Any, used: tuple[Rule, ...]
+    ) -> None:
+        trace: Any = GraphTrace(state.trace)
+        with held("source", step.source), tracing(trace):
+            tracers = [GraphTracer(trace, value) for value in operands]
+            results = as_tuple(rule.replace(op, tracers, self.target))
+            outputs = [trace.capture(each, rule.name) for each in results]
+        for made in trace.instructions:
+            self.add(made, self.all(made.operands), (*used, rule))
+        self.values.update(zip(step.results, self.all(outputs), strict=True))
+
+    def _with_programs(self, step: Instruction, operands: Sequence[Value]) -> Operation:
+        """The operation with the programs that it runs legalized; reducers stay as they are."""
+        op = step.op
+        if not isinstance(op, RunsPrograms):
+            return op
+        flags = list(map(self.constants, operands))
+        inputs: dict[Graph, tuple[bool, ...]] = {}
+        by_identity: dict[int, Graph] = {}
+        for number, program in enumerate(op.computations):
+            own = inputs_of(step, number, flags)
+            before = inputs.get(program, own)  # one program may be several branches
+            inputs[program] = tuple([a or b for a, b in zip(before, own, strict=True)])
+        with nested():
+            for program, own in inputs.items():
+                by_identity[id(program)] = legalized(program, self.target, own)
+        if all(id(program) == key for key, program in by_identity.items()):
+            return op
+        return op.changed(lambda value: _exchanged(value, by_identity))
+
+    def _notes(self, notes: Annotations) -> Annotations:
+        values, rules = (
+            {self.values.get(value, value): note for value, note in each.items()}
+            for each in (notes.values, notes.rules)
+        )
+        return Annotations(values, notes.outputs, notes.meshes, rules)
+
+
+def _exchanged(value: Any, programs: dict[int, Graph]) -> Any:
+    if type(value) is tuple:
+        return tuple([_exchanged(each, programs) for each in value])
+    return programs.get(id(value), value)
