@@ -5,12 +5,13 @@ simplifier makes constants of `x - x`, `x * 0` and the like. A value that is wro
 constant costs a barrier; a constant that is missed may cost the right result.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minixla.core.attributes import Literal
+from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.registry import operation_named
 from minixla.core.shapes import Shape
@@ -39,6 +40,8 @@ _ZERO, _ONES, _UNIT = classes("Mul And"), classes("Or"), classes("Rem")
 _BOUNDED = (*classes("Min Max"), Comparison)
 _SHIFTS = classes("ShiftLeft ShiftRightLogical")
 _PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
+# What is computed to find a constant's numbers.
+_MOST_STEPS, _MOST_ELEMENTS = 64, 1 << 16
 # How many instructions back two values are compared.
 _DEPTH = 4
 
@@ -53,8 +56,40 @@ class Constants:
 
     def __init__(self, graph: Graph, inputs: Sequence[bool]) -> None:
         self._known: dict[Value, bool] = {}
+        self._arrays: dict[Value, np.ndarray | None] = {}
         for value, flag in zip(graph.inputs, inputs, strict=True):
             self._known[value] = flag or value.literal is not None
+
+    def array(self, value: Value) -> np.ndarray | None:
+        """The numbers of a constant, if it is small and no input of the graph decides them."""
+        if not self(value):
+            return None
+        found, pending, count = self._arrays, [value], 0
+        while pending:
+            current = pending[-1]
+            if current in found:
+                pending.pop()
+                continue
+            step, count = current.instruction, count + 1
+            if current.literal is not None and _is_small(current):
+                found[current] = current.literal.array
+                continue
+            waiting = [] if step is None else [x for x in step.operands if x not in found]
+            if waiting and count < _MOST_STEPS:
+                pending.extend(waiting)
+            else:
+                found[current] = None if step is None or waiting else self._evaluated(step)
+        return found[value]
+
+    def _evaluated(self, step: Instruction) -> np.ndarray | None:
+        given = [self._arrays[each] for each in step.operands]
+        is_simple = step.single and step.op.is_plain and step.operands and _is_small(step.results[0])
+        if not is_simple or any(each is None for each in given):
+            return None
+        try:
+            return np.asarray(step.op.reference(*given))
+        except (MinixlaError, NotImplementedError):
+            return None
 
     def __call__(self, value: Value) -> bool:
         """Whether XLA may know the value while it compiles."""
@@ -189,16 +224,5 @@ def holds_only(value: Value, number: Any) -> bool:
     return found is not None and bool(found == number)
 
 
-def elements_of(value: Value) -> np.ndarray | None:
-    """The distinct numbers of a constant, or None."""
-    literal = literal_of(value)
-    if literal is None:
-        return None
-    return np.asarray(literal.scalar)[None] if literal.is_splat and literal.shape.size else literal.array
-
-
-def through(value: Value, follows: Callable[[Instruction], bool]) -> Value:
-    """The first value that is not made by an instruction which `follows` accepts."""
-    while value.instruction is not None and follows(value.instruction):
-        value = value.instruction.operands[0]
-    return value
+def _is_small(value: Value) -> bool:
+    return isinstance(value.shape, Shape) and value.shape.size <= _MOST_ELEMENTS

@@ -7,6 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.graph import Value
 from minixla.core.operation import Operation
@@ -29,12 +31,14 @@ class Target(NamedTuple):
         for_export: whether the program is written to a file and may run on another machine.
         is_constant: `is_constant(value)`: whether a value of the graph depends on no input, so that
             XLA may compute it while compiling. The pass fills it in for each graph.
+        array: `array(value)`: the numbers of a constant, or None where they are not known.
     """
 
     platform: str
     device_count: int = 1
     for_export: bool = False
     is_constant: Callable[[Value], bool] = lambda value: value.literal is not None
+    array: Callable[[Value], np.ndarray | None] = lambda value: value.literal and value.literal.array
 
 
 #: `when(operation, operands, target)`: whether a rule applies.

@@ -49,7 +49,7 @@ class _Pass:
         self.instructions: list[Instruction] = []
         self.values: dict[Value, Value] = {}
         self.constants = Constants(graph, flags)
-        self.target = target._replace(is_constant=self.constants)
+        self.target = target._replace(is_constant=self.constants, array=self.constants.array)
 
     def run(self) -> Graph:
         """The new graph; the old one where nothing changed."""

@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
+from minixla.core.element_types import ElementType
+from minixla.core.graph import Value
 from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.legalize.registry import Target
 
 
 def on_hidden(operation: Operation, operands: Sequence[Any], *indices: int) -> Any:
@@ -12,3 +16,18 @@ def on_hidden(operation: Operation, operands: Sequence[Any], *indices: int) -> A
     at = indices or range(len(operands))
     hidden = dict(zip(at, ops.optimization_barrier([operands[i] for i in at]), strict=True))
     return operation(*[hidden.get(i, each) for i, each in enumerate(operands)])
+
+
+def always(operation: Operation, operands: Sequence[Value], target: Target) -> bool:
+    """The condition of rules that apply to every use of an operation."""
+    return True
+
+
+def type_of(operand: Value) -> ElementType | None:
+    """The element type of an array; None for a tuple or a token."""
+    return operand.shape.element_type if isinstance(operand.shape, Shape) else None
+
+
+def are_constants(operation: Operation, operands: Sequence[Value], target: Target) -> bool:
+    """Whether XLA may fold an operation."""
+    return all(map(target.is_constant, operands))

@@ -1,0 +1,40 @@
+"""Division: by 0 of integers, by large constants of floats."""
+
+import ml_dtypes
+import numpy as np
+
+from minixla.legalize.constants import classes
+from minixla.legalize.cpu.barriers import on_hidden, type_of
+from minixla.legalize.registry import legalize
+
+
+def _may_fold_a_zero(operation, operands, target):
+    if not type_of(operands[0]).is_integer or not all(map(target.is_constant, operands)):
+        return False
+    divisor = target.array(operands[1])
+    return divisor is None or bool((np.asarray(divisor).astype(np.int64) == 0).any())
+
+
+@legalize(classes("Div Rem"), "cpu", when=_may_fold_a_zero)
+def integer_division_by_zero(operation, operands, target):
+    """XLA's folder ends the process (SIGFPE) where it divides integers by 0."""
+    return on_hidden(operation, operands)
+
+
+def _reciprocal_is_lost(operation, operands, target):
+    kind = type_of(operands[0])
+    if not kind.is_float or not target.is_constant(operands[1]):
+        return False
+    divisor = target.array(operands[1])
+    if divisor is None:
+        return False
+    magnitudes = np.abs(np.asarray(divisor).astype(np.float64))
+    with np.errstate(all="ignore"):
+        limit = 1 / float(ml_dtypes.finfo(kind.dtype).smallest_normal)
+    return bool(((magnitudes > limit) & np.isfinite(magnitudes)).any())
+
+
+@legalize(classes("Div"), "cpu", when=_reciprocal_is_lost)
+def division_by_large_constants(operation, operands, target):
+    """XLA multiplies by the reciprocal of a constant, which is 0 where it would be subnormal."""
+    return on_hidden(operation, operands, 1)

@@ -1,0 +1,74 @@
+"""Comparisons, signs and formats of floats that XLA folds wrongly."""
+
+import minixla_ops as ops
+from minixla.core.element_types import F32
+from minixla.legalize.constants import classes
+from minixla.legalize.cpu.barriers import are_constants, on_hidden, type_of
+from minixla.legalize.registry import legalize
+from minixla_ops.elementwise.comparisons import MEMBERS
+
+_ODD = ("f4e2m1fn", "f8e8m0fnu")
+_ELEMENTWISE = classes(
+    "Abs Neg Sign Floor Ceil RoundNearestAfz RoundNearestEven IsFinite Add Sub Mul Div Rem Max Min "
+    "Pow Clamp Eq Ne Lt Le Gt Ge ConvertElementType ReducePrecision Sqrt Rsqrt Cbrt Exp Log"
+)
+
+
+def _is_constant_float(operation, operands, target):
+    return type_of(operands[0]).is_float and are_constants(operation, operands, target)
+
+
+@legalize(
+    [each for (_, is_total), each in MEMBERS.items() if is_total], "cpu", when=_is_constant_float
+)
+def total_order(operation, operands, target):
+    """XLA folds comparisons in total order as comparisons of IEEE 754: -0 equals +0, NaN nothing."""
+    return on_hidden(operation, operands)
+
+
+@legalize(classes("Sign"), "cpu", when=_is_constant_float)
+def sign_of_zero(operation, operands, target):
+    """XLA folds the sign of -0 to +0."""
+    return on_hidden(operation, operands)
+
+
+def _is_narrow_constant(operation, operands, target):
+    return type_of(operands[0]).bits <= 16 and are_constants(operation, operands, target)
+
+
+@legalize(classes("ReducePrecision"), "cpu", when=_is_narrow_constant)
+def reduced_subnormals(operation, operands, target):
+    """XLA folds reduce_precision with 5 exponent bits of subnormal f16 and f8e5m2fnuz to 0."""
+    return on_hidden(operation, operands)
+
+
+def _is_f8e3m4(operation, operands, target):
+    return type_of(operands[0]).name == "f8e3m4"
+
+
+@legalize(classes("RoundNearestAfz RoundNearestEven"), "cpu", when=_is_f8e3m4)
+def rounded_f8e3m4(operation, operands, target):
+    """XLA folds roundings of f8e3m4 constants to NaN."""
+    return on_hidden(operation, operands)
+
+
+def _is_odd(operation, operands, target):
+    kinds = {type_of(each).name for each in operands}
+    kinds.add(getattr(getattr(operation, "new_element_type", None), "name", ""))
+    return not kinds.isdisjoint(_ODD)
+
+
+@legalize(_ELEMENTWISE, "cpu", when=_is_odd)
+def formats_without_infinity(operation, operands, target):
+    """XLA folds f8e8m0fnu and f4e2m1fn constants with zeros, signs or infinities that they lack."""
+    return on_hidden(operation, operands)
+
+
+def _is_f4_as_integer(operation, operands, target):
+    return type_of(operands[0]).name == "f4e2m1fn" and operation.new_element_type.is_integer
+
+
+@legalize(classes("ConvertElementType"), "cpu", when=_is_f4_as_integer)
+def f4_as_integer(operation, operands, target):
+    """XLA:CPU converts 6, the greatest f4e2m1fn, to the greatest integer."""
+    return operation(ops.convert_element_type(operands[0], F32))

@@ -1,0 +1,54 @@
+"""Loops whose number of iterations XLA finds out while it compiles."""
+
+from minixla.core.graph import Value
+from minixla.legalize.constants import classes, holds_only
+from minixla.legalize.cpu.barriers import on_hidden, type_of
+from minixla.legalize.registry import legalize
+
+
+def _counters(operation):
+    """The numbers of the loop's values that the condition may depend on and the body changes."""
+    condition, body = operation.condition.pruned(), operation.body
+    read = {value for step in condition.instructions for value in step.operands}
+    return [
+        index
+        for index, value in enumerate(condition.inputs)
+        if value in read and body.outputs[index] is not body.inputs[index]
+    ]
+
+
+def _counts_by_one(operation, counters):
+    """Whether a loop is `while i < limit: i += 1` of signed integers."""
+    condition, body = operation.condition.pruned(), operation.body
+    if len(counters) != 1 or len(condition.instructions) > 2:
+        return False
+    index = counters[0]
+    test = condition.outputs[0].instruction
+    next_: Value = body.outputs[index]
+    step = next_.instruction
+    kind = type_of(next_)
+    if test is None or step is None or kind.kind != "signed" or step.op.name != "Add":
+        return False
+    is_below = (test.op.name == "Lt" and test.operands[0] is condition.inputs[index]) or (
+        test.op.name == "Gt" and test.operands[1] is condition.inputs[index]
+    )
+    counter = body.inputs[index]
+    others = [each for each in step.operands if each is not counter]
+    return is_below and len(others) == 1 and holds_only(others[0], 1)
+
+
+def _is_counted(operation, operands, target):
+    counters = _counters(operation)
+    constants = [index for index in counters if target.is_constant(operands[index])]
+    return bool(constants) and not _counts_by_one(operation, counters)
+
+
+@legalize(classes("While"), "cpu", when=_is_counted)
+def counted_loops(operation, operands, target):
+    """XLA miscounts loops of constant start and limit unless they count up by 1.
+
+    `i = 0; while i < 1: i += 2` never runs, `i = 5; while i < 4: i += 2` runs once. Where an
+    unsigned counter goes down, XLA ends the process (u64) or stops one step early. A barrier on the
+    counter's start hides the number of iterations.
+    """
+    return on_hidden(operation, operands, *_counters(operation))

@@ -1,0 +1,64 @@
+"""Powers of integers."""
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core import shape_of
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.legalize.constants import classes
+from minixla.legalize.cpu.barriers import type_of
+from minixla.legalize.registry import legalize
+from minixla_ops.control_flow.loops import any_of
+from minixla_ops.vocabulary.shorthand import full_like
+
+
+def _is_beyond(operation, operands, target):
+    kind = type_of(operands[0])
+    if not kind.is_integer:
+        return False
+    exponents = target.array(operands[1])
+    if exponents is None:
+        return True
+    numbers = np.asarray(exponents).astype(object)
+    return any(not 0 <= int(each) < 64 for each in numbers.flat)
+
+
+@legalize(classes("Pow"), "cpu", when=_is_beyond)
+def integer_power(operation, operands, target):
+    """XLA:CPU takes integer exponents modulo 64, and unsigned ones as signed.
+
+    Its folder gives 0 for (-1) ** -1. Here a loop multiplies the squares that the bits of the
+    exponent choose; a negative exponent leaves 1, -1 and 0 from the bases 1, -1 and others.
+    """
+    kind = shape_of(operands[0]).element_type
+    # XLA:CPU holds 2 and 4 bits in bytes.
+    wide = ELEMENT_TYPES[f"{kind.kind[0]}8"] if kind.bits < 8 else kind
+    base, exponent = ops.optimization_barrier(
+        [ops.convert_element_type(each, wide) for each in operands]
+    )
+    unsigned = ELEMENT_TYPES[f"u{wide.bits}"]
+    bits = ops.bitcast_convert_type(exponent, unsigned)
+    product = _products(base, bits)
+    if wide.kind == "signed":
+        zero, one = full_like(base, 0), full_like(base, 1)
+        is_odd = ops.ne(ops.and_(exponent, one), zero)
+        of_minus_one = ops.select(is_odd, full_like(base, -1), one)
+        inverse = ops.select(ops.eq(base, full_like(base, -1)), of_minus_one, zero)
+        inverse = ops.select(ops.eq(base, one), one, inverse)
+        product = ops.select(ops.lt(exponent, zero), inverse, product)
+    return ops.convert_element_type(product, kind)
+
+
+def _products(base, bits):
+    """base ** bits, by squares."""
+
+    def goes_on(bits, square, product):
+        return any_of(ops.ne(bits, full_like(bits, 0)))
+
+    def step(bits, square, product):
+        one = full_like(bits, 1)
+        is_set = ops.ne(ops.and_(bits, one), full_like(bits, 0))
+        product = ops.select(is_set, ops.mul(product, square), product)
+        return ops.shift_right_logical(bits, one), ops.mul(square, square), product
+
+    return ops.while_(goes_on, step, [bits, base, full_like(base, 1)])[2]

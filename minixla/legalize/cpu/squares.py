@@ -1,0 +1,44 @@
+"""Integers that XLA takes for not negative, though they may have overflowed."""
+
+from minixla.core.graph import Value
+from minixla.legalize.constants import MOVES, classes, holds_only, is_same
+from minixla.legalize.cpu.barriers import on_hidden, type_of
+from minixla.legalize.registry import legalize
+
+_MUL, _POW, _ABS = classes("Mul"), classes("Pow"), classes("Abs")
+_CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
+# How many instructions back a square is looked for.
+_STEPS = 32
+
+
+def _is_square(value: Value) -> bool:
+    """Whether a value is made of squares, or of magnitudes, by operations that choose elements."""
+    pending, count = [value], 0
+    while pending and count < _STEPS:
+        step, count = pending.pop().instruction, count + 1
+        if step is None:
+            continue
+        op = step.op
+        if isinstance(op, _ABS) or (isinstance(op, _MUL) and is_same(*step.operands)):
+            return True
+        if isinstance(op, _POW) and holds_only(step.operands[1], 2):
+            return True
+        if isinstance(op, MOVES) or isinstance(op, _CHOICES):
+            pending.extend(step.operands)
+        elif op.is_call:
+            pending.append(op.computations[0].outputs[0])
+    return False
+
+
+def _reads_square(operation, operands, target):
+    return type_of(operands[0]).kind == "signed" and any(map(_is_square, operands))
+
+
+@legalize(classes("Abs Div Rem Lt Le Gt Ge Max Min Sign"), "cpu", when=_reads_square)
+def overflown_squares(operation, operands, target):
+    """XLA takes x * x and abs(x) of integers for not negative, though they may overflow.
+
+    abs, sign, comparisons with 0, and rem and div by powers of two are simplified accordingly, also
+    where the square was broadcast, reshaped or chosen by max or select.
+    """
+    return on_hidden(operation, operands)
