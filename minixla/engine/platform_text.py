@@ -11,7 +11,7 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter
 from minixla.engine import kernels
 from minixla.engine.repeats import repeated
-from minixla.legalize import Target, legalized, platform_of
+from minixla.legalize import Target, legalized, legalized_text, platform_of
 
 #: Element types for which XLA has no code at all on a platform.
 _LACKING = {"tpu": "c128 s2 u2"}
@@ -56,9 +56,7 @@ class PlatformEmitter(Emitter):
 
     def _legal(self, graph: Graph) -> Graph:
         """A program that an operation is written as, for operands that may be constants."""
-        if self._target is None:
-            return graph
-        return legalized(graph, self._target, (True,) * len(graph.inputs))
+        return graph if self._target is None else legalized_text(graph, self._target)
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         platform = self.platform or "cpu"

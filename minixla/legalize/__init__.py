@@ -4,6 +4,7 @@ Each platform has a package of rules, such as `minixla.legalize.cpu`, with one f
 """
 
 from minixla.legalize.registry import Rule, Target, disabled, legalize, platform_of, rules_of
-from minixla.legalize.rewriting import legalized
+from minixla.legalize.rewriting import legalized, legalized_text
 
-__all__ = ["Rule", "Target", "disabled", "legalize", "legalized", "platform_of", "rules_of"]
+__all__ = ["Rule", "Target", "disabled", "legalize", "legalized"]
+__all__ += ["legalized_text", "platform_of", "rules_of"]

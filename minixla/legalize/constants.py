@@ -6,7 +6,7 @@ constant costs a barrier; a constant that is missed may cost the right result.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,19 +46,50 @@ _MOST_STEPS, _MOST_ELEMENTS = 64, 1 << 16
 _DEPTH = 4
 
 
+class Fact(NamedTuple):
+    """What is known of an input of a program where it is called.
+
+    Attributes:
+        is_constant: whether XLA may know it while it compiles.
+        number: the number that a constant repeats.
+        notes: what rules know of the value that the input stands for, by the name of the note.
+    """
+
+    is_constant: bool = False
+    number: Any = None
+    notes: tuple[tuple[str, Any], ...] = ()
+
+    def __or__(self, other: "Fact") -> "Fact":
+        number = self.number if self.number == other.number else None
+        notes = {**dict(self.notes), **dict(other.notes)}
+        return Fact(self.is_constant or other.is_constant, number, tuple(notes.items()))
+
+
+NOTHING, CONSTANT = Fact(), Fact(True)
+
+
 class Constants:
     """Which values of one graph count as constants.
 
     Args:
         graph: the graph.
-        inputs: for each input whether it is a constant where the graph is called.
+        inputs: what is known of each input where the graph is called.
     """
 
-    def __init__(self, graph: Graph, inputs: Sequence[bool]) -> None:
+    def __init__(self, graph: Graph, inputs: Sequence[Fact]) -> None:
         self._known: dict[Value, bool] = {}
         self._arrays: dict[Value, np.ndarray | None] = {}
-        for value, flag in zip(graph.inputs, inputs, strict=True):
-            self._known[value] = flag or value.literal is not None
+        self.facts = dict(zip(graph.inputs, inputs, strict=True))
+        for value, fact in self.facts.items():
+            self._known[value] = fact.is_constant or value.literal is not None
+            if fact.number is not None and isinstance(value.shape, Shape):
+                number = np.array(fact.number, value.shape.dtype)
+                self._arrays[value] = np.broadcast_to(number, value.shape.dimensions)
+
+    def note(self, value: Value, name: str) -> Any:
+        """What rules noted of the value that an input stands for, or None."""
+        fact = self.facts.get(value)
+        return None if fact is None or not fact.notes else dict(fact.notes).get(name)
 
     def array(self, value: Value) -> np.ndarray | None:
         """The numbers of a constant, if it is small and no input of the graph decides them."""
@@ -124,30 +155,34 @@ class Constants:
         return _simplified(step, flags)
 
 
-def _of_program(step: Instruction, flags: list[bool], index: int) -> bool:
+def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
     """Whether a result of a call, branch or loop is a constant, though some operands are not."""
     programs = step.op.computations
     if isinstance(step.op, While):
         body = step.op.body
         return flags[index] and body.inputs[index] is body.outputs[index]
     if isinstance(step.op, (Call, Conditional)):
-        given = [inputs_of(step, number, flags) for number in range(len(programs))]
+        facts = [CONSTANT if flag else NOTHING for flag in flags]
+        given = [inputs_of(step, number, facts) for number in range(len(programs))]
         pairs = zip(programs, given, strict=True)
         return all(Constants(each, own)(each.outputs[index]) for each, own in pairs)
     return False
 
 
-def inputs_of(step: Instruction, program: int, flags: Sequence[bool]) -> tuple[bool, ...]:
-    """For each input of a program that an instruction runs, whether it may be a constant.
+def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What is known of each input of a program that an instruction runs, from its operands.
 
-    The first values of a loop count: XLA removes loops of one iteration.
+    The first values of a loop may be its last: XLA removes loops of one iteration.
     """
     count = len(step.op.computations[program].inputs)
-    if len(flags) == count:
-        return tuple(flags)
+    if isinstance(step.op, RunsPrograms) and not step.op.is_call:
+        # Later iterations and other branches see other numbers.
+        facts = [fact._replace(number=None) for fact in facts]
+    if len(facts) == count:
+        return tuple(facts)
     if isinstance(step.op, Conditional):
-        return tuple(flags[1:])
-    return (any(flags),) * count
+        return tuple(facts[1:])
+    return (CONSTANT if any(fact.is_constant for fact in facts) else NOTHING,) * count
 
 
 def _simplified(step: Instruction, flags: list[bool]) -> bool:

@@ -32,6 +32,8 @@ class Target(NamedTuple):
         is_constant: `is_constant(value)`: whether a value of the graph depends on no input, so that
             XLA may compute it while compiling. The pass fills it in for each graph.
         array: `array(value)`: the numbers of a constant, or None where they are not known.
+        note: `note(value, name)`: what the function in `NOTES` says of the value that an input of a
+            called program stands for.
     """
 
     platform: str
@@ -39,6 +41,7 @@ class Target(NamedTuple):
     for_export: bool = False
     is_constant: Callable[[Value], bool] = lambda value: value.literal is not None
     array: Callable[[Value], np.ndarray | None] = lambda value: value.literal and value.literal.array
+    note: Callable[[Value, str], Any] = lambda value, name: None
 
 
 #: `when(operation, operands, target)`: whether a rule applies.
@@ -64,6 +67,9 @@ class Rule:
     when: Condition
     replace: Callable[..., Any]
 
+
+#: `note(value, target)` by name: what rules must know of a value beyond the call that takes it.
+NOTES: dict[str, Callable[[Value, Target], Any]] = {}
 
 Table = dict[type[Operation], list[Rule]]
 

@@ -7,15 +7,15 @@ from minixla.core.graph import Annotations, Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.state import held, state
 from minixla.core.tracing import GraphTrace, GraphTracer, nested, tracing
-from minixla.legalize.constants import Constants, inputs_of
-from minixla.legalize.registry import Rule, Table, Target, active_rules
+from minixla.legalize.constants import CONSTANT, NOTHING, Constants, Fact, inputs_of, splat_of
+from minixla.legalize.registry import NOTES, Rule, Table, Target, active_rules
 from minixla_ops.programs.runs_programs import RunsPrograms
 from minixla_ops.vocabulary.shorthand import as_tuple
 
 Key = tuple[Any, ...]
 
 
-def legalized(graph: Graph, target: Target, constant_inputs: Sequence[bool] | None = None) -> Graph:
+def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
     """The program that XLA gets for a platform: `graph` where no rule applies.
 
     Results are kept with the graph, for each target and set of active rules.
@@ -23,7 +23,7 @@ def legalized(graph: Graph, target: Target, constant_inputs: Sequence[bool] | No
     Args:
         graph: the program.
         target: what the program is lowered for.
-        constant_inputs: for each input whether XLA may know its value; default: none.
+        inputs: what is known of each input; default: nothing.
 
     Returns:
         A graph with the same inputs, outputs and results.
@@ -32,24 +32,29 @@ def legalized(graph: Graph, target: Target, constant_inputs: Sequence[bool] | No
     key = ("legalized", target[:3], state.disabled_rules)
     if not table or graph.memo.get(key) is graph:
         return graph
-    flags = tuple(constant_inputs or (False,) * len(graph.inputs))
-    key_of_flags = (*key, flags)
-    if key_of_flags not in graph.memo:
-        found = _Pass(graph, flags, target, table).run()
+    facts = tuple(inputs or (NOTHING,) * len(graph.inputs))
+    key_of_facts = (*key, facts)
+    if key_of_facts not in graph.memo:
+        found = _Pass(graph, facts, target, table).run()
         found.memo[key] = found  # nobody legalizes it again
-        graph.memo[key_of_flags] = found
-    return graph.memo[key_of_flags]
+        graph.memo[key_of_facts] = found
+    return graph.memo[key_of_facts]
+
+
+def legalized_text(graph: Graph, target: Target) -> Graph:
+    """The same of a program that an operation is written as; its operands may be constants."""
+    return legalized(graph, target, (CONSTANT,) * len(graph.inputs))
 
 
 class _Pass:
     """Rewrites one graph."""
 
-    def __init__(self, graph: Graph, flags: Sequence[bool], target: Target, table: Table) -> None:
+    def __init__(self, graph: Graph, facts: Sequence[Fact], target: Target, table: Table) -> None:
         self.graph, self.table = graph, table
         self.instructions: list[Instruction] = []
         self.values: dict[Value, Value] = {}
-        self.constants = Constants(graph, flags)
-        self.target = target._replace(is_constant=self.constants, array=self.constants.array)
+        known = Constants(graph, facts)
+        self.target = target._replace(is_constant=known, array=known.array, note=known.note)
 
     def run(self) -> Graph:
         """The new graph; the old one where nothing changed."""
@@ -100,19 +105,29 @@ class _Pass:
         op = step.op
         if not isinstance(op, RunsPrograms):
             return op
-        flags = list(map(self.constants, operands))
-        inputs: dict[Graph, tuple[bool, ...]] = {}
+        facts = list(map(self._fact, operands))
+        inputs: dict[int, tuple[Graph, tuple[Fact, ...]]] = {}
         by_identity: dict[int, Graph] = {}
         for number, program in enumerate(op.computations):
-            own = inputs_of(step, number, flags)
-            before = inputs.get(program, own)  # one program may be several branches
-            inputs[program] = tuple([a or b for a, b in zip(before, own, strict=True)])
+            own = inputs_of(step, number, facts)
+            _, before = inputs.get(id(program), (program, own))  # it may be several branches
+            inputs[id(program)] = program, tuple([a | b for a, b in zip(before, own, strict=True)])
         with nested():
-            for program, own in inputs.items():
-                by_identity[id(program)] = legalized(program, self.target, own)
+            for key, (program, own) in inputs.items():
+                by_identity[key] = legalized(program, self.target, own)
         if all(id(program) == key for key, program in by_identity.items()):
             return op
         return op.changed(lambda value: _exchanged(value, by_identity))
+
+    def _fact(self, value: Value) -> Fact:
+        """What a program that takes a value is told of it."""
+        target = self.target
+        if target.is_constant(value):
+            number = splat_of(value)
+            return CONSTANT if number is None else Fact(True, number.item())
+        found = {name: note(value, target) for name, note in NOTES.items()}
+        notes = tuple([(name, each) for name, each in found.items() if each])
+        return Fact(False, None, notes) if notes else NOTHING
 
     def _notes(self, notes: Annotations) -> Annotations:
         values, rules = (

@@ -3,7 +3,7 @@
 from minixla.core.graph import Value
 from minixla.legalize.constants import MOVES, classes, holds_only, is_same
 from minixla.legalize.cpu.barriers import on_hidden, type_of
-from minixla.legalize.registry import legalize
+from minixla.legalize.registry import NOTES, Target, legalize
 
 _MUL, _POW, _ABS = classes("Mul"), classes("Pow"), classes("Abs")
 _CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
@@ -11,12 +11,18 @@ _CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
 _STEPS = 32
 
 
-def _is_square(value: Value) -> bool:
+def _is_square(value: Value, target: Target) -> bool:
     """Whether a value is made of squares, or of magnitudes, by operations that choose elements."""
+    kind = type_of(value)
+    if kind is None or kind.kind != "signed":
+        return False
     pending, count = [value], 0
     while pending and count < _STEPS:
-        step, count = pending.pop().instruction, count + 1
+        current, count = pending.pop(), count + 1
+        step = current.instruction
         if step is None:
+            if target.note(current, "square"):
+                return True
             continue
         op = step.op
         if isinstance(op, _ABS) or (isinstance(op, _MUL) and is_same(*step.operands)):
@@ -26,12 +32,15 @@ def _is_square(value: Value) -> bool:
         if isinstance(op, MOVES) or isinstance(op, _CHOICES):
             pending.extend(step.operands)
         elif op.is_call:
-            pending.append(op.computations[0].outputs[0])
+            pending.append(op.computations[0].outputs[current.index])
     return False
 
 
+NOTES["square"] = _is_square
+
+
 def _reads_square(operation, operands, target):
-    return type_of(operands[0]).kind == "signed" and any(map(_is_square, operands))
+    return any(_is_square(each, target) for each in operands)
 
 
 @legalize(classes("Abs Div Rem Lt Le Gt Ge Max Min Sign"), "cpu", when=_reads_square)
