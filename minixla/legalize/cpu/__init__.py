@@ -11,5 +11,6 @@ from minixla.legalize.cpu import joined_constants as joined_constants
 from minixla.legalize.cpu import loops as loops
 from minixla.legalize.cpu import narrow_integers as narrow_integers
 from minixla.legalize.cpu import powers as powers
+from minixla.legalize.cpu import scatters as scatters
 from minixla.legalize.cpu import squares as squares
 from minixla.legalize.cpu import windows as windows

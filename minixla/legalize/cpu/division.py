@@ -3,9 +3,10 @@
 import ml_dtypes
 import numpy as np
 
+from minixla.core.graph import Value
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import on_hidden, type_of
-from minixla.legalize.registry import legalize
+from minixla.legalize.registry import NOTES, Target, legalize
 
 
 def _may_fold_a_zero(operation, operands, target):
@@ -38,3 +39,31 @@ def _reciprocal_is_lost(operation, operands, target):
 def division_by_large_constants(operation, operands, target):
     """XLA multiplies by the reciprocal of a constant, which is 0 where it would be subnormal."""
     return on_hidden(operation, operands, 1)
+
+
+def _is_quotient(value: Value, target: Target) -> bool:
+    step = value.instruction
+    while step is not None and step.op.is_call:
+        value = step.op.computations[0].outputs[value.index]
+        step = value.instruction
+    if step is None:
+        return bool(target.note(value, "quotient"))
+    return isinstance(step.op, _DIV) and type_of(value).is_inexact
+
+
+_DIV = classes("Div")
+NOTES["quotient"] = _is_quotient
+
+
+def _divides_quotient(operation, operands, target):
+    return any(_is_quotient(each, target) for each in operands)
+
+
+@legalize(_DIV, "cpu", when=_divides_quotient)
+def quotient_of_quotients(operation, operands, target):
+    """XLA computes x / y / z as x / (y * z), which is 0 where y * z overflows.
+
+    It computes x / (y / z) as x * z / y. The two divisions take as long as the division and the
+    product.
+    """
+    return on_hidden(operation, operands)

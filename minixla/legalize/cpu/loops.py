@@ -1,6 +1,9 @@
 """Loops whose number of iterations XLA finds out while it compiles."""
 
+import minixla_ops as ops
+from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Value
+from minixla.core.tracing import evaluate_graph
 from minixla.legalize.constants import classes, holds_only
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import legalize
@@ -52,3 +55,47 @@ def counted_loops(operation, operands, target):
     counter's start hides the number of iterations.
     """
     return on_hidden(operation, operands, *_counters(operation))
+
+
+def _unsigned(operation):
+    """The numbers of the unsigned scalars that the condition reads and the body changes."""
+    inputs = operation.body.inputs
+    return [
+        index
+        for index in _counters(operation)
+        if type_of(inputs[index]).kind == "unsigned" and not inputs[index].shape.rank
+    ]
+
+
+def _counts_unsigned(operation, operands, target):
+    return bool(_unsigned(operation))
+
+
+@legalize(classes("While"), "cpu", when=_counts_unsigned)
+def unsigned_counters(operation, operands, target):
+    """XLA ends the process over loops that count a u64 down, and stops others one step early.
+
+    The loop carries the same bits as a signed number.
+    """
+    at = _unsigned(operation)
+    kinds = {index: type_of(operation.body.inputs[index]) for index in at}
+
+    def signed(values):
+        return [
+            ops.bitcast_convert_type(each, ELEMENT_TYPES[f"s{kinds[i].bits}"]) if i in kinds else each
+            for i, each in enumerate(values)
+        ]
+
+    def declared(values):
+        return [
+            ops.bitcast_convert_type(each, kinds[i]) if i in kinds else each
+            for i, each in enumerate(values)
+        ]
+
+    def condition(*values):
+        return evaluate_graph(operation.condition, declared(values))[0]
+
+    def body(*values):
+        return signed(evaluate_graph(operation.body, declared(values)))
+
+    return tuple(declared(ops.while_(condition, body, signed(operands))))

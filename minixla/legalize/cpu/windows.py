@@ -3,23 +3,27 @@
 import minixla_ops as ops
 from minixla.core import shape_of
 from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.tracing import evaluate_graph
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import legalize
 
 _PADS = classes("Pad")
+_S8 = ELEMENT_TYPES["s8"]
 
 
 def _is_cropped(operation, operands, target):
-    return any(min(pair) < 0 for pair in operation.padding)
+    window = operation.window
+    is_plain = all(each == 1 for each in (*window.base_dilations, *window.sizes))
+    return is_plain and any(min(pair) < 0 for pair in window.padding)
 
 
 @legalize(classes("ReduceWindow"), "cpu", when=_is_cropped)
 def windows_of_negative_padding(operation, operands, target):
     """XLA ends the process over windows of one element with negative padding."""
-    count = len(operands) // 2
-    crops = [(min(low, 0), min(high, 0), 0) for low, high in operation.padding]
-    rest = [(max(low, 0), max(high, 0)) for low, high in operation.padding]
+    count, padding = len(operands) // 2, operation.window.padding
+    crops = [(min(low, 0), min(high, 0), 0) for low, high in padding]
+    rest = [(max(low, 0), max(high, 0)) for low, high in padding]
     arrays = [
         ops.optimization_barrier(ops.pad(array, init, crops))
         for array, init in zip(operands[:count], operands[count:], strict=True)
@@ -41,3 +45,33 @@ def windows_of_crops(operation, operands, target):
     return on_hidden(operation, operands, *range(len(operands) // 2))
 
 
+
+
+def _has_several_of_two_bits(operation, operands, target):
+    return len(operands) > 2 and any(type_of(each).bits == 2 for each in operands)
+
+
+@legalize(classes("Reduce"), "cpu", when=_has_several_of_two_bits)
+def several_reductions_of_two_bits(operation, operands, target):
+    """XLA:CPU does not compile reductions of several arrays if some are of s2 or u2.
+
+    Here these are s8 outside of the computation.
+    """
+    kinds = [shape_of(each).element_type for each in operands]
+
+    def as_declared(values):
+        pairs = zip(values, kinds, strict=False)
+        return [ops.convert_element_type(each, kind) for each, kind in pairs]
+
+    def as_wide(values):
+        pairs = zip(values, kinds, strict=False)
+        return [ops.convert_element_type(x, _S8) if kind.bits == 2 else x for x, kind in pairs]
+
+    def computation(*values):
+        half = len(values) // 2
+        given = [*as_declared(values[:half]), *as_declared(values[half:])]
+        return tuple(as_wide(evaluate_graph(operation.computation, given)))
+
+    half = len(operands) // 2
+    arrays, init = as_wide(operands[:half]), as_wide(operands[half:])
+    return tuple(as_declared(ops.reduce(arrays, init, computation, operation.dimensions_to_reduce)))
