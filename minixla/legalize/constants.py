@@ -29,7 +29,6 @@ def classes(names: str) -> tuple[type[Any], ...]:
     return tuple([operation_named(name, "minixla_ops") for name in names.split()])
 
 
-
 #: Operations whose results hold the same numbers as their operand, some repeated or left out.
 MOVES = classes("Broadcast BroadcastInDim Reshape Transpose Rev Slice Copy")
 # Where both operands are the same, XLA knows the result: 0, or whether it holds.
@@ -114,7 +113,9 @@ class Constants:
 
     def _evaluated(self, step: Instruction) -> np.ndarray | None:
         given = [self._arrays[each] for each in step.operands]
-        is_simple = step.single and step.op.is_plain and step.operands and _is_small(step.results[0])
+        is_simple = (
+            step.single and step.op.is_plain and step.operands and _is_small(step.results[0])
+        )
         if not is_simple or any(each is None for each in given):
             return None
         try:
@@ -194,7 +195,7 @@ def _simplified(step: Instruction, flags: list[bool]) -> bool:
     if len(operands) == 2 and not shape.element_type.is_inexact:
         is_unsigned = shape.element_type.kind in ("unsigned", "pred")
         return (
-            (isinstance(op, _ALIKE) and is_same(*operands))
+            (isinstance(op, _ALIKE) and is_same(operands[0], operands[1]))
             or (isinstance(op, _ZERO) and any(holds_only(each, 0) for each in operands))
             or (isinstance(op, _ONES) and any(map(_has_all_bits, operands)))
             or (isinstance(op, _UNIT) and holds_only(operands[1], 1))
@@ -202,7 +203,8 @@ def _simplified(step: Instruction, flags: list[bool]) -> bool:
             or (isinstance(op, _SHIFTS) and flags[1])
         )
     if isinstance(op, Select):
-        return any(flags[1:]) if flags[0] else all(flags[1:]) or is_same(*operands[1:])
+        first, second = operands[1:]
+        return any(flags[1:]) if flags[0] else all(flags[1:]) or is_same(first, second)
     if isinstance(op, _PARTS):
         padded = operands[0].instruction
         is_padding = padded is not None and isinstance(padded.op, _PADS)

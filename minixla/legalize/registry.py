@@ -40,12 +40,14 @@ class Target(NamedTuple):
     device_count: int = 1
     for_export: bool = False
     is_constant: Callable[[Value], bool] = lambda value: value.literal is not None
-    array: Callable[[Value], np.ndarray | None] = lambda value: value.literal and value.literal.array
+    array: Callable[[Value], np.ndarray | None] = lambda value: None
     note: Callable[[Value, str], Any] = lambda value, name: None
 
 
+#: For conditions Values of the graph, for rules traced values.
+Operands = Sequence[Any]
 #: `when(operation, operands, target)`: whether a rule applies.
-Condition = Callable[[Any, Sequence[Value], Target], bool]
+Condition = Callable[[Any, Operands, Target], bool]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -204,8 +206,8 @@ def _names(platform: str, rule: Any) -> list[str]:
     known = rules_of(platform)
     if rule is None:
         return list(known)
-    several = isinstance(rule, Collection) and not isinstance(rule, str)
-    names = [getattr(each, "__name__", each) for each in (rule if several else (rule,))]
+    several: Any = rule if isinstance(rule, (list, tuple, set, frozenset)) else (rule,)
+    names = [getattr(each, "__name__", each) for each in several]
     unknown = [name for name in names if name not in known]
     if unknown:
         problem = f"{platform} has no rule {unknown[0]!r}"

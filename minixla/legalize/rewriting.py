@@ -1,5 +1,6 @@
 """The pass from graph to graph: rules applied to instructions, in the programs they run too."""
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -82,7 +83,8 @@ class _Pass:
             if rule not in used and rule.when(op, operands, self.target):
                 self._apply(rule, op, step, operands, used)
                 return
-        if op is not step.op or any(a is not b for a, b in zip(operands, step.operands, strict=True)):
+        is_new = any(map(operator.is_not, operands, step.operands))
+        if is_new or op is not step.op:
             made = step.again(operands, op)
             self.values.update(zip(step.results, made.results, strict=True))
             step = made

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core.element_types import ElementType
 from minixla.core.graph import Value
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -23,9 +22,10 @@ def always(operation: Operation, operands: Sequence[Value], target: Target) -> b
     return True
 
 
-def type_of(operand: Value) -> ElementType | None:
-    """The element type of an array; None for a tuple or a token."""
-    return operand.shape.element_type if isinstance(operand.shape, Shape) else None
+def type_of(operand: Value) -> Any:
+    """The element type of an array."""
+    assert isinstance(operand.shape, Shape), "the operations of rules take arrays"
+    return operand.shape.element_type
 
 
 def are_constants(operation: Operation, operands: Sequence[Value], target: Target) -> bool:

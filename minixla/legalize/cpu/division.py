@@ -1,15 +1,17 @@
 """Division: by 0 of integers, by large constants of floats."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
 from minixla.core.graph import Value
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import on_hidden, type_of
-from minixla.legalize.registry import NOTES, Target, legalize
+from minixla.legalize.registry import NOTES, Operands, Target, legalize
 
 
-def _may_fold_a_zero(operation, operands, target):
+def _may_fold_a_zero(operation: Any, operands: Operands, target: Target) -> bool:
     if not type_of(operands[0]).is_integer or not all(map(target.is_constant, operands)):
         return False
     divisor = target.array(operands[1])
@@ -17,12 +19,12 @@ def _may_fold_a_zero(operation, operands, target):
 
 
 @legalize(classes("Div Rem"), "cpu", when=_may_fold_a_zero)
-def integer_division_by_zero(operation, operands, target):
+def integer_division_by_zero(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA's folder ends the process (SIGFPE) where it divides integers by 0."""
     return on_hidden(operation, operands)
 
 
-def _reciprocal_is_lost(operation, operands, target):
+def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> bool:
     kind = type_of(operands[0])
     if not kind.is_float or not target.is_constant(operands[1]):
         return False
@@ -36,7 +38,7 @@ def _reciprocal_is_lost(operation, operands, target):
 
 
 @legalize(classes("Div"), "cpu", when=_reciprocal_is_lost)
-def division_by_large_constants(operation, operands, target):
+def division_by_large_constants(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA multiplies by the reciprocal of a constant, which is 0 where it would be subnormal."""
     return on_hidden(operation, operands, 1)
 
@@ -55,12 +57,12 @@ _DIV = classes("Div")
 NOTES["quotient"] = _is_quotient
 
 
-def _divides_quotient(operation, operands, target):
+def _divides_quotient(operation: Any, operands: Operands, target: Target) -> bool:
     return any(_is_quotient(each, target) for each in operands)
 
 
 @legalize(_DIV, "cpu", when=_divides_quotient)
-def quotient_of_quotients(operation, operands, target):
+def quotient_of_quotients(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA computes x / y / z as x / (y * z), which is 0 where y * z overflows.
 
     It computes x / (y / z) as x * z / y. The two divisions take as long as the division and the

@@ -1,6 +1,6 @@
 """Products and sums with several constants, which XLA joins into one."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from minixla.core.graph import Value
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import on_hidden, type_of
-from minixla.legalize.registry import NOTES, Target, legalize
+from minixla.legalize.registry import NOTES, Operands, Target, legalize
 
 _SCALES, _SHIFTS = classes("Mul Div"), classes("Add Sub")
 # How many instructions back constants are joined.
@@ -73,16 +73,14 @@ def _joined(name: str, before: _Scale | None, numbers: np.ndarray, is_first: boo
     return (before or none).joined(own, 1 if name == "Mul" else -1)
 
 
-def _is_lost(operation, operands, target):
+def _is_lost(operation: Any, operands: Operands, target: Target) -> bool:
     kind = type_of(operands[0])
     if not kind.is_float:
         return False
     for index in (1, 0):
-        before = None
         numbers = _numbers(operands[index], target)
-        if numbers is not None:
-            before = _factors(operands[1 - index], target)
-        if before is not None:
+        before = None if numbers is None else _factors(operands[1 - index], target)
+        if numbers is not None and before is not None:
             whole = _joined(operation.name, before, numbers, index == 0)
             limits = ml_dtypes.finfo(kind.dtype)
             least, most = np.log2(float(limits.smallest_normal)), limits.maxexp
@@ -94,7 +92,7 @@ def _is_lost(operation, operands, target):
 
 
 @legalize(_SCALES, "cpu", when=_is_lost)
-def joined_factors(operation, operands, target):
+def joined_factors(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA computes (x * c) * d as x * (c * d), so that c * d may overflow or become 0.
 
     The same applies to quotients, such as (x / c) / d and (c / x) * d.
@@ -113,7 +111,9 @@ def _shift(value: Value, target: Target, steps: int = _STEPS) -> tuple[float, fl
     return _summed(name, _shift(rest, target, steps - 1), numbers, is_first)
 
 
-def _summed(name: str, before: tuple[float, float] | None, numbers: np.ndarray, is_first: bool):
+def _summed(
+    name: str, before: tuple[float, float] | None, numbers: np.ndarray, is_first: bool
+) -> tuple[float, float]:
     """Of an array of constants the one of greatest magnitude stands for all."""
     number = float(numbers.flat[np.abs(numbers).argmax()])
     total, most = before or (0.0, 0.0)
@@ -122,21 +122,21 @@ def _summed(name: str, before: tuple[float, float] | None, numbers: np.ndarray, 
     return total + number, max(most, abs(number))
 
 
-def _cancels(operation, operands, target):
+def _cancels(operation: Any, operands: Operands, target: Target) -> bool:
     kind = type_of(operands[0])
     if not kind.is_float:
         return False
     for index in (1, 0):
         numbers = _numbers(operands[index], target)
         before = None if numbers is None else _shift(operands[1 - index], target)
-        if before is not None:
+        if numbers is not None and before is not None:
             total, most = _summed(operation.name, before, numbers, index == 0)
             return abs(total) < most / 2 or abs(total) > float(ml_dtypes.finfo(kind.dtype).max)
     return False
 
 
 @legalize(_SHIFTS, "cpu", when=_cancels)
-def joined_terms(operation, operands, target):
+def joined_terms(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA computes (x + c) + d as x + (c + d): what x + c rounds off stays where c + d cancels."""
     return on_hidden(operation, operands)
 

@@ -1,15 +1,18 @@
 """Loops whose number of iterations XLA finds out while it compiles."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Value
 from minixla.core.tracing import evaluate_graph
 from minixla.legalize.constants import classes, holds_only
 from minixla.legalize.cpu.barriers import on_hidden, type_of
-from minixla.legalize.registry import legalize
+from minixla.legalize.registry import Operands, Target, legalize
 
 
-def _counters(operation):
+def _counters(operation: Any) -> list[int]:
     """The numbers of the loop's values that the condition may depend on and the body changes."""
     condition, body = operation.condition.pruned(), operation.body
     read = {value for step in condition.instructions for value in step.operands}
@@ -20,7 +23,7 @@ def _counters(operation):
     ]
 
 
-def _counts_by_one(operation, counters):
+def _counts_by_one(operation: Any, counters: Sequence[int]) -> bool:
     """Whether a loop is `while i < limit: i += 1` of signed integers."""
     condition, body = operation.condition.pruned(), operation.body
     if len(counters) != 1 or len(condition.instructions) > 2:
@@ -40,14 +43,14 @@ def _counts_by_one(operation, counters):
     return is_below and len(others) == 1 and holds_only(others[0], 1)
 
 
-def _is_counted(operation, operands, target):
+def _is_counted(operation: Any, operands: Operands, target: Target) -> bool:
     counters = _counters(operation)
     constants = [index for index in counters if target.is_constant(operands[index])]
     return bool(constants) and not _counts_by_one(operation, counters)
 
 
 @legalize(classes("While"), "cpu", when=_is_counted)
-def counted_loops(operation, operands, target):
+def counted_loops(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA miscounts loops of constant start and limit unless they count up by 1.
 
     `i = 0; while i < 1: i += 2` never runs, `i = 5; while i < 4: i += 2` runs once. Where an
@@ -57,7 +60,7 @@ def counted_loops(operation, operands, target):
     return on_hidden(operation, operands, *_counters(operation))
 
 
-def _unsigned(operation):
+def _unsigned(operation: Any) -> list[int]:
     """The numbers of the unsigned scalars that the condition reads and the body changes."""
     inputs = operation.body.inputs
     return [
@@ -67,35 +70,31 @@ def _unsigned(operation):
     ]
 
 
-def _counts_unsigned(operation, operands, target):
+def _counts_unsigned(operation: Any, operands: Operands, target: Target) -> bool:
     return bool(_unsigned(operation))
 
 
 @legalize(classes("While"), "cpu", when=_counts_unsigned)
-def unsigned_counters(operation, operands, target):
+def unsigned_counters(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA ends the process over loops that count a u64 down, and stops others one step early.
 
     The loop carries the same bits as a signed number.
     """
     at = _unsigned(operation)
     kinds = {index: type_of(operation.body.inputs[index]) for index in at}
+    signed = {index: ELEMENT_TYPES[f"s{kind.bits}"] for index, kind in kinds.items()}
 
-    def signed(values):
+    def read_as(values: Sequence[Any], types: dict[int, Any]) -> list[Any]:
         return [
-            ops.bitcast_convert_type(each, ELEMENT_TYPES[f"s{kinds[i].bits}"]) if i in kinds else each
+            ops.bitcast_convert_type(each, types[i]) if i in types else each
             for i, each in enumerate(values)
         ]
 
-    def declared(values):
-        return [
-            ops.bitcast_convert_type(each, kinds[i]) if i in kinds else each
-            for i, each in enumerate(values)
-        ]
+    def condition(*values: Any) -> Any:
+        return evaluate_graph(operation.condition, read_as(values, kinds))[0]
 
-    def condition(*values):
-        return evaluate_graph(operation.condition, declared(values))[0]
+    def body(*values: Any) -> list[Any]:
+        return read_as(evaluate_graph(operation.body, read_as(values, kinds)), signed)
 
-    def body(*values):
-        return signed(evaluate_graph(operation.body, declared(values)))
-
-    return tuple(declared(ops.while_(condition, body, signed(operands))))
+    found = ops.while_(condition, body, read_as(operands, signed))
+    return tuple(read_as(found, kinds))

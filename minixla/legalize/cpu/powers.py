@@ -1,18 +1,19 @@
 """Powers of integers."""
 
+from typing import Any
+
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import shape_of
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import type_of
-from minixla.legalize.registry import legalize
+from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.control_flow.loops import any_of
-from minixla_ops.vocabulary.shorthand import full_like
+from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
-def _is_beyond(operation, operands, target):
+def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
     kind = type_of(operands[0])
     if not kind.is_integer:
         return False
@@ -24,13 +25,13 @@ def _is_beyond(operation, operands, target):
 
 
 @legalize(classes("Pow"), "cpu", when=_is_beyond)
-def integer_power(operation, operands, target):
+def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU takes integer exponents modulo 64, and unsigned ones as signed.
 
     Its folder gives 0 for (-1) ** -1. Here a loop multiplies the squares that the bits of the
     exponent choose; a negative exponent leaves 1, -1 and 0 from the bases 1, -1 and others.
     """
-    kind = shape_of(operands[0]).element_type
+    kind = array_shape(operands[0]).element_type
     # XLA:CPU holds 2 and 4 bits in bytes.
     wide = ELEMENT_TYPES[f"{kind.kind[0]}8"] if kind.bits < 8 else kind
     base, exponent = ops.optimization_barrier(
@@ -49,13 +50,13 @@ def integer_power(operation, operands, target):
     return ops.convert_element_type(product, kind)
 
 
-def _products(base, bits):
-    """base ** bits, by squares."""
+def _products(base: Any, bits: Any) -> Any:
+    """The powers of `base`, by squares; `bits` are the exponents."""
 
-    def goes_on(bits, square, product):
+    def goes_on(bits: Any, square: Any, product: Any) -> Any:
         return any_of(ops.ne(bits, full_like(bits, 0)))
 
-    def step(bits, square, product):
+    def step(bits: Any, square: Any, product: Any) -> tuple[Any, Any, Any]:
         one = full_like(bits, 1)
         is_set = ops.ne(ops.and_(bits, one), full_like(bits, 0))
         product = ops.select(is_set, ops.mul(product, square), product)

@@ -1,9 +1,11 @@
 """Integers that XLA takes for not negative, though they may have overflowed."""
 
+from typing import Any
+
 from minixla.core.graph import Value
 from minixla.legalize.constants import MOVES, classes, holds_only, is_same
 from minixla.legalize.cpu.barriers import on_hidden, type_of
-from minixla.legalize.registry import NOTES, Target, legalize
+from minixla.legalize.registry import NOTES, Operands, Target, legalize
 
 _MUL, _POW, _ABS = classes("Mul"), classes("Pow"), classes("Abs")
 _CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
@@ -25,11 +27,13 @@ def _is_square(value: Value, target: Target) -> bool:
                 return True
             continue
         op = step.op
-        if isinstance(op, _ABS) or (isinstance(op, _MUL) and is_same(*step.operands)):
+        if isinstance(op, _ABS) or (
+            isinstance(op, _MUL) and is_same(step.operands[0], step.operands[1])
+        ):
             return True
         if isinstance(op, _POW) and holds_only(step.operands[1], 2):
             return True
-        if isinstance(op, MOVES) or isinstance(op, _CHOICES):
+        if isinstance(op, MOVES + _CHOICES):
             pending.extend(step.operands)
         elif op.is_call:
             pending.append(op.computations[0].outputs[current.index])
@@ -39,12 +43,12 @@ def _is_square(value: Value, target: Target) -> bool:
 NOTES["square"] = _is_square
 
 
-def _reads_square(operation, operands, target):
+def _reads_square(operation: Any, operands: Operands, target: Target) -> bool:
     return any(_is_square(each, target) for each in operands)
 
 
 @legalize(classes("Abs Div Rem Lt Le Gt Ge Max Min Sign"), "cpu", when=_reads_square)
-def overflown_squares(operation, operands, target):
+def overflown_squares(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA takes x * x and abs(x) of integers for not negative, though they may overflow.
 
     abs, sign, comparisons with 0, and rem and div by powers of two are simplified accordingly, also

@@ -1,25 +1,27 @@
 """Reductions over windows, and reductions of several arrays."""
 
+from typing import Any
+
 import minixla_ops as ops
-from minixla.core import shape_of
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.tracing import evaluate_graph
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import on_hidden, type_of
-from minixla.legalize.registry import legalize
+from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.vocabulary.shorthand import array_shape
 
 _PADS = classes("Pad")
 _S8 = ELEMENT_TYPES["s8"]
 
 
-def _is_cropped(operation, operands, target):
+def _is_cropped(operation: Any, operands: Operands, target: Target) -> bool:
     window = operation.window
     is_plain = all(each == 1 for each in (*window.base_dilations, *window.sizes))
     return is_plain and any(min(pair) < 0 for pair in window.padding)
 
 
 @legalize(classes("ReduceWindow"), "cpu", when=_is_cropped)
-def windows_of_negative_padding(operation, operands, target):
+def windows_of_negative_padding(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA ends the process over windows of one element with negative padding."""
     count, padding = len(operands) // 2, operation.window.padding
     crops = [(min(low, 0), min(high, 0), 0) for low, high in padding]
@@ -31,7 +33,7 @@ def windows_of_negative_padding(operation, operands, target):
     return operation(*arrays, *operands[count:], padding=rest)
 
 
-def _is_of_crop(operation, operands, target):
+def _is_of_crop(operation: Any, operands: Operands, target: Target) -> bool:
     for operand in operands[: len(operands) // 2]:
         step = operand.instruction
         if step is not None and isinstance(step.op, _PADS):
@@ -40,34 +42,32 @@ def _is_of_crop(operation, operands, target):
 
 
 @legalize(classes("ReduceWindow"), "cpu", when=_is_of_crop)
-def windows_of_crops(operation, operands, target):
+def windows_of_crops(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA merges a pad or crop into the windows that follow, which then see cropped elements."""
     return on_hidden(operation, operands, *range(len(operands) // 2))
 
 
-
-
-def _has_several_of_two_bits(operation, operands, target):
+def _has_several_of_two_bits(operation: Any, operands: Operands, target: Target) -> bool:
     return len(operands) > 2 and any(type_of(each).bits == 2 for each in operands)
 
 
 @legalize(classes("Reduce"), "cpu", when=_has_several_of_two_bits)
-def several_reductions_of_two_bits(operation, operands, target):
+def several_reductions_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU does not compile reductions of several arrays if some are of s2 or u2.
 
     Here these are s8 outside of the computation.
     """
-    kinds = [shape_of(each).element_type for each in operands]
+    kinds = [array_shape(each).element_type for each in operands]
 
-    def as_declared(values):
+    def as_declared(values: Any) -> list[Any]:
         pairs = zip(values, kinds, strict=False)
         return [ops.convert_element_type(each, kind) for each, kind in pairs]
 
-    def as_wide(values):
+    def as_wide(values: Any) -> list[Any]:
         pairs = zip(values, kinds, strict=False)
         return [ops.convert_element_type(x, _S8) if kind.bits == 2 else x for x, kind in pairs]
 
-    def computation(*values):
+    def computation(*values: Any) -> tuple[Any, ...]:
         half = len(values) // 2
         given = [*as_declared(values[:half]), *as_declared(values[half:])]
         return tuple(as_wide(evaluate_graph(operation.computation, given)))
