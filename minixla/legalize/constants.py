@@ -203,7 +203,7 @@ def _simplified(step: Instruction, flags: list[bool]) -> bool:
             or (isinstance(op, _SHIFTS) and flags[1])
         )
     if isinstance(op, Select):
-        first, second = operands[1:]
+        _, first, second = step.operands
         return any(flags[1:]) if flags[0] else all(flags[1:]) or is_same(first, second)
     if isinstance(op, _PARTS):
         padded = operands[0].instruction

@@ -13,8 +13,6 @@ from minixla.legalize.registry import NOTES, Rule, Table, Target, active_rules
 from minixla_ops.programs.runs_programs import RunsPrograms
 from minixla_ops.vocabulary.shorthand import as_tuple
 
-Key = tuple[Any, ...]
-
 
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
     """The program that XLA gets for a platform: `graph` where no rule applies.
@@ -30,21 +28,31 @@ def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Grap
         A graph with the same inputs, outputs and results.
     """
     table = active_rules(target.platform)
-    key = ("legalized", target[:3], state.disabled_rules)
-    if not table or graph.memo.get(key) is graph:
+    key = _key(target)
+    if not table or key in graph.memo:
         return graph
     facts = tuple(inputs or (NOTHING,) * len(graph.inputs))
     key_of_facts = (*key, facts)
     if key_of_facts not in graph.memo:
         found = _Pass(graph, facts, target, table).run()
-        found.memo[key] = found  # nobody legalizes it again
+        # Rules have been applied to it; where it is the same, they are for other inputs.
+        found.memo[(*key, "seen") if found is graph else key] = True
         graph.memo[key_of_facts] = found
     return graph.memo[key_of_facts]
 
 
 def legalized_text(graph: Graph, target: Target) -> Graph:
-    """The same of a program that an operation is written as; its operands may be constants."""
+    """The same of a program that an operation is written as; its operands may be constants.
+
+    Programs that the pass has seen stay as they are.
+    """
+    if (*_key(target), "seen") in graph.memo:
+        return graph
     return legalized(graph, target, (CONSTANT,) * len(graph.inputs))
+
+
+def _key(target: Target) -> tuple[Any, ...]:
+    return "legalized", target[:3], state.disabled_rules
 
 
 class _Pass:

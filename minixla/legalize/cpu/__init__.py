@@ -8,6 +8,7 @@ from minixla.legalize.cpu import division as division
 from minixla.legalize.cpu import floats as floats
 from minixla.legalize.cpu import indices as indices
 from minixla.legalize.cpu import joined_constants as joined_constants
+from minixla.legalize.cpu import literals as literals
 from minixla.legalize.cpu import loops as loops
 from minixla.legalize.cpu import narrow_integers as narrow_integers
 from minixla.legalize.cpu import powers as powers

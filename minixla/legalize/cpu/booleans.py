@@ -14,14 +14,8 @@ def _is_pred(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(classes("Add"), "cpu", when=_is_pred)
 def sum_of_booleans(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA folds additions of pred as exclusive or, and simplifies sums of arguments so."""
+    """XLA folds additions of pred as exclusive or."""
     return ops.or_(*operands)
-
-
-@legalize(classes("Mul"), "cpu", when=_is_pred)
-def product_of_booleans(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA folds and simplifies products of pred by the rules of integers."""
-    return ops.and_(*operands)
 
 
 @legalize(classes("Clamp"), "cpu", when=_is_pred)

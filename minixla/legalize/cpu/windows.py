@@ -10,7 +10,7 @@ from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.vocabulary.shorthand import array_shape
 
-_PADS = classes("Pad")
+_CROPS = classes("Pad Slice DynamicSlice")
 _S8 = ELEMENT_TYPES["s8"]
 
 
@@ -36,14 +36,14 @@ def windows_of_negative_padding(operation: Any, operands: Operands, target: Targ
 def _is_of_crop(operation: Any, operands: Operands, target: Target) -> bool:
     for operand in operands[: len(operands) // 2]:
         step = operand.instruction
-        if step is not None and isinstance(step.op, _PADS):
+        if step is not None and isinstance(step.op, _CROPS):
             return True
     return False
 
 
 @legalize(classes("ReduceWindow"), "cpu", when=_is_of_crop)
 def windows_of_crops(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA merges a pad or crop into the windows that follow, which then see cropped elements."""
+    """XLA may merge a crop into the windows that follow, which then see cropped elements."""
     return on_hidden(operation, operands, *range(len(operands) // 2))
 
 
