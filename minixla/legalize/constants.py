@@ -40,7 +40,14 @@ _BOUNDED = (*classes("Min Max"), Comparison)
 _SHIFTS = classes("ShiftLeft ShiftRightLogical")
 _PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
 # What is computed to find a constant's numbers.
-_MOST_STEPS, _MOST_ELEMENTS = 64, 1 << 16
+_MOST_STEPS, _MOST_DEPTH, _MOST_ELEMENTS = 64, 12, 1 << 16
+# Operations that are constants only where all operands are: the most frequent ones.
+_PLAIN = frozenset(
+    classes(
+        "Add Div Neg Exp Log Tanh Logistic Sqrt Rsqrt Abs DotGeneral ConvGeneralDilated "
+        "Broadcast BroadcastInDim Reshape Transpose ConvertElementType"
+    )
+)
 # How many instructions back two values are compared.
 _DEPTH = 4
 
@@ -92,7 +99,7 @@ class Constants:
 
     def array(self, value: Value) -> np.ndarray | None:
         """The numbers of a constant, if it is small and no input of the graph decides them."""
-        if not self(value):
+        if not self._may_be_short(value) or not self(value):
             return None
         found, pending, count = self._arrays, [value], 0
         while pending:
@@ -110,6 +117,18 @@ class Constants:
             else:
                 found[current] = None if step is None or waiting else self._evaluated(step)
         return found[value]
+
+    def _may_be_short(self, value: Value) -> bool:
+        """Whether the first operands of what makes a value soon end in a constant.
+
+        Most values do not: that saves the time of looking at everything they depend on.
+        """
+        for _ in range(_MOST_DEPTH):
+            step = value.instruction
+            if step is None or not step.operands:
+                return step is not None or self._known[value]
+            value = step.operands[0]
+        return False
 
     def _evaluated(self, step: Instruction) -> np.ndarray | None:
         given = [self._arrays[each] for each in step.operands]
@@ -135,9 +154,12 @@ class Constants:
             if step is None or step.op.__class__ is OptimizationBarrier:
                 known[current] = False
                 continue
-            waiting = [each for each in step.operands if each not in known]
-            if waiting:
-                pending.extend(waiting)
+            flags = [known.get(each) for each in step.operands]
+            if False in flags and type(step.op) in _PLAIN:
+                known[current] = False
+                continue
+            if None in flags:
+                pending.append(step.operands[flags.index(None)])
                 continue
             known[current] = self._of_result(step, current.index)
         return known[value]

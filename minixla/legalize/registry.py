@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.graph import Value
 from minixla.core.operation import Operation
@@ -58,6 +59,7 @@ class Rule:
         name: the name of its function.
         platform: where the rule applies.
         operations: the classes of operations.
+        element_types: those of the first operand (of a constant: of the result); None for all.
         when: whether it applies to an operation and its operands.
         replace: `replace(operation, operands, target)` applies other operations to the operands,
             which are traced values, and returns the result (or tuple of results).
@@ -66,6 +68,7 @@ class Rule:
     name: str
     platform: str
     operations: tuple[type[Operation], ...]
+    element_types: Collection[ElementType] | None
     when: Condition
     replace: Callable[..., Any]
 
@@ -73,7 +76,8 @@ class Rule:
 #: `note(value, target)` by name: what rules must know of a value beyond the call that takes it.
 NOTES: dict[str, Callable[[Value, Target], Any]] = {}
 
-Table = dict[type[Operation], list[Rule]]
+#: Rules by operation and by the element type of the first operand, if it is an array.
+Table = dict[type[Operation], dict[ElementType | None, list[Rule]]]
 
 _RULES: dict[str, dict[str, Rule]] = {}
 #: Opened by `disabled` with the names of the rules that are off, and closed after it. The engine
@@ -82,7 +86,11 @@ key_of_programs: list[Callable[[Any], Any]] = [nullcontext]
 
 
 def legalize(
-    operations: type[Operation] | Iterable[type[Operation]], platform: str, *, when: Condition
+    operations: type[Operation] | Iterable[type[Operation]],
+    platform: str,
+    *,
+    element_types: Collection[ElementType] | None = None,
+    when: Condition = lambda operation, operands, target: True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the replacement of an operation on one platform.
 
@@ -93,7 +101,10 @@ def legalize(
     Args:
         operations: a class of operations, or several.
         platform: where the rule applies, such as `cpu`.
-        when: `when(operation, operands, target)`, whether the rule applies. Operands are Values of
+        element_types: the element types of the first operand for which `when` is called; default:
+            all. Operations of other types cost no time.
+        when: `when(operation, operands, target)`, whether the rule applies; default: it does.
+            Operands are Values of
             the graph: `literal` is a constant's value, `instruction` the producer.
 
     Returns:
@@ -104,7 +115,7 @@ def legalize(
 
     Example:
         >>> from minixla.legalize import legalize
-        >>> @legalize(ops.Tan, "rocm", when=lambda operation, operands, target: True)
+        >>> @legalize(mx.core.operation_named("Tan"), "rocm")
         ... def tangent_by_quotient(operation, operands, target):
         ...     return ops.sin(*operands) / ops.cos(*operands)
     """
@@ -115,7 +126,7 @@ def legalize(
         name = replace.__name__
         if name in rules:
             raise ValueError(f"the platform {platform} has a rule named {name}; choose another")
-        rules[name] = Rule(name, platform, kinds, when, replace)
+        rules[name] = Rule(name, platform, kinds, element_types, when, replace)
         _table.cache_clear()
         return replace
 
@@ -167,9 +178,15 @@ def active_rules(platform: str) -> Table:
 def _table(platform: str, off: frozenset[tuple[str, str]]) -> Table:
     table: Table = {}
     for rule in rules_of(platform).values():
-        if (platform, rule.name) not in off:
-            for operation in rule.operations:
-                table.setdefault(operation, []).append(rule)
+        if (platform, rule.name) in off:
+            continue
+        kinds = (
+            (*ELEMENT_TYPES.values(), None) if rule.element_types is None else rule.element_types
+        )
+        for operation in rule.operations:
+            by_type = table.setdefault(operation, {})
+            for kind in kinds:
+                by_type.setdefault(kind, []).append(rule)
     return table
 
 

@@ -17,11 +17,6 @@ def on_hidden(operation: Operation, operands: Sequence[Any], *indices: int) -> A
     return operation(*[hidden.get(i, each) for i, each in enumerate(operands)])
 
 
-def always(operation: Operation, operands: Sequence[Value], target: Target) -> bool:
-    """The condition of rules that apply to every use of an operation."""
-    return True
-
-
 def type_of(operand: Value) -> Any:
     """The element type of an array."""
     assert isinstance(operand.shape, Shape), "the operations of rules take arrays"

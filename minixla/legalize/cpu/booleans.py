@@ -3,22 +3,21 @@
 from typing import Any
 
 import minixla_ops as ops
+from minixla.core.element_types import ELEMENT_TYPES
 from minixla.legalize.constants import classes
-from minixla.legalize.cpu.barriers import on_hidden, type_of
+from minixla.legalize.cpu.barriers import on_hidden
 from minixla.legalize.registry import Operands, Target, legalize
 
-
-def _is_pred(operation: Any, operands: Operands, target: Target) -> bool:
-    return type_of(operands[0]).kind == "pred"
+_PRED = (ELEMENT_TYPES["pred"],)
 
 
-@legalize(classes("Add"), "cpu", when=_is_pred)
+@legalize(classes("Add"), "cpu", element_types=_PRED)
 def sum_of_booleans(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds additions of pred as exclusive or."""
     return ops.or_(*operands)
 
 
-@legalize(classes("Clamp"), "cpu", when=_is_pred)
+@legalize(classes("Clamp"), "cpu", element_types=_PRED)
 def clamped_booleans(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds clamp(false, false, true) of constants to true."""
     return on_hidden(operation, operands)

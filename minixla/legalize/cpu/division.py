@@ -9,16 +9,19 @@ from minixla.core.graph import Value
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
+from minixla_ops.elementwise.families import FLOATS, INEXACT, INTEGERS
+
+_DIV = classes("Div")
 
 
 def _may_fold_a_zero(operation: Any, operands: Operands, target: Target) -> bool:
-    if not type_of(operands[0]).is_integer or not all(map(target.is_constant, operands)):
+    if not all(map(target.is_constant, operands)):
         return False
     divisor = target.array(operands[1])
     return divisor is None or bool((np.asarray(divisor).astype(np.int64) == 0).any())
 
 
-@legalize(classes("Div Rem"), "cpu", when=_may_fold_a_zero)
+@legalize(classes("Div Rem"), "cpu", element_types=INTEGERS, when=_may_fold_a_zero)
 def integer_division_by_zero(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA's folder ends the process (SIGFPE) where it divides integers by 0."""
     return on_hidden(operation, operands)
@@ -26,8 +29,6 @@ def integer_division_by_zero(operation: Any, operands: Operands, target: Target)
 
 def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> bool:
     kind = type_of(operands[0])
-    if not kind.is_float or not target.is_constant(operands[1]):
-        return False
     divisor = target.array(operands[1])
     if divisor is None:
         return False
@@ -37,7 +38,7 @@ def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> b
     return bool(((magnitudes > limit) & np.isfinite(magnitudes)).any())
 
 
-@legalize(classes("Div"), "cpu", when=_reciprocal_is_lost)
+@legalize(_DIV, "cpu", element_types=FLOATS, when=_reciprocal_is_lost)
 def division_by_large_constants(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA multiplies by the reciprocal of a constant, which is 0 where it would be subnormal."""
     return on_hidden(operation, operands, 1)
@@ -53,7 +54,6 @@ def _is_quotient(value: Value, target: Target) -> bool:
     return isinstance(step.op, _DIV) and type_of(value).is_inexact
 
 
-_DIV = classes("Div")
 NOTES["quotient"] = _is_quotient
 
 
@@ -61,7 +61,7 @@ def _divides_quotient(operation: Any, operands: Operands, target: Target) -> boo
     return any(_is_quotient(each, target) for each in operands)
 
 
-@legalize(_DIV, "cpu", when=_divides_quotient)
+@legalize(_DIV, "cpu", element_types=INEXACT, when=_divides_quotient)
 def quotient_of_quotients(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA computes x / y / z as x / (y * z), which is 0 where y * z overflows.
 

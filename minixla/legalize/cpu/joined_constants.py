@@ -9,6 +9,7 @@ from minixla.core.graph import Value
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
+from minixla_ops.elementwise.families import FLOATS
 
 _SCALES, _SHIFTS = classes("Mul Div"), classes("Add Sub")
 # How many instructions back constants are joined.
@@ -25,6 +26,12 @@ class _Scale(NamedTuple):
         """The product with another one, or with its inverse."""
         bounds = (other.low, other.high) if sign > 0 else (-other.high, -other.low)
         return _Scale(self.low + bounds[0], self.high + bounds[1])
+
+
+def _may_hold(value: Value, kinds: tuple) -> bool:
+    """Whether a value may be made with a constant: most are not, so that this saves time."""
+    step = value.instruction
+    return step is None or step.op.is_call or type(step.op) in kinds
 
 
 def _parts(value: Value, kinds: tuple, target: Target) -> tuple | None:
@@ -74,15 +81,14 @@ def _joined(name: str, before: _Scale | None, numbers: np.ndarray, is_first: boo
 
 
 def _is_lost(operation: Any, operands: Operands, target: Target) -> bool:
-    kind = type_of(operands[0])
-    if not kind.is_float:
-        return False
     for index in (1, 0):
+        if not _may_hold(operands[1 - index], _SCALES):
+            continue
         numbers = _numbers(operands[index], target)
         before = None if numbers is None else _factors(operands[1 - index], target)
         if numbers is not None and before is not None:
             whole = _joined(operation.name, before, numbers, index == 0)
-            limits = ml_dtypes.finfo(kind.dtype)
+            limits = ml_dtypes.finfo(type_of(operands[0]).dtype)
             least, most = np.log2(float(limits.smallest_normal)), limits.maxexp
             extremes = (whole.low, whole.high, -whole.low, -whole.high)
             return not all(least <= each < most for each in extremes[:2]) or (
@@ -91,7 +97,7 @@ def _is_lost(operation: Any, operands: Operands, target: Target) -> bool:
     return False
 
 
-@legalize(_SCALES, "cpu", when=_is_lost)
+@legalize(_SCALES, "cpu", element_types=FLOATS, when=_is_lost)
 def joined_factors(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA computes (x * c) * d as x * (c * d), so that c * d may overflow or become 0.
 
@@ -123,19 +129,20 @@ def _summed(
 
 
 def _cancels(operation: Any, operands: Operands, target: Target) -> bool:
-    kind = type_of(operands[0])
-    if not kind.is_float:
-        return False
     for index in (1, 0):
+        if not _may_hold(operands[1 - index], _SHIFTS):
+            continue
         numbers = _numbers(operands[index], target)
         before = None if numbers is None else _shift(operands[1 - index], target)
         if numbers is not None and before is not None:
             total, most = _summed(operation.name, before, numbers, index == 0)
-            return abs(total) < most / 2 or abs(total) > float(ml_dtypes.finfo(kind.dtype).max)
+            return abs(total) < most / 2 or abs(total) > float(
+                ml_dtypes.finfo(type_of(operands[0]).dtype).max
+            )
     return False
 
 
-@legalize(_SHIFTS, "cpu", when=_cancels)
+@legalize(_SHIFTS, "cpu", element_types=FLOATS, when=_cancels)
 def joined_terms(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA computes (x + c) + d as x + (c + d): what x + c rounds off stays where c + d cancels."""
     return on_hidden(operation, operands)

@@ -7,12 +7,13 @@ import numpy as np
 import minixla_ops as ops
 from minixla.legalize.constants import classes
 from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.elementwise.families import INEXACT
 
 
 def _is_like_iota(operation: Any, operands: Operands, target: Target) -> bool:
     literal = operation.literal
     shape = literal.shape
-    if shape.rank != 1 or shape.size < 2 or not shape.element_type.is_inexact or literal.is_splat:
+    if shape.rank != 1 or shape.size < 2 or literal.is_splat:
         return False
     array = literal.array
     if array[0] != 0 or array[1] != 1:  # in most cases
@@ -22,7 +23,7 @@ def _is_like_iota(operation: Any, operands: Operands, target: Target) -> bool:
     return has_negative_zero and bool((array == np.arange(shape.size)).all())
 
 
-@legalize(classes("Constant"), "cpu", when=_is_like_iota)
+@legalize(classes("Constant"), "cpu", element_types=INEXACT, when=_is_like_iota)
 def constants_like_iota(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA takes the constant [-0, 1, 2, ...] for an iota, whose first element is +0.
 

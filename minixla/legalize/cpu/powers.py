@@ -7,16 +7,13 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.legalize.constants import classes
-from minixla.legalize.cpu.barriers import type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.control_flow.loops import any_of
+from minixla_ops.elementwise.families import INTEGERS
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
-    kind = type_of(operands[0])
-    if not kind.is_integer:
-        return False
     exponents = target.array(operands[1])
     if exponents is None:
         return True
@@ -24,7 +21,7 @@ def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
     return any(not 0 <= int(each) < 64 for each in numbers.flat)
 
 
-@legalize(classes("Pow"), "cpu", when=_is_beyond)
+@legalize(classes("Pow"), "cpu", element_types=INTEGERS, when=_is_beyond)
 def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU takes integer exponents modulo 64, and unsigned ones as signed.
 

@@ -6,6 +6,7 @@ from minixla.core.graph import Value
 from minixla.legalize.constants import MOVES, classes, holds_only, is_same
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
+from minixla_ops.elementwise.families import SIGNED
 
 _MUL, _POW, _ABS = classes("Mul"), classes("Pow"), classes("Abs")
 _CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
@@ -47,7 +48,12 @@ def _reads_square(operation: Any, operands: Operands, target: Target) -> bool:
     return any(_is_square(each, target) for each in operands)
 
 
-@legalize(classes("Abs Div Rem Lt Le Gt Ge Max Min Sign"), "cpu", when=_reads_square)
+@legalize(
+    classes("Abs Div Rem Lt Le Gt Ge Max Min Sign"),
+    "cpu",
+    element_types=SIGNED,
+    when=_reads_square,
+)
 def overflown_squares(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA takes x * x and abs(x) of integers for not negative, though they may overflow.
 

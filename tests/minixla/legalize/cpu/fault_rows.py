@@ -128,15 +128,18 @@ def _rows() -> list[Row]:
         )
     for source, kind in (
         ("f32", "f4e2m1fn"),
-        ("f32", "f8e8m0fnu"),
+        ("bf16", "f8e8m0fnu"),
         ("f8e8m0fnu", "f32"),
         ("f4e2m1fn", "f8e8m0fnu"),
     ):
+        is_source = source == "f8e8m0fnu"
+        rule = "formats_without_infinity" if is_source else "conversions_without_infinity"
+        numbers = array([0, 1, -2.5, np.nan, np.inf], source)
         constants(
-            "formats_without_infinity",
+            rule,
             f"{source} to {kind}",
             partial(ops.convert_element_type, new_element_type=kind),
-            array([1, -2.5, np.nan, np.inf], source),
+            numbers,
         )
     for kind in ("s4", "u4", "s8", "u8", "s16", "s32", "u32", "s64", "u64"):
         row(
