@@ -108,8 +108,8 @@ class Constants:
                 pending.pop()
                 continue
             step, count = current.instruction, count + 1
-            if current.literal is not None and _is_small(current):
-                found[current] = current.literal.array
+            if current.literal is not None:
+                found[current] = current.literal.array if _is_known(current.literal) else None
                 continue
             waiting = [] if step is None else [x for x in step.operands if x not in found]
             if waiting and count < _MOST_STEPS:
@@ -247,7 +247,8 @@ def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
     if one is None or other is None or first.index != second.index or not depth:
         return False
     if first.literal is not None and second.literal is not None:
-        return first.literal == second.literal
+        known = _is_known(first.literal) and _is_known(second.literal)
+        return known and first.literal == second.literal
     if one.op is not other.op or len(one.operands) != len(other.operands):
         return False
     pairs = zip(one.operands, other.operands, strict=True)
@@ -268,13 +269,19 @@ def literal_of(value: Value) -> Literal | None:
 def splat_of(value: Value) -> Any:
     """The number that a constant repeats, as a NumPy scalar; None for other values."""
     literal = literal_of(value)
-    if literal is None or not literal.shape.size:
+    if literal is None or not literal.shape.size or not _is_known(literal):
         return None
     if literal.is_splat:
         return literal.scalar
     array = literal.array
     first = array.flat[0]
     return first if (array == first).all() else None
+
+
+def _is_known(literal: Literal) -> bool:
+    """Whether the numbers are in this process's memory, and not too many to look at."""
+    is_host = isinstance(literal.data, np.ndarray)
+    return is_host and (literal.is_splat or literal.shape.size <= _MOST_ELEMENTS)
 
 
 def holds_only(value: Value, number: Any) -> bool:

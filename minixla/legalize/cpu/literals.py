@@ -13,7 +13,7 @@ from minixla_ops.elementwise.families import INEXACT
 def _is_like_iota(operation: Any, operands: Operands, target: Target) -> bool:
     literal = operation.literal
     shape = literal.shape
-    if shape.rank != 1 or shape.size < 2 or literal.is_splat:
+    if shape.rank != 1 or shape.size < 2 or not literal.is_printed or literal.is_splat:
         return False
     array = literal.array
     if array[0] != 0 or array[1] != 1:  # in most cases
