@@ -223,8 +223,20 @@ class Graph:
             self.memo[key] = make(*arguments)
         return self.memo[key]
 
-    def stablehlo(self) -> str:
-        """The program as a StableHLO module whose public function is `main`."""
+    def stablehlo(self, platform: str | None = None) -> str:
+        """The program as a StableHLO module whose public function is `main`.
+
+        Args:
+            platform: `cpu`, `gpu` or `tpu` for what XLA receives on one device of that platform,
+                after legalization; default: the program as it is.
+
+        Raises:
+            AttributeValueError: there is no such platform.
+        """
+        if platform is not None:
+            from minixla.engine.platform_text import platform_text  # the hook of the engine
+
+            return platform_text(self, platform)
         from minixla.core.stablehlo_text import Emitter  # what writes a graph reads it
 
         return Emitter().module(self)

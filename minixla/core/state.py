@@ -25,6 +25,8 @@ class ThreadState(threading.local):
     #: None, or what is being looked for while programs run (`debug_nans`, `checking_leaks`):
     #: functions are traced anew for each value, and derivative rules run through its `pull`, `jvp`.
     watch: Any = None
+    #: The rules of legalization that are switched off, as pairs of platform and name.
+    disabled_rules: frozenset[tuple[str, str]] = frozenset()
     #: How many frames the framework takes for functions that are traced within each other.
     own_frames: int = 0
     #: Whether the garbage collector, which pauses, is to be started again.

@@ -4,6 +4,7 @@ from jax._src.core import eval_context
 
 from minixla.engine import foreign as _foreign  # noqa: F401 - tells JAX what our tracers are
 from minixla.engine import jax_rules as _jax_rules  # noqa: F401 - tells JAX the rules of programs
+from minixla.engine import program_keys as _program_keys  # noqa: F401 - keys of JAX's caches
 from minixla.engine.eager import ENGINE, EngineTrace
 from minixla.engine.foreign_code import KernelError, raise_ours
 from minixla.engine.jitted import jitted

@@ -1,7 +1,6 @@
 """Calls of Python functions from compiled programs, and the order of side effects in JAX."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,12 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, inner_first
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape
-from minixla.core.stablehlo_text import Emitter
-from minixla.engine import kernels
 from minixla.engine.foreign_code import prepare_target
-from minixla.engine.repeats import repeated
+from minixla.engine.platform_text import PlatformEmitter
+from minixla.legalize import Target
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback"}
 _TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
-
-
-#: Element types for which XLA has no code at all on a platform.
-_LACKING = {"tpu": "c128 s2 u2"}
 
 
 class _Effect(effects.Effect):
@@ -100,18 +94,16 @@ def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
     function.walk(place)
 
 
-@lru_cache(maxsize=4096)
-def _lacking(
-    kind: type[Operation], platform: str, shapes: tuple[AnyShape, ...], gives_several: bool
-) -> str | None:
-    """Of what element type XLA has no code for an operation: one, `any`, or None."""
-    tables = [kind.lacking, _LACKING, *[kind.lacking_together] * gives_several]
-    lacking = {name for table in tables for name in table.get(platform, "").split()}
-    own = {str(shape.element_type) for shape in shapes if isinstance(shape, Shape)}
-    return min(lacking & (own | {"any"}), default=None)
+def target_of(module_context: mlir.ModuleContext) -> Target | None:
+    """What JAX lowers a module for; None where that is several platforms."""
+    if len(module_context.platforms) != 1:
+        return None
+    devices = getattr(module_context.axis_context, "num_devices", 1)
+    is_exported = module_context.lowering_parameters.for_export
+    return Target(module_context.platforms[0], devices, is_exported)
 
 
-class HostEmitter(Emitter):
+class HostEmitter(PlatformEmitter):
     """Writes a program for the module that JAX is lowering, which may call back into Python."""
 
     calls_host = True
@@ -120,36 +112,7 @@ class HostEmitter(Emitter):
     def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
         self.threads_main = threads_main
         self._context: mlir.ModuleContext = module_context
-        self.device_count = getattr(module_context.axis_context, "num_devices", 1)
-        platforms = module_context.platforms
-        platform = platforms[0] if len(platforms) == 1 else None
-        is_here = not module_context.lowering_parameters.for_export and self.device_count == 1
-        self.calls_kernels = is_here and platform == "cpu" and kernels.library() is not None
-        super().__init__(locations=True, prefix=prefix, platform=platform)
-
-    def module(self, graph: Graph, *given: Any, **options: Any) -> str:
-        """As `Emitter.module`; on one CPU calls of large programs that are many stay calls."""
-        # What is split over devices must not hide in a call from XLA's partitioner.
-        if self.is_for_one_cpu:
-            self.apart = repeated(graph)
-        return super().module(graph, *given, **options)
-
-    def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
-        platform = self.platform or "cpu"
-        for step in graph.instructions if platform != "cpu" else ():
-            given = tuple([operand.shape for operand in step.operands])
-            shapes, gives_several = (*given, *step.shapes), len(step.results) > 1
-            lacking = _lacking(type(step.op), platform, shapes, gives_several)
-            if lacking is None:
-                continue
-            # XLA would refuse it in its own words, or die.
-            name, is_any = step.op.builder_name, lacking == "any"
-            what = name if is_any else f"{name} of {lacking}"
-            ways = ["Compile it for the CPU"] + ["convert to another type (astype)"] * (not is_any)
-            shown = [f"operands {', '.join(map(str, given))}"]
-            problem, advice = f"XLA has no code for {what} on {platform}", f"{', or '.join(ways)}."
-            raise explain(TransformError, name, problem, shown, advice, source=step.source)
-        return super()._body(graph, parameters)
+        super().__init__(target_of(module_context), locations=True, prefix=prefix)
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
         """The code is made ready; where XLA does not know it, the error names the line."""

@@ -168,10 +168,22 @@ def power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     if lhs.dtype.kind == "c":
         return _complex_power(lhs, rhs)
     if lhs.dtype.kind not in "iu":
-        return np.power(lhs, rhs)
+        return _real_power(lhs, rhs)
     vanishes = (rhs < 0) & (lhs != 1) & (lhs != -1)
     raised = np.power(lhs, np.where(rhs < 0, rhs & 1, rhs))
     return np.where(vanishes, lhs.dtype.type(0), raised)
+
+
+def _real_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """NumPy's power, without its special case of one exponent for all elements.
+
+    If that is 0.5, NumPy takes square roots: NaN of -inf, and -0 of -0.
+    """
+    shape = np.broadcast_shapes(np.shape(lhs), np.shape(rhs))
+    base, exponent = (np.broadcast_to(each, shape).ravel() for each in (lhs, rhs))
+    if exponent.size == 1:
+        base, exponent = np.repeat(base, 2), np.repeat(exponent, 2)
+    return np.power(base, exponent)[: math.prod(shape)].reshape(shape)
 
 
 def atan2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:

@@ -264,8 +264,8 @@ class NextAfter(_Special, Binary):
     in_double, least_bits = False, 0
 
     def reference(self, lhs, rhs):
-        # ml_dtypes extends NumPy's to its types.
-        return np.asarray(np.nextafter(lhs, rhs))
+        # ml_dtypes extends NumPy's to its types; NumPy's f16 keeps the sign of lhs between zeros.
+        return np.where(lhs == rhs, rhs, np.nextafter(lhs, rhs))
 
 
 # They do not broadcast.

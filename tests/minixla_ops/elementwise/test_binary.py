@@ -445,3 +445,15 @@ def test_engine_and_interpreter_agree_on_a_program():
     np.testing.assert_allclose(mx.jit(function)(x, y), expected, rtol=1e-6)
     np.testing.assert_allclose(function(jnp.asarray(x), jnp.asarray(y)), expected, rtol=1e-6)
     np.testing.assert_allclose(jax.jit(function)(x, y), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (4,)])
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_power_of_one_half_is_no_square_root(kind, shape, is_broadcast):
+    half = np.broadcast_to(np.array(0.5, kind), shape)
+    for base, expected in ((-np.inf, np.inf), (-0.0, 0.0), (4.0, 2.0)):
+        operand = np.full(shape, base, kind)
+        found = mx.reference(ops.pow)(operand, half if is_broadcast else half.copy())
+        np.testing.assert_array_equal(found, np.full(shape, expected, kind))
+        assert not np.signbit(found).any()

@@ -216,3 +216,12 @@ def test_checks():
     check_rejected(
         lambda s, q: ops.zeta(s, q), [np.float32(3), np.zeros(2, "f4")], ShapeError, "(C1)", "zeta"
     )
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2"])
+def test_next_after_equal_zeros_has_the_sign_of_the_second(kind):
+    dtype = ELEMENT_TYPES[kind].dtype
+    zeros = np.array([0.0, -0.0, 0.0, -0.0]).astype(dtype)
+    others = np.array([-0.0, 0.0, 0.0, -0.0]).astype(dtype)
+    found = mx.reference(ops.next_after)(zeros, others).astype(np.float64)
+    np.testing.assert_array_equal(np.signbit(found), [True, False, False, True])

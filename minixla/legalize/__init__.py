@@ -1,0 +1,10 @@
+"""Legalization: a pass from graph to graph that avoids what a platform lacks or gets wrong.
+
+Each platform has a package of rules, such as `minixla.legalize.cpu`, with one file for each topic.
+"""
+
+from minixla.legalize.registry import Rule, Target, disabled, legalize, platform_of, rules_of
+from minixla.legalize.rewriting import legalized, legalized_text
+
+__all__ = ["Rule", "Target", "disabled", "legalize", "legalized"]
+__all__ += ["legalized_text", "platform_of", "rules_of"]

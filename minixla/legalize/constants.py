@@ -1,0 +1,294 @@
+"""Which values of a graph XLA may compute while it compiles, and their numbers where known.
+
+XLA folds operations on constants after it has inlined calls and removed loops of one iteration. Its
+simplifier makes constants of `x - x`, `x * 0` and the like. A value that is wrongly counted as a
+constant costs a barrier; a constant that is missed may cost the right result.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.errors import MinixlaError
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.registry import operation_named
+from minixla.core.shapes import Shape
+from minixla_ops.control_flow.conditional import Conditional
+from minixla_ops.control_flow.loops import While
+from minixla_ops.elementwise.comparisons import Comparison
+from minixla_ops.elementwise.selection import Select
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.composite_call import OptimizationBarrier
+from minixla_ops.programs.runs_programs import RunsPrograms
+
+
+def classes(names: str) -> tuple[type[Any], ...]:
+    """The classes of operations with the given names, which are separated by spaces."""
+    return tuple([operation_named(name, "minixla_ops") for name in names.split()])
+
+
+#: Operations whose results hold the same numbers as their operand, some repeated or left out.
+MOVES = classes("Broadcast BroadcastInDim Reshape Transpose Rev Slice Copy")
+# Where both operands are the same, XLA knows the result: 0, or whether it holds.
+_ALIKE = classes("Sub Xor Rem Eq Ne Ge Gt Le Lt")
+# A zero, or all bits, in one operand decides the result; so does a divisor of 1.
+_ZERO, _ONES, _UNIT = classes("Mul And"), classes("Or"), classes("Rem")
+# No unsigned number is below 0.
+_BOUNDED = (*classes("Min Max"), Comparison)
+_SHIFTS = classes("ShiftLeft ShiftRightLogical")
+_PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
+# What is computed to find a constant's numbers.
+_MOST_STEPS, _MOST_DEPTH, _MOST_ELEMENTS = 64, 12, 1 << 16
+# Operations that are constants only where all operands are: the most frequent ones.
+_PLAIN = frozenset(
+    classes(
+        "Add Div Neg Exp Log Tanh Logistic Sqrt Rsqrt Abs DotGeneral ConvGeneralDilated "
+        "Broadcast BroadcastInDim Reshape Transpose ConvertElementType"
+    )
+)
+# How many instructions back two values are compared.
+_DEPTH = 4
+
+
+class Fact(NamedTuple):
+    """What is known of an input of a program where it is called.
+
+    Attributes:
+        is_constant: whether XLA may know it while it compiles.
+        number: the number that a constant repeats.
+        notes: what rules know of the value that the input stands for, by the name of the note.
+    """
+
+    is_constant: bool = False
+    number: Any = None
+    notes: tuple[tuple[str, Any], ...] = ()
+
+    def __or__(self, other: "Fact") -> "Fact":
+        number = self.number if self.number == other.number else None
+        notes = {**dict(self.notes), **dict(other.notes)}
+        return Fact(self.is_constant or other.is_constant, number, tuple(notes.items()))
+
+
+NOTHING, CONSTANT = Fact(), Fact(True)
+
+
+class Constants:
+    """Which values of one graph count as constants.
+
+    Args:
+        graph: the graph.
+        inputs: what is known of each input where the graph is called.
+    """
+
+    def __init__(self, graph: Graph, inputs: Sequence[Fact]) -> None:
+        self._known: dict[Value, bool] = {}
+        self._arrays: dict[Value, np.ndarray | None] = {}
+        self.facts = dict(zip(graph.inputs, inputs, strict=True))
+        for value, fact in self.facts.items():
+            self._known[value] = fact.is_constant or value.literal is not None
+            if fact.number is not None and isinstance(value.shape, Shape):
+                number = np.array(fact.number, value.shape.dtype)
+                self._arrays[value] = np.broadcast_to(number, value.shape.dimensions)
+
+    def note(self, value: Value, name: str) -> Any:
+        """What rules noted of the value that an input stands for, or None."""
+        fact = self.facts.get(value)
+        return None if fact is None or not fact.notes else dict(fact.notes).get(name)
+
+    def array(self, value: Value) -> np.ndarray | None:
+        """The numbers of a constant, if it is small and no input of the graph decides them."""
+        if not self._may_be_short(value) or not self(value):
+            return None
+        found, pending, count = self._arrays, [value], 0
+        while pending:
+            current = pending[-1]
+            if current in found:
+                pending.pop()
+                continue
+            step, count = current.instruction, count + 1
+            if current.literal is not None:
+                found[current] = current.literal.array if _is_known(current.literal) else None
+                continue
+            waiting = [] if step is None else [x for x in step.operands if x not in found]
+            if waiting and count < _MOST_STEPS:
+                pending.extend(waiting)
+            else:
+                found[current] = None if step is None or waiting else self._evaluated(step)
+        return found[value]
+
+    def _may_be_short(self, value: Value) -> bool:
+        """Whether the first operands of what makes a value soon end in a constant.
+
+        Most values do not: that saves the time of looking at everything they depend on.
+        """
+        for _ in range(_MOST_DEPTH):
+            step = value.instruction
+            if step is None or not step.operands:
+                return step is not None or self._known[value]
+            value = step.operands[0]
+        return False
+
+    def _evaluated(self, step: Instruction) -> np.ndarray | None:
+        given = [self._arrays[each] for each in step.operands]
+        is_simple = (
+            step.single and step.op.is_plain and step.operands and _is_small(step.results[0])
+        )
+        if not is_simple or any(each is None for each in given):
+            return None
+        try:
+            return np.asarray(step.op.reference(*given))
+        except (MinixlaError, NotImplementedError):
+            return None
+
+    def __call__(self, value: Value) -> bool:
+        """Whether XLA may know the value while it compiles."""
+        known, pending = self._known, [value]
+        while pending:
+            current = pending[-1]
+            if current in known:
+                pending.pop()
+                continue
+            step = current.instruction
+            if step is None or step.op.__class__ is OptimizationBarrier:
+                known[current] = False
+                continue
+            flags = [known.get(each) for each in step.operands]
+            if False in flags and type(step.op) in _PLAIN:
+                known[current] = False
+                continue
+            if None in flags:
+                pending.append(step.operands[flags.index(None)])
+                continue
+            known[current] = self._of_result(step, current.index)
+        return known[value]
+
+    def _of_result(self, step: Instruction, index: int) -> bool:
+        flags = [self._known[operand] for operand in step.operands]
+        if all(flags):
+            return True
+        shape = step.shapes[index]
+        if isinstance(shape, Shape) and any(
+            isinstance(each.shape, Shape) and each.shape.size == 0 for each in step.operands
+        ):
+            return True
+        if isinstance(step.op, RunsPrograms):
+            return _of_program(step, flags, index)
+        return _simplified(step, flags)
+
+
+def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
+    """Whether a result of a call, branch or loop is a constant, though some operands are not."""
+    programs = step.op.computations
+    if isinstance(step.op, While):
+        body = step.op.body
+        return flags[index] and body.inputs[index] is body.outputs[index]
+    if isinstance(step.op, (Call, Conditional)):
+        facts = [CONSTANT if flag else NOTHING for flag in flags]
+        given = [inputs_of(step, number, facts) for number in range(len(programs))]
+        pairs = zip(programs, given, strict=True)
+        return all(Constants(each, own)(each.outputs[index]) for each, own in pairs)
+    return False
+
+
+def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What is known of each input of a program that an instruction runs, from its operands.
+
+    The first values of a loop may be its last: XLA removes loops of one iteration.
+    """
+    count = len(step.op.computations[program].inputs)
+    if isinstance(step.op, RunsPrograms) and not step.op.is_call:
+        # Later iterations and other branches see other numbers.
+        facts = [fact._replace(number=None) for fact in facts]
+    if len(facts) == count:
+        return tuple(facts)
+    if isinstance(step.op, Conditional):
+        return tuple(facts[1:])
+    return (CONSTANT if any(fact.is_constant for fact in facts) else NOTHING,) * count
+
+
+def _simplified(step: Instruction, flags: list[bool]) -> bool:
+    """Whether XLA's simplifier makes a constant of an instruction with other operands."""
+    op, operands = step.op, step.operands
+    shape = operands[0].shape
+    if not isinstance(shape, Shape):
+        return False
+    if len(operands) == 2 and not shape.element_type.is_inexact:
+        is_unsigned = shape.element_type.kind in ("unsigned", "pred")
+        return (
+            (isinstance(op, _ALIKE) and is_same(operands[0], operands[1]))
+            or (isinstance(op, _ZERO) and any(holds_only(each, 0) for each in operands))
+            or (isinstance(op, _ONES) and any(map(_has_all_bits, operands)))
+            or (isinstance(op, _UNIT) and holds_only(operands[1], 1))
+            or (isinstance(op, _BOUNDED) and is_unsigned and any(flags))
+            or (isinstance(op, _SHIFTS) and flags[1])
+        )
+    if isinstance(op, Select):
+        _, first, second = step.operands
+        return any(flags[1:]) if flags[0] else all(flags[1:]) or is_same(first, second)
+    if isinstance(op, _PARTS):
+        padded = operands[0].instruction
+        is_padding = padded is not None and isinstance(padded.op, _PADS)
+        return is_padding or (flags[0] and splat_of(operands[0]) is not None)
+    return False
+
+
+def _has_all_bits(value: Value) -> bool:
+    number = splat_of(value)
+    return number is not None and bool(~np.asarray(number) == 0)
+
+
+def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
+    """Whether two values are computed alike, so that XLA takes them for one."""
+    if first is second:
+        return True
+    one, other = first.instruction, second.instruction
+    if one is None or other is None or first.index != second.index or not depth:
+        return False
+    if first.literal is not None and second.literal is not None:
+        known = _is_known(first.literal) and _is_known(second.literal)
+        return known and first.literal == second.literal
+    if one.op is not other.op or len(one.operands) != len(other.operands):
+        return False
+    pairs = zip(one.operands, other.operands, strict=True)
+    return all(is_same(*pair, depth - 1) for pair in pairs)
+
+
+def literal_of(value: Value) -> Literal | None:
+    """The constant that a value holds, or holds the elements of in another arrangement."""
+    moves: Any = MOVES
+    while value.literal is None:
+        step = value.instruction
+        if step is None or not isinstance(step.op, moves):
+            return None
+        value = step.operands[0]
+    return value.literal
+
+
+def splat_of(value: Value) -> Any:
+    """The number that a constant repeats, as a NumPy scalar; None for other values."""
+    literal = literal_of(value)
+    if literal is None or not literal.shape.size or not _is_known(literal):
+        return None
+    if literal.is_splat:
+        return literal.scalar
+    array = literal.array
+    first = array.flat[0]
+    return first if (array == first).all() else None
+
+
+def _is_known(literal: Literal) -> bool:
+    """Whether the numbers are in this process's memory, and not too many to look at."""
+    is_host = isinstance(literal.data, np.ndarray)
+    return is_host and (literal.is_splat or literal.shape.size <= _MOST_ELEMENTS)
+
+
+def holds_only(value: Value, number: Any) -> bool:
+    """Whether a value is a constant that repeats one number."""
+    found = splat_of(value)
+    return found is not None and bool(found == number)
+
+
+def _is_small(value: Value) -> bool:
+    return isinstance(value.shape, Shape) and value.shape.size <= _MOST_ELEMENTS

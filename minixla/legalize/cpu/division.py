@@ -1,0 +1,71 @@
+"""Division: by 0 of integers, by large constants of floats."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minixla.core.graph import Value
+from minixla.legalize.constants import classes
+from minixla.legalize.cpu.barriers import on_hidden, type_of
+from minixla.legalize.registry import NOTES, Operands, Target, legalize
+from minixla_ops.elementwise.families import FLOATS, INEXACT, INTEGERS
+
+_DIV = classes("Div")
+
+
+def _may_fold_a_zero(operation: Any, operands: Operands, target: Target) -> bool:
+    if not all(map(target.is_constant, operands)):
+        return False
+    divisor = target.array(operands[1])
+    return divisor is None or bool((np.asarray(divisor).astype(np.int64) == 0).any())
+
+
+@legalize(classes("Div Rem"), "cpu", element_types=INTEGERS, when=_may_fold_a_zero)
+def integer_division_by_zero(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA's folder ends the process (SIGFPE) where it divides integers by 0."""
+    return on_hidden(operation, operands)
+
+
+def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> bool:
+    kind = type_of(operands[0])
+    divisor = target.array(operands[1])
+    if divisor is None:
+        return False
+    magnitudes = np.abs(np.asarray(divisor).astype(np.float64))
+    with np.errstate(all="ignore"):
+        limit = 1 / float(ml_dtypes.finfo(kind.dtype).smallest_normal)
+    return bool(((magnitudes > limit) & np.isfinite(magnitudes)).any())
+
+
+@legalize(_DIV, "cpu", element_types=FLOATS, when=_reciprocal_is_lost)
+def division_by_large_constants(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA multiplies by the reciprocal of a constant, which is 0 where it would be subnormal."""
+    return on_hidden(operation, operands, 1)
+
+
+def _is_quotient(value: Value, target: Target) -> bool:
+    step = value.instruction
+    while step is not None and step.op.is_call:
+        value = step.op.computations[0].outputs[value.index]
+        step = value.instruction
+    if step is None:
+        return bool(target.note(value, "quotient"))
+    return isinstance(step.op, _DIV) and type_of(value).is_inexact
+
+
+NOTES["quotient"] = _is_quotient
+
+
+def _divides_quotient(operation: Any, operands: Operands, target: Target) -> bool:
+    return any(_is_quotient(each, target) for each in operands)
+
+
+@legalize(_DIV, "cpu", element_types=INEXACT, when=_divides_quotient)
+def quotient_of_quotients(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA computes x / y / z as x / (y * z), which is 0 where y * z overflows.
+
+    It computes x / (y / z) as x * z / y. The two divisions take as long as the division and the
+    product.
+    """
+    return on_hidden(operation, operands)

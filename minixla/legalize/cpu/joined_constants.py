@@ -1,0 +1,151 @@
+"""Products and sums with several constants, which XLA joins into one."""
+
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from minixla.core.graph import Value
+from minixla.legalize.constants import classes
+from minixla.legalize.cpu.barriers import on_hidden, type_of
+from minixla.legalize.registry import NOTES, Operands, Target, legalize
+from minixla_ops.elementwise.families import FLOATS
+
+_SCALES, _SHIFTS = classes("Mul Div"), classes("Add Sub")
+# How many instructions back constants are joined.
+_STEPS = 16
+
+
+class _Scale(NamedTuple):
+    """A product of constants: the binary logarithms of its least and greatest magnitude."""
+
+    low: float
+    high: float
+
+    def joined(self, other: "_Scale", sign: int) -> "_Scale":
+        """The product with another one, or with its inverse."""
+        bounds = (other.low, other.high) if sign > 0 else (-other.high, -other.low)
+        return _Scale(self.low + bounds[0], self.high + bounds[1])
+
+
+def _may_hold(value: Value, kinds: tuple) -> bool:
+    """Whether a value may be made with a constant: most are not, so that this saves time."""
+    step = value.instruction
+    return step is None or step.op.is_call or type(step.op) in kinds
+
+
+def _parts(value: Value, kinds: tuple, target: Target) -> tuple | None:
+    """The operation that makes a value, its operand that varies, its constant, and which is first.
+
+    None where it is not made of one of the `kinds` with a constant of known numbers.
+    """
+    step = value.instruction
+    while step is not None and step.op.is_call:
+        value = step.op.computations[0].outputs[value.index]
+        step = value.instruction
+    if step is None or not isinstance(step.op, kinds):
+        return None
+    for index in (1, 0):
+        numbers = _numbers(step.operands[index], target)
+        if numbers is not None:
+            return step.op.name, step.operands[1 - index], numbers, index == 0
+    return None
+
+
+def _numbers(value: Value, target: Target) -> np.ndarray | None:
+    found = target.array(value)
+    if found is None or not found.size:
+        return None
+    numbers = np.abs(found.astype(np.float64))
+    return found.astype(np.float64) if (np.isfinite(numbers) & (numbers > 0)).all() else None
+
+
+def _factors(value: Value, target: Target, steps: int = _STEPS) -> _Scale | None:
+    """The constants that a value is scaled by."""
+    if value.instruction is None:
+        return target.note(value, "scale")
+    parts = _parts(value, _SCALES, target) if steps else None
+    if parts is None:
+        return None
+    name, rest, numbers, is_first = parts
+    return _joined(name, _factors(rest, target, steps - 1), numbers, is_first)
+
+
+def _joined(name: str, before: _Scale | None, numbers: np.ndarray, is_first: bool) -> _Scale:
+    magnitudes = np.log2(np.abs(numbers))
+    own = _Scale(float(magnitudes.min()), float(magnitudes.max()))
+    none = _Scale(0.0, 0.0)
+    if name == "Div" and is_first:  # constant / value
+        return own.joined(before or none, -1)
+    return (before or none).joined(own, 1 if name == "Mul" else -1)
+
+
+def _is_lost(operation: Any, operands: Operands, target: Target) -> bool:
+    for index in (1, 0):
+        if not _may_hold(operands[1 - index], _SCALES):
+            continue
+        numbers = _numbers(operands[index], target)
+        before = None if numbers is None else _factors(operands[1 - index], target)
+        if numbers is not None and before is not None:
+            whole = _joined(operation.name, before, numbers, index == 0)
+            limits = ml_dtypes.finfo(type_of(operands[0]).dtype)
+            least, most = np.log2(float(limits.smallest_normal)), limits.maxexp
+            extremes = (whole.low, whole.high, -whole.low, -whole.high)
+            return not all(least <= each < most for each in extremes[:2]) or (
+                operation.name == "Div" and not all(least <= each < most for each in extremes[2:])
+            )
+    return False
+
+
+@legalize(_SCALES, "cpu", element_types=FLOATS, when=_is_lost)
+def joined_factors(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA computes (x * c) * d as x * (c * d), so that c * d may overflow or become 0.
+
+    The same applies to quotients, such as (x / c) / d and (c / x) * d.
+    """
+    return on_hidden(operation, operands)
+
+
+def _shift(value: Value, target: Target, steps: int = _STEPS) -> tuple[float, float] | None:
+    """The sum of the constants that are added to a value, and the greatest of their magnitudes."""
+    if value.instruction is None:
+        return target.note(value, "shift")
+    parts = _parts(value, _SHIFTS, target) if steps else None
+    if parts is None:
+        return None
+    name, rest, numbers, is_first = parts
+    return _summed(name, _shift(rest, target, steps - 1), numbers, is_first)
+
+
+def _summed(
+    name: str, before: tuple[float, float] | None, numbers: np.ndarray, is_first: bool
+) -> tuple[float, float]:
+    """Of an array of constants the one of greatest magnitude stands for all."""
+    number = float(numbers.flat[np.abs(numbers).argmax()])
+    total, most = before or (0.0, 0.0)
+    if name == "Sub":
+        total, number = (-total, number) if is_first else (total, -number)
+    return total + number, max(most, abs(number))
+
+
+def _cancels(operation: Any, operands: Operands, target: Target) -> bool:
+    for index in (1, 0):
+        if not _may_hold(operands[1 - index], _SHIFTS):
+            continue
+        numbers = _numbers(operands[index], target)
+        before = None if numbers is None else _shift(operands[1 - index], target)
+        if numbers is not None and before is not None:
+            total, most = _summed(operation.name, before, numbers, index == 0)
+            return abs(total) < most / 2 or abs(total) > float(
+                ml_dtypes.finfo(type_of(operands[0]).dtype).max
+            )
+    return False
+
+
+@legalize(_SHIFTS, "cpu", element_types=FLOATS, when=_cancels)
+def joined_terms(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA computes (x + c) + d as x + (c + d): what x + c rounds off stays where c + d cancels."""
+    return on_hidden(operation, operands)
+
+
+NOTES["scale"], NOTES["shift"] = _factors, _shift

@@ -1,0 +1,42 @@
+"""Integers of 2 and 4 bits, which XLA:CPU holds in bytes and does not always wrap."""
+
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.legalize.constants import classes
+from minixla.legalize.cpu.barriers import on_hidden
+from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.vocabulary.shorthand import array_shape
+
+_S8 = ELEMENT_TYPES["s8"]
+_NARROW = [ELEMENT_TYPES[name] for name in ("s2", "s4", "u2", "u4")]
+
+
+def _widens_narrow(operation: Any, operands: Operands, target: Target) -> bool:
+    wide = operation.new_element_type
+    return wide.is_integer and wide.bits >= 8
+
+
+@legalize(classes("ConvertElementType"), "cpu", element_types=_NARROW, when=_widens_narrow)
+def widened_results(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU computes s4 and u4 in bytes, and converts the bytes without wrapping them first."""
+    return on_hidden(operation, operands)
+
+
+@legalize(classes("Eq Ne Lt Le Gt Ge Max Min Clamp"), "cpu", element_types=_NARROW[:1])
+def signs_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU takes the s2 constants -1 and -2 for 3 and 2 when it compares."""
+    hidden = ops.optimization_barrier(operands)
+    found = operation(*[ops.convert_element_type(each, _S8) for each in hidden])
+    is_number = array_shape(found).element_type is _S8
+    return ops.convert_element_type(found, ELEMENT_TYPES["s2"]) if is_number else found
+
+
+@legalize(classes("ShiftRightLogical"), "cpu", element_types=_NARROW[:2])
+def shifts_of_narrow_types(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU shifts the constant -1 of s2 and s4 as a byte of ones."""
+    kind = array_shape(operands[0]).element_type
+    unsigned = ELEMENT_TYPES[f"u{kind.bits}"]
+    found = operation(*[ops.bitcast_convert_type(each, unsigned) for each in operands])
+    return ops.bitcast_convert_type(found, kind)

@@ -1,0 +1,33 @@
+"""Scatters into several arrays."""
+
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.legalize.constants import classes
+from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.vocabulary.shorthand import zeros_like
+
+
+def _may_share(operation: Any, operands: Operands, target: Target) -> bool:
+    arrays = operands[: len(operands) // 2]
+    return len({each.shape for each in arrays}) < len(arrays)
+
+
+@legalize(classes("Scatter"), "cpu", when=_may_share)
+def scatters_into_one_array(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU scatters into one array in place of several equal ones: all results are the first.
+
+    Each array but the first becomes a choice that XLA cannot see through, and is copied so.
+    """
+    arrays = operands[: len(operands) // 2]
+    copies = [
+        _copied(each, np.int32(number)) if number else each for number, each in enumerate(arrays)
+    ]
+    return operation(*copies, *operands[len(arrays) :])
+
+
+def _copied(array: Any, number: Any) -> Any:
+    chooses = ops.eq(ops.optimization_barrier(ops.constant(number)), ops.constant(number))
+    return ops.select(chooses, array, ops.optimization_barrier(zeros_like(array)))

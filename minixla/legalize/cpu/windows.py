@@ -1,0 +1,77 @@
+"""Reductions over windows, and reductions of several arrays."""
+
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.tracing import evaluate_graph
+from minixla.legalize.constants import classes
+from minixla.legalize.cpu.barriers import on_hidden, type_of
+from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.vocabulary.shorthand import array_shape
+
+_CROPS = classes("Pad Slice DynamicSlice")
+_S8 = ELEMENT_TYPES["s8"]
+
+
+def _is_cropped(operation: Any, operands: Operands, target: Target) -> bool:
+    window = operation.window
+    is_plain = all(each == 1 for each in (*window.base_dilations, *window.sizes))
+    return is_plain and any(min(pair) < 0 for pair in window.padding)
+
+
+@legalize(classes("ReduceWindow"), "cpu", when=_is_cropped)
+def windows_of_negative_padding(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA ends the process over windows of one element with negative padding."""
+    count, padding = len(operands) // 2, operation.window.padding
+    crops = [(min(low, 0), min(high, 0), 0) for low, high in padding]
+    rest = [(max(low, 0), max(high, 0)) for low, high in padding]
+    arrays = [
+        ops.optimization_barrier(ops.pad(array, init, crops))
+        for array, init in zip(operands[:count], operands[count:], strict=True)
+    ]
+    return operation(*arrays, *operands[count:], padding=rest)
+
+
+def _is_of_crop(operation: Any, operands: Operands, target: Target) -> bool:
+    for operand in operands[: len(operands) // 2]:
+        step = operand.instruction
+        if step is not None and isinstance(step.op, _CROPS):
+            return True
+    return False
+
+
+@legalize(classes("ReduceWindow"), "cpu", when=_is_of_crop)
+def windows_of_crops(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA may merge a crop into the windows that follow, which then see cropped elements."""
+    return on_hidden(operation, operands, *range(len(operands) // 2))
+
+
+def _has_several_of_two_bits(operation: Any, operands: Operands, target: Target) -> bool:
+    return len(operands) > 2 and any(type_of(each).bits == 2 for each in operands)
+
+
+@legalize(classes("Reduce"), "cpu", when=_has_several_of_two_bits)
+def several_reductions_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU does not compile reductions of several arrays if some are of s2 or u2.
+
+    Here these are s8 outside of the computation.
+    """
+    kinds = [array_shape(each).element_type for each in operands]
+
+    def as_declared(values: Any) -> list[Any]:
+        pairs = zip(values, kinds, strict=False)
+        return [ops.convert_element_type(each, kind) for each, kind in pairs]
+
+    def as_wide(values: Any) -> list[Any]:
+        pairs = zip(values, kinds, strict=False)
+        return [ops.convert_element_type(x, _S8) if kind.bits == 2 else x for x, kind in pairs]
+
+    def computation(*values: Any) -> tuple[Any, ...]:
+        half = len(values) // 2
+        given = [*as_declared(values[:half]), *as_declared(values[half:])]
+        return tuple(as_wide(evaluate_graph(operation.computation, given)))
+
+    half = len(operands) // 2
+    arrays, init = as_wide(operands[:half]), as_wide(operands[half:])
+    return tuple(as_declared(ops.reduce(arrays, init, computation, operation.dimensions_to_reduce)))

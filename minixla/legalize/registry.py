@@ -1,0 +1,233 @@
+"""Rules by platform and operation, and which of them are switched off."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.graph import Value
+from minixla.core.operation import Operation
+from minixla.core.state import held, state
+from minixla.core.tracing import default_trace
+
+#: Names of platforms by the names that users give.
+_ALIASES = {"gpu": "cuda"}
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+#: The platforms that have a package of rules, `minixla.legalize.cpu`.
+_WITH_RULES = ("cpu",)
+
+
+class Target(NamedTuple):
+    """What a program is lowered for.
+
+    Attributes:
+        platform: `cpu`, `cuda`, `rocm` or `tpu`.
+        device_count: the number of devices that the program may be split over.
+        for_export: whether the program is written to a file and may run on another machine.
+        is_constant: `is_constant(value)`: whether a value of the graph depends on no input, so that
+            XLA may compute it while compiling. The pass fills it in for each graph.
+        array: `array(value)`: the numbers of a constant, or None where they are not known.
+        note: `note(value, name)`: what the function in `NOTES` says of the value that an input of a
+            called program stands for.
+    """
+
+    platform: str
+    device_count: int = 1
+    for_export: bool = False
+    is_constant: Callable[[Value], bool] = lambda value: value.literal is not None
+    array: Callable[[Value], np.ndarray | None] = lambda value: None
+    note: Callable[[Value, str], Any] = lambda value, name: None
+
+
+#: For conditions Values of the graph, for rules traced values.
+Operands = Sequence[Any]
+#: `when(operation, operands, target)`: whether a rule applies.
+Condition = Callable[[Any, Operands, Target], bool]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rule:
+    """A replacement for one kind of instruction on one platform.
+
+    Attributes:
+        name: the name of its function.
+        platform: where the rule applies.
+        operations: the classes of operations.
+        element_types: those of the first operand (of a constant: of the result); None for all.
+        when: whether it applies to an operation and its operands.
+        replace: `replace(operation, operands, target)` applies other operations to the operands,
+            which are traced values, and returns the result (or tuple of results).
+    """
+
+    name: str
+    platform: str
+    operations: tuple[type[Operation], ...]
+    element_types: Collection[ElementType] | None
+    when: Condition
+    replace: Callable[..., Any]
+
+
+#: `note(value, target)` by name: what rules must know of a value beyond the call that takes it.
+NOTES: dict[str, Callable[[Value, Target], Any]] = {}
+
+#: Rules by operation and by the element type of the first operand, if it is an array.
+Table = dict[type[Operation], dict[ElementType | None, list[Rule]]]
+
+_RULES: dict[str, dict[str, Rule]] = {}
+#: Opened by `disabled` with the names of the rules that are off, and closed after it. The engine
+#: fills it in, so that these names are part of the key of compiled programs.
+key_of_programs: list[Callable[[Any], Any]] = [nullcontext]
+
+
+def legalize(
+    operations: type[Operation] | Iterable[type[Operation]],
+    platform: str,
+    *,
+    element_types: Collection[ElementType] | None = None,
+    when: Condition = lambda operation, operands, target: True,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as the replacement of an operation on one platform.
+
+    The function takes the operation, its operands as traced values, and the target. It returns the
+    result (or tuple of results) that it computes with other operations. The pass does not apply a
+    rule to the instructions that the same rule makes. Reducers are left as they are.
+
+    Args:
+        operations: a class of operations, or several.
+        platform: where the rule applies, such as `cpu`.
+        element_types: the element types of the first operand for which `when` is called; default:
+            all. Operations of other types cost no time.
+        when: `when(operation, operands, target)`, whether the rule applies; default: it does.
+            Operands are Values of
+            the graph: `literal` is a constant's value, `instruction` the producer.
+
+    Returns:
+        A decorator that returns the function as it is.
+
+    Raises:
+        ValueError: the platform has a rule with the name of the function.
+
+    Example:
+        >>> from minixla.legalize import legalize
+        >>> @legalize(mx.core.operation_named("Tan"), "rocm")
+        ... def tangent_by_quotient(operation, operands, target):
+        ...     return ops.sin(*operands) / ops.cos(*operands)
+    """
+    kinds = (operations,) if isinstance(operations, type) else tuple(operations)
+
+    def registered(replace: Callable[..., Any]) -> Callable[..., Any]:
+        rules = _RULES.setdefault(platform, {})
+        name = replace.__name__
+        if name in rules:
+            raise ValueError(f"the platform {platform} has a rule named {name}; choose another")
+        rules[name] = Rule(name, platform, kinds, element_types, when, replace)
+        _table.cache_clear()
+        return replace
+
+    return registered
+
+
+def platform_of(name: str) -> str:
+    """The name of a platform as rules have it.
+
+    Raises:
+        AttributeValueError: there is no such platform.
+    """
+    platform = _ALIASES.get(name, name)
+    if platform not in PLATFORMS:
+        advice = f"Give one of {', '.join([*PLATFORMS, *_ALIASES])}."
+        problem = f"there is no platform {name!r}"
+        raise explain(AttributeValueError, "platform", problem, advice=advice)
+    return platform
+
+
+def rules_of(platform: str) -> dict[str, Rule]:
+    """The rules of a platform by name, in the order in which they are tried.
+
+    Args:
+        platform: such as `cpu`.
+
+    Returns:
+        A dictionary; each rule's function documents the fault that it avoids.
+
+    Raises:
+        AttributeValueError: there is no such platform.
+
+    Example:
+        >>> "integer_power" in mx.legalize.rules_of("cpu")
+        True
+    """
+    platform = platform_of(platform)
+    if platform in _WITH_RULES:
+        import_module(f"minixla.legalize.{platform}")
+    return dict(_RULES.get(platform, {}))
+
+
+def active_rules(platform: str) -> Table:
+    """The rules that are not switched off, by operation."""
+    return _table(platform, state.disabled_rules)
+
+
+@cache
+def _table(platform: str, off: frozenset[tuple[str, str]]) -> Table:
+    table: Table = {}
+    for rule in rules_of(platform).values():
+        if (platform, rule.name) in off:
+            continue
+        kinds = (
+            (*ELEMENT_TYPES.values(), None) if rule.element_types is None else rule.element_types
+        )
+        for operation in rule.operations:
+            by_type = table.setdefault(operation, {})
+            for kind in kinds:
+                by_type.setdefault(kind, []).append(rule)
+    return table
+
+
+@contextmanager
+def disabled(
+    platform: str, rule: str | Callable[..., Any] | Collection[Any] | None = None
+) -> Iterator[None]:
+    """Switch rules of a platform off inside a `with` block, to see what XLA does without them.
+
+    Programs that are compiled inside the block are kept apart from others.
+
+    Args:
+        platform: whose rules are switched off, such as `cpu`.
+        rule: the name of a rule, its function, or several of these; default: all rules.
+
+    Raises:
+        AttributeValueError: there is no such platform or rule.
+
+    Example:
+        >>> f = mx.jit(lambda x: ops.pow(x, np.uint8([200])))
+        >>> with mx.legalize.disabled("cpu"):
+        ...     wrong = f(np.uint8([3]))
+        >>> f(np.uint8([3]))
+        Array([161], dtype=uint8)
+    """
+    names = _names(platform, rule)
+    default_trace()  # the engine fills in the hook
+    off = state.disabled_rules | {(platform_of(platform), name) for name in names}
+    with held("disabled_rules", off), key_of_programs[0](off):
+        yield
+
+
+def _names(platform: str, rule: Any) -> list[str]:
+    known = rules_of(platform)
+    if rule is None:
+        return list(known)
+    several: Any = rule if isinstance(rule, (list, tuple, set, frozenset)) else (rule,)
+    names = [getattr(each, "__name__", each) for each in several]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        problem = f"{platform} has no rule {unknown[0]!r}"
+        advice = f"Give one of {', '.join(known) or 'none'}; or leave it out for all rules."
+        raise explain(AttributeValueError, "disabled", problem, advice=advice)
+    return names

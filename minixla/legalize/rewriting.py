@@ -1,0 +1,171 @@
+"""The pass from graph to graph: rules applied to instructions, in the programs they run too."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from minixla.core.element_types import ElementType
+from minixla.core.graph import Annotations, Graph, Instruction, Value
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.state import held, state
+from minixla.core.tracing import GraphTrace, GraphTracer, nested, tracing
+from minixla.legalize.constants import CONSTANT, NOTHING, Constants, Fact, inputs_of, splat_of
+from minixla.legalize.registry import NOTES, Rule, Table, Target, active_rules
+from minixla_ops.programs.runs_programs import RunsPrograms
+from minixla_ops.vocabulary.shorthand import as_tuple
+
+
+def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
+    """The program that XLA gets for a platform: `graph` where no rule applies.
+
+    Results are kept with the graph, for each target and set of active rules.
+
+    Args:
+        graph: the program.
+        target: what the program is lowered for.
+        inputs: what is known of each input; default: nothing.
+
+    Returns:
+        A graph with the same inputs, outputs and results.
+    """
+    table = active_rules(target.platform)
+    key = _key(target)
+    if not table or key in graph.memo:
+        return graph
+    facts = tuple(inputs or (NOTHING,) * len(graph.inputs))
+    key_of_facts = (*key, facts)
+    if key_of_facts not in graph.memo:
+        found = _Pass(graph, facts, target, table).run()
+        # Rules have been applied to it; where it is the same, they are for other inputs.
+        found.memo[(*key, "seen") if found is graph else key] = True
+        graph.memo[key_of_facts] = found
+    return graph.memo[key_of_facts]
+
+
+def legalized_text(graph: Graph, target: Target) -> Graph:
+    """The same of a program that an operation is written as; its operands may be constants.
+
+    Programs that the pass has seen stay as they are.
+    """
+    if (*_key(target), "seen") in graph.memo:
+        return graph
+    return legalized(graph, target, (CONSTANT,) * len(graph.inputs))
+
+
+def _key(target: Target) -> tuple[Any, ...]:
+    return "legalized", target[:3], state.disabled_rules
+
+
+class _Pass:
+    """Rewrites one graph."""
+
+    def __init__(self, graph: Graph, facts: Sequence[Fact], target: Target, table: Table) -> None:
+        self.graph, self.table = graph, table
+        self.instructions: list[Instruction] = []
+        self.values: dict[Value, Value] = {}
+        known = Constants(graph, facts)
+        self.target = target._replace(is_constant=known, array=known.array, note=known.note)
+
+    def run(self) -> Graph:
+        """The new graph; the old one where nothing changed."""
+        graph, target, kept, values = self.graph, self.target, self.instructions, self.values
+        table, keep = self.table, self.instructions.append
+        for step in graph.instructions:
+            op, operands = step.op, step.operands
+            by_type = table.get(type(op))
+            is_closed = op.is_plain or not isinstance(op, RunsPrograms)
+            if by_type is not None and is_closed and not values:  # like `add`, in less time
+                rules = by_type.get(_type_of(step))
+                is_plain = rules is None or not any(
+                    rule.when(op, operands, target) for rule in rules
+                )
+            else:
+                is_plain = by_type is None and is_closed and not values
+            if is_plain:  # nearly all
+                keep(step)
+            else:
+                self.add(step, self.all(operands) if values else operands, ())
+        if not values:
+            return graph
+        notes = graph.annotations and self._notes(graph.annotations)
+        return Graph(graph.inputs, kept, self.all(graph.outputs), graph.name, notes)
+
+    def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
+        """What is read in place of values of the old graph."""
+        get = self.values.get
+        return tuple([get(value, value) for value in values])
+
+    def add(self, step: Instruction, operands: tuple[Value, ...], used: tuple[Rule, ...]) -> None:
+        """Adds an instruction, or what replaces it by the rules that are not used yet."""
+        op = step.op if step.op.is_plain else self._with_programs(step, operands)
+        for rule in self.table.get(type(op), {}).get(_type_of(step), ()):
+            if rule not in used and rule.when(op, operands, self.target):
+                self._apply(rule, op, step, operands, used)
+                return
+        is_new = any(map(operator.is_not, operands, step.operands))
+        if is_new or op is not step.op:
+            made = step.again(operands, op)
+            self.values.update(zip(step.results, made.results, strict=True))
+            step = made
+        self.instructions.append(step)
+
+    def _apply(
+        self, rule: Rule, op: Operation, step: Instruction, operands: Any, used: tuple[Rule, ...]
+    ) -> None:
+        trace: Any = GraphTrace(state.trace)
+        with held("source", step.source), tracing(trace):
+            tracers = [GraphTracer(trace, value) for value in operands]
+            results = as_tuple(rule.replace(op, tracers, self.target))
+            outputs = [trace.capture(each, rule.name) for each in results]
+        for made in trace.instructions:
+            self.add(made, self.all(made.operands), (*used, rule))
+        self.values.update(zip(step.results, self.all(outputs), strict=True))
+
+    def _with_programs(self, step: Instruction, operands: Sequence[Value]) -> Operation:
+        """The operation with the programs that it runs legalized; reducers stay as they are."""
+        op = step.op
+        if not isinstance(op, RunsPrograms):
+            return op
+        facts = list(map(self._fact, operands))
+        inputs: dict[int, tuple[Graph, tuple[Fact, ...]]] = {}
+        by_identity: dict[int, Graph] = {}
+        for number, program in enumerate(op.computations):
+            own = inputs_of(step, number, facts)
+            _, before = inputs.get(id(program), (program, own))  # it may be several branches
+            inputs[id(program)] = program, tuple([a | b for a, b in zip(before, own, strict=True)])
+        with nested():
+            for key, (program, own) in inputs.items():
+                by_identity[key] = legalized(program, self.target, own)
+        if all(id(program) == key for key, program in by_identity.items()):
+            return op
+        return op.changed(lambda value: _exchanged(value, by_identity))
+
+    def _fact(self, value: Value) -> Fact:
+        """What a program that takes a value is told of it."""
+        target = self.target
+        if target.is_constant(value):
+            number = splat_of(value)
+            return CONSTANT if number is None else Fact(True, number.item())
+        found = {name: note(value, target) for name, note in NOTES.items()}
+        notes = tuple([(name, each) for name, each in found.items() if each])
+        return Fact(False, None, notes) if notes else NOTHING
+
+    def _notes(self, notes: Annotations) -> Annotations:
+        values, rules = (
+            {self.values.get(value, value): note for value, note in each.items()}
+            for each in (notes.values, notes.rules)
+        )
+        return Annotations(values, notes.outputs, notes.meshes, rules)
+
+
+def _type_of(step: Instruction) -> ElementType | None:
+    """The element type by which rules are found."""
+    shape = step.operands[0].shape if step.operands else step.shapes and step.shapes[0]
+    return shape.element_type if type(shape) is Shape else None
+
+
+def _exchanged(value: Any, programs: dict[int, Graph]) -> Any:
+    if type(value) is tuple:
+        return tuple([_exchanged(each, programs) for each in value])
+    return programs.get(id(value), value)

@@ -1,0 +1,178 @@
+"""The pass from graph to graph: where rules apply, what stays, and what compiled programs know."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import jax
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.core import operation_named
+from minixla.legalize import Target, disabled, legalize, legalized, rules_of
+from minixla.legalize.registry import active_rules
+
+CPU = Target("cpu")
+CONSTANT = np.array([-1, 5], np.int32)
+
+
+def clz_of_constant(x=np.int32(0)):
+    return ops.clz(ops.constant(CONSTANT)) + x
+
+
+def wrapped(how):
+    """A program that counts the leading zeros of a constant within another program."""
+    jitted = mx.jit(clz_of_constant)
+    return {
+        "jit": jitted,
+        "call": lambda x: jitted(x) + jitted(x),
+        "call of an operand": lambda x: mx.jit(lambda c: ops.clz(c) + x)(ops.constant(CONSTANT)),
+        "loop": lambda x: mx.fori_loop(0, 2, lambda i, y: y + clz_of_constant(), x + CONSTANT * 0),
+        "scan": lambda x: mx.scan(
+            lambda c, e: (c + clz_of_constant(e), c), x + CONSTANT * 0, np.arange(3)
+        )[0],
+        "branch": lambda x: mx.cond(x > 0, clz_of_constant, lambda y: clz_of_constant(y) + 1, x),
+        "map": lambda x: mx.vmap(clz_of_constant)(np.arange(3, dtype=np.int32) + x),
+        "checkpoint": lambda x: mx.checkpoint(clz_of_constant)(x),
+    }[how]
+
+
+@pytest.mark.parametrize(
+    "how", ["jit", "call", "call of an operand", "loop", "scan", "branch", "map", "checkpoint"]
+)
+def test_rules_apply_within_programs(how):
+    program, x = wrapped(how), np.int32(3)
+    graph = mx.make_graph(program)(x)
+    assert "optimization_barrier" not in graph.stablehlo()
+    assert "optimization_barrier" in graph.stablehlo(platform="cpu")
+    assert "optimization_barrier" not in graph.stablehlo(platform="tpu")
+    expected = mx.reference(program)(x)
+    np.testing.assert_array_equal(mx.jit(program)(x), expected)
+
+
+def test_rules_apply_in_derivatives_and_imported_programs():
+    def loss(x):
+        return (x * (ops.convert_element_type(clz_of_constant(), np.float32))).sum()
+
+    x = np.float32([1, 2])
+    np.testing.assert_array_equal(mx.jit(mx.grad(loss))(x), [0, 29])
+    np.testing.assert_array_equal(jax.jit(jax.grad(loss))(x), [0, 29])
+    imported = mx.import_stablehlo(mx.make_graph(clz_of_constant)(np.int32(0)).stablehlo())
+    np.testing.assert_array_equal(imported(np.int32(0)), [0, 29])
+
+
+def test_a_program_without_rules_stays_the_same():
+    graph = mx.make_graph(lambda x: mnp.tanh(x @ x).sum())(np.ones((3, 3), np.float32))
+    assert legalized(graph, CPU) is graph
+
+
+def test_reducers_stay_as_they_are():
+    def add_booleans(a, b):
+        return ops.add(a, b)
+
+    graph = mx.make_graph(lambda x: ops.reduce(x, np.False_, add_booleans, (0,)))(np.ones(3, bool))
+    assert legalized(graph, CPU) is graph
+
+
+def test_a_rule_is_not_applied_to_its_own_result():
+    graph = mx.make_graph(clz_of_constant)(np.int32(0))
+    once = legalized(graph, CPU)
+    assert [step.op.name for step in once.instructions].count("OptimizationBarrier") == 1
+    assert legalized(once, CPU) is once
+
+
+def test_other_rules_are_applied_to_the_result_of_a_rule():
+    # The loop of the power multiplies squares; its unsigned counter is carried as a signed number.
+    graph = mx.make_graph(ops.pow)(*[np.array([3], np.uint32)] * 2)
+    text = graph.stablehlo(platform="cpu")
+    assert "stablehlo.while" in text
+    assert "power" not in text
+
+
+def test_instructions_of_a_rule_have_the_line_of_the_user():
+    graph = legalized(mx.make_graph(clz_of_constant)(np.int32(0)), CPU)
+    lines = {
+        step.source.line
+        for step in graph.instructions
+        if step.op.name in ("Clz", "OptimizationBarrier")
+    }
+    assert len(lines) == 1
+
+
+def test_the_text_for_a_platform():
+    graph = mx.make_graph(clz_of_constant)(np.int32(0))
+    assert graph.stablehlo(platform="gpu") == graph.stablehlo(platform="cuda")
+    with pytest.raises(mx.AttributeValueError, match="there is no platform 'abacus'"):
+        graph.stablehlo(platform="abacus")
+
+
+def test_disabled_rules_are_part_of_the_key_of_compiled_programs():
+    jitted = mx.jit(clz_of_constant)
+    for _ in range(2):
+        np.testing.assert_array_equal(jitted(np.int32(0)), [0, 29])
+        with disabled("cpu", "leading_zeros"):
+            assert jitted(np.int32(0))[0] < 0
+        with disabled("cpu", "counted_loops"):
+            np.testing.assert_array_equal(jitted(np.int32(0)), [0, 29])
+    power = [np.array([3], np.uint8), np.array([200], np.uint8)]
+    for _ in range(2):  # outside of programs
+        assert ops.pow(*power)[0] == 161
+        with disabled("cpu"):
+            assert ops.pow(*power)[0] != 161
+
+
+def test_rules_are_switched_off_by_name_function_or_list():
+    by_name = rules_of("cpu")
+    rule = by_name["leading_zeros"]
+    for given in ("leading_zeros", rule.replace, ["leading_zeros", "total_order"], None):
+        with disabled("cpu", given):
+            assert operation_named("Clz") not in active_rules("cpu")
+    with pytest.raises(mx.AttributeValueError, match="cpu has no rule 'none_such'"):
+        with disabled("cpu", "none_such"):
+            pass
+    with pytest.raises(mx.AttributeValueError, match="there is no platform 'abacus'"):
+        with disabled("abacus"):
+            pass
+    with disabled("tpu"):  # which has none
+        pass
+
+
+def test_a_rule_for_another_platform():
+    seen = []
+
+    def when(operation, operands, target):
+        seen.append(target[:3])
+        return operands[0].instruction is not None and operands[0].instruction.op.name == "Neg"
+
+    @legalize(operation_named("Tan"), "rocm", when=when)
+    def tangent_by_quotient(operation, operands, target):
+        return ops.sin(*operands) / ops.cos(*operands)
+
+    graph = mx.make_graph(lambda x: ops.tan(ops.neg(x)) + ops.tan(x))(np.float32(1))
+    text = graph.stablehlo(platform="rocm")
+    assert text.count("stablehlo.tan") == 1
+    assert text.count("stablehlo.sine") == 1
+    assert seen == [("rocm", 1, False)] * len(seen)
+    with pytest.raises(ValueError, match="has a rule named tangent_by_quotient"):
+        legalize(operation_named("Cos"), "rocm", when=when)(tangent_by_quotient)
+
+
+def test_exported_programs_get_the_rules_of_their_one_platform():
+    x = np.int32(0)
+    for platforms, has_rules in ((("cpu",), True), (("tpu",), False), (("cpu", "tpu"), False)):
+        written = mx.export(clz_of_constant, x, platforms=platforms)
+        text = mx.import_stablehlo(written).graph.stablehlo()
+        assert ("optimization_barrier" in text) == has_rules, platforms
+
+
+def test_nothing_outlives_the_graph():
+    graph = mx.make_graph(clz_of_constant)(np.int32(0))
+    found = weakref.ref(legalized(graph, CPU))
+    assert found() is not None
+    del graph
+    gc.collect()
+    assert found() is None
