@@ -13,6 +13,7 @@ from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.element_functions import named, with_derivatives
 from minixla.numpy.operands import axis_of, kind_of, lifted, marked, operand_shape, shape_error
 from minixla.transforms import custom_jvp
+from minixla_ops.elementwise.families import in_f32
 from minixla_ops.elementwise.operators import Adjustment, convert
 from minixla_ops.vocabulary.shorthand import full_like
 
@@ -93,7 +94,10 @@ def softplus(x: Any) -> Any:
 
 sigmoid = _row("sigmoid", lambda x: ops.logistic(x), "The logistic function, 1 / (1 + exp(-x))")
 log_sigmoid = _row("log_sigmoid", lambda x: -softplus(-x), "log(sigmoid(x)), without overflow")
-silu = swish = _row("silu", lambda x: x * ops.logistic(x), "The product x * sigmoid(x)")
+# In f16 the logistic function is denormal where the product is not.
+silu = swish = _row(
+    "silu", lambda x: in_f32(lambda x: x * ops.logistic(x), x), "The product x * sigmoid(x)"
+)
 mish = _row(
     "mish",
     # From 400 on the tangent is 1; far beyond, derivatives would be 0 times infinity.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -136,7 +137,9 @@ def errors(kind: str, got: np.ndarray, expected: np.ndarray, least: float) -> np
     They are 0 where both are too large, or beside denormal numbers.
     """
     info = ml_dtypes.finfo(TYPES[kind])
+    # XLA:CPU takes denormal numbers for zero; of f16 they are no small part of all numbers.
     tiny, largest = 128 * float(info.smallest_normal), float(info.max)
+    tiny = float(info.smallest_normal) if kind == "f16" else tiny
     tiny = max(tiny, 1e-120)  # digits of the truth end somewhere
     with np.errstate(all="ignore"):
         got = np.asarray(got, np.float64)
@@ -172,3 +175,33 @@ def measured(name: str, kind: str, run: Any = None) -> list[np.ndarray]:
         is_infinite = np.abs(rows[:, 1 : 1 + order]) > float(ml_dtypes.finfo(TYPES[kind]).max)
         apart.append(np.where(is_infinite.any(axis=1), 0, error))
     return apart
+
+
+_HEAD = """## Derivatives
+
+Bounds of the value and of two derivatives of functions of one number, compared with values of
+higher precision at up to 150 operands: 0, powers of 2 from the least normal number to the largest,
+numbers next to 1, and numbers at which formulas change, of both signs. An error is in ULP of the
+true result. Where a result and a derivative are infinite in a type, nothing is compared beyond;
+absolute errors below 128 times the least normal number count as none, since XLA:CPU takes denormal
+numbers for zero. `of 2` and the like name the operand that is constant.
+
+Beside their zeros derivatives of some order are in ULP of a number, where they are smaller than it:
+{least}.
+
+At points where a derivative is infinite or has two sides, it is the limit where there is one
+(`sqrt`, `cbrt`, `log`, `entr` at 0, `arcsin` at 1), else what JAX has (0 for `i0e` and `hypot` at
+0).
+"""
+
+
+def section() -> str:
+    """The part of the page about accuracy."""
+    shown = [f"`{name}` of order {order}: {each:g}" for (name, order), each in LEAST.items()]
+    least = textwrap.fill(", ".join(shown), 99)
+    lines = [_HEAD.format(least=least), f"|  | {' | '.join(TYPES)} |"]
+    lines.append("| --- |" + " --- |" * len(TYPES))
+    for name in FUNCTIONS:
+        cells = [" / ".join([f"{each:g}" for each in bounds()[name, kind]]) for kind in TYPES]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
