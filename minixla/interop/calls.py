@@ -18,7 +18,7 @@ from minixla.interop.operations import Translation
 from minixla.interop.sdy import RULE, SHARDING
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
-from minixla.interop.values import plain
+from minixla.interop.values import named, plain
 from minixla_ops.host.lapack import LapackCall, column_major, with_layouts
 from minixla_ops.host.targets import meaning
 from minixla_ops.vocabulary.tuple_operations import leaf_shapes, without_tuples
@@ -106,7 +106,7 @@ def _registered(
 def _tree(attribute: Any) -> Any:
     """An attribute, dictionaries too, as Python's values."""
     if isinstance(attribute, ir.DictAttr):
-        return {each.name: _tree(each.attr) for each in attribute}
+        return {name: _tree(each) for name, each in named(attribute)}
     return plain(attribute)
 
 
@@ -137,7 +137,7 @@ _DIMENSION = re.compile(r"\d+x")
 
 
 def _options(step: Step, dictionary: Any) -> dict[str, Any]:
-    return {each.name: _option(step, each.name, each.attr) for each in dictionary}
+    return {name: _option(step, name, each) for name, each in named(dictionary)}
 
 
 def _option(step: Step, name: str, attribute: Any) -> Any:

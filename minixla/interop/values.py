@@ -67,6 +67,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
+def named(dictionary: Any) -> list[tuple[str, Any]]:
+    """The attributes of a dictionary by name; TypeError where Python has no class for one."""
+    # Python's interface to MLIR would end the process over `attr` of a named attribute.
+    return [(each.name, dictionary[each.name]) for each in dictionary]
+
+
 # More numbers than this no attribute but a constant has.
 _MOST_NUMBERS = 1 << 20
 

@@ -7,6 +7,7 @@ number and what becomes the arguments of `Sent` or of `Refusal`.
 
 import io
 import math
+import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,6 +52,7 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
         source = jax.export.deserialize(source).mlir_module_serialized
     is_artifact = is_binary and b"StableHLO_v" in source[:64]
     may_be_large = len(source) > _LARGE and _may_hold_large(source)
+    may_hold_places = isinstance(source, str) and _PLACE.search(source) is not None
     # Reading an artifact loads dialects, in which other programs may not be written.
     context = make_ir_context() if is_artifact else _contexts.context_for(len(source))
     with context:
@@ -60,10 +62,64 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
             module = ir.Module.parse(source)
         del source
         constants = _taken_constants(module) if may_be_large else []
+        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
+        if may_hold_places or (text and _PLACE.search(text)):
+            _refuse_locations(module)
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
-        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
     return [stream.getvalue(), *constants], text
+
+
+# A location, or what may stand for one, as the value of an attribute or in a list of them.
+_PLACE = re.compile(r"[={\[,(][ \t]*(?:loc\(|#\w+[ \t]*[],}>])")
+
+
+class _IsLocation(Exception):
+    """An attribute is a location; `error_diagnostics` as MLIR's errors have it."""
+
+    def __init__(self, operation: Any) -> None:
+        message = f"an attribute of {operation.name} is, or holds, a location"
+        place = SimpleNamespace(message=message, location=str(operation.location))
+        super().__init__(message)
+        self.error_diagnostics = [place]
+
+
+def _refuse_locations(module: Any) -> None:
+    """Raise _IsLocation for an attribute that is a location.
+
+    Python's interface to MLIR raises TypeError over those, or ends the process: this one.
+    """
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        try:
+            attributes = operation.attributes
+            waiting = [_attribute(attributes, name) for name in attributes]
+            while waiting:
+                each = waiting.pop()
+                if isinstance(each, ir.ArrayAttr):
+                    waiting.extend(each)
+                elif isinstance(each, ir.DictAttr):
+                    waiting.extend(_attribute(each, named.name) for named in each)
+        except TypeError as error:
+            if "Loc" in str(error):
+                found.append(operation)
+                return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if found:
+        raise _IsLocation(found[0])
+
+
+def _attribute(dictionary: Any, name: str) -> Any:
+    # Not the `attr` of a named attribute: that ends the process where this raises TypeError.
+    try:
+        return dictionary[name]
+    except TypeError as error:
+        if "Loc" in str(error):
+            raise
+        return None  # there is no class for some constants
 
 
 def _may_hold_large(source: str | bytes) -> bool:

@@ -258,3 +258,31 @@ def test_a_large_program_and_a_large_constant():
     text = main(f"%r = stablehlo.constant dense<1.0> : {big}", "", big)
     literal = mx.import_stablehlo(text).graph.instructions[0].op.literal
     assert literal.is_splat
+
+
+_LOCATIONS = [
+    "{a = loc(unknown)}",
+    '{a = [loc("x":1:1)]}',
+    "{a = {b = loc(unknown)}}",
+    "{a = #place}",
+    "{a = [1, #place]}",
+    "{mhlo.frontend_attributes = loc(unknown)}",
+]
+
+
+@pytest.mark.parametrize("form", [str, as_bytecode])
+@pytest.mark.parametrize("attribute", _LOCATIONS)
+def test_locations_as_attributes(attribute, form):
+    """Python's interface to MLIR ends the process over these."""
+    text = main(f"%r = stablehlo.sine %x {attribute} : tensor<2x3xf32>")
+    with pytest.raises(mx.ImportError_, match=r"location|dies"):
+        mx.import_stablehlo(form(f'#place = loc("x":1:1)\n{text}'))
+
+
+@pytest.mark.parametrize(
+    "attribute", ["mhlo.num_partitions = 1.0 : f32", 'mhlo.num_partitions = "a"']
+)
+def test_attributes_of_other_kinds(attribute):
+    text = main("%r = stablehlo.sine %x {mhlo.sharding = 3 : i32} : tensor<2x3xf32>")
+    with pytest.raises(mx.ImportError_, match=r"mhlo\.sharding"):
+        mx.import_stablehlo(f"module attributes {{{attribute}}} {{\n{text}\n}}")
