@@ -91,7 +91,11 @@ def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attrib
         except UnicodeDecodeError:
             return attribute.value_bytes
     if isinstance(attribute, _DENSE):
-        view = np.asarray(attribute)
+        try:
+            view = np.asarray(attribute)
+        except TypeError:  # of integers of fewer than 8 bits
+            problem = f"the attribute {_short(attribute)} has elements of a type that is not read"
+            raise UnreadableError(problem) from None
         if view.size > _MOST_NUMBERS:
             raise UnreadableError(f"the attribute {_short(attribute)} is too large")
         return view.copy()
