@@ -17,7 +17,9 @@ import jax.export
 import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
+from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
+from jaxlib.mlir.dialects import mhlo  # the one place that has it
 
 from minixla.core.forks import limits, problem_of, serve_in_forks
 from minixla.core.shared_contexts import SharedContexts
@@ -52,7 +54,6 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
         source = jax.export.deserialize(source).mlir_module_serialized
     is_artifact = is_binary and b"StableHLO_v" in source[:64]
     may_be_large = len(source) > _LARGE and _may_hold_large(source)
-    may_hold_places = isinstance(source, str) and _PLACE.search(source) is not None
     # Reading an artifact loads dialects, in which other programs may not be written.
     context = make_ir_context() if is_artifact else _contexts.context_for(len(source))
     with context:
@@ -60,11 +61,15 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
             module = stablehlo.deserialize_portable_artifact(context, source)
         else:
             module = ir.Module.parse(source)
-        del source
-        constants = _taken_constants(module) if may_be_large else []
         text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
-        if may_hold_places or (text and _PLACE.search(text)):
-            _refuse_locations(module)
+        shown = text or source
+        if isinstance(shown, str):
+            if _MHLO.search(shown):
+                _convert_mhlo(module)
+            if _PLACE.search(shown):
+                _refuse_locations(module)
+        del source, shown
+        constants = _taken_constants(module) if may_be_large else []
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
     return [stream.getvalue(), *constants], text
@@ -72,6 +77,27 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
 
 # A location, or what may stand for one, as the value of an attribute or in a list of them.
 _PLACE = re.compile(r"[={\[,(][ \t]*(?:loc\(|#\w+[ \t]*[],}>])")
+
+
+#: An operation of the dialect mhlo, which TensorFlow writes.
+_MHLO = re.compile(r'=[ \t]*"?mhlo\.\w')
+
+
+def _convert_mhlo(module: Any) -> None:
+    """Turn operations of mhlo into StableHLO's; those that it lacks become custom calls of mhlo."""
+    copies: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name == "mhlo.copy":
+            copies.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for each in copies:  # of which StableHLO has nothing
+        each.results[0].replace_all_uses_with(each.operands[0])
+        each.erase()
+    mhlo.register_mhlo_passes()
+    PassManager.parse("builtin.module(hlo-legalize-to-stablehlo)").run(module.operation)
 
 
 class _IsLocation(Exception):
