@@ -286,3 +286,25 @@ def test_attributes_of_other_kinds(attribute):
     text = main("%r = stablehlo.sine %x {mhlo.sharding = 3 : i32} : tensor<2x3xf32>")
     with pytest.raises(mx.ImportError_, match=r"mhlo\.sharding"):
         mx.import_stablehlo(f"module attributes {{{attribute}}} {{\n{text}\n}}")
+
+
+_WIDE = ("f64", np.float64, "f32"), ("i64", np.int64, "s32"), ("complex<f64>", np.complex128, "c64")
+
+
+@pytest.mark.parametrize("written, dtype, narrow", _WIDE)
+@pytest.mark.parametrize("run", [lambda p: p, mx.jit, mx.reference, mx.vmap, mx.cost])
+def test_wide_programs_without_the_mode_for_them(run, written, dtype, narrow):
+    type_ = f"tensor<2x{written}>"
+    text = f"func.func @main(%a: {type_}) -> {type_} {{ return %a : {type_} }}"
+    given = np.ones((3, 2) if run is mx.vmap else 2, dtype)
+    with pytest.raises(mx.ShapeError, match=rf"{narrow}\[2\](.|\n)*jax_enable_x64"):
+        if run is mx.cost:
+            mx.cost(mx.import_stablehlo(text), given)
+        else:
+            run(mx.import_stablehlo(text))(given)
+
+
+def test_other_types_are_to_be_converted():
+    text = "func.func @main(%a: tensor<2xf64>) -> tensor<2xf64> { return %a : tensor<2xf64> }"
+    with pytest.raises(mx.ShapeError, match=r"Convert or reshape the operand"):
+        mx.import_stablehlo(text)(np.int32([1, 2]))
