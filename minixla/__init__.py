@@ -7,15 +7,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jax import distributed, dlpack, dtypes, monitoring, profiler, stages, tree, tree_util
-
     import minixla_ops as ops
-    from minixla import core, image, nn, numpy, random, scipy, sharding, typing
+    from minixla import (
+        core,
+        debug,
+        distributed,
+        dlpack,
+        dtypes,
+        flatten_util,
+        image,
+        monitoring,
+        nn,
+        numpy,
+        profiler,
+        random,
+        scipy,
+        sharding,
+        stages,
+        test_util,
+        tree,
+        tree_util,
+        typing,
+    )
     from minixla.core import *
     from minixla.extension import *
     from minixla.interop import *
     from minixla.interop.jax_names import *
-    from minixla.tools import test_util
     from minixla.tools.compatibility import check_compatible
     from minixla.tools.cost_reports import cost
     from minixla.tools.cross_check import cross_check
@@ -24,12 +41,11 @@ if TYPE_CHECKING:
     from minixla.tools.gradient_check import check_grads
     from minixla.tools.operation_check import check_op
     from minixla.transforms import *
-    from minixla.transforms import debug
 
 # By the module that a name is looked for in, below.
 __all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding", "check_grads"]
 __all__ += ["cost", "cross_check", "explore", "typing", "check_compatible", "check_op"]
-__all__ += ["register_evaluator", "test_util"]
+__all__ += ["flatten_util", "register_evaluator", "test_util"]
 __all__ += ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
 __all__ += ["AxisError", "DeadlockError", "DerivativeError", "ElementType", "ForeignCallError"]
 __all__ += ["GradientCheckError", "Graph", "ImportError_", "IndexingError", "InfinityError"]
@@ -70,12 +86,9 @@ _HOMES += ("minixla.interop.jax_names",)
 _TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check": "cross_check"}
 _TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
 _TOOLS |= {"explore": "explorer", "register_evaluator": "evaluators"}
-_OURS, _OF_JAX = "core image nn numpy random scipy sharding typing", "distributed dlpack dtypes"
-_OF_JAX += " monitoring profiler stages tree tree_util"
-_MODULES = {name: f"minixla.{name}" for name in _OURS.split()}
-_MODULES |= {name: f"jax.{name}" for name in _OF_JAX.split()}
-_MODULES |= {"debug": "minixla.transforms.debug", "ops": "minixla_ops"}
-_MODULES |= {"test_util": "minixla.tools.test_util"}
+_MODULES = {"core", "debug", "distributed", "dlpack", "dtypes", "flatten_util", "image"}
+_MODULES |= {"monitoring", "nn", "numpy", "ops", "profiler", "random", "scipy", "sharding"}
+_MODULES |= {"stages", "test_util", "tree", "tree_util", "typing"}
 
 
 if not TYPE_CHECKING:  # to type checkers there is nothing besides what is imported above
@@ -88,7 +101,7 @@ if not TYPE_CHECKING:  # to type checkers there is nothing besides what is impor
                 error.__traceback__ = None  # without this frame: Python shows the user's line alone
                 raise
         if name in _MODULES:
-            value: Any = importlib.import_module(_MODULES[name])
+            value: Any = importlib.import_module(f"minixla.{name}")
         elif name in _TOOLS:
             value = getattr(importlib.import_module(f"minixla.tools.{_TOOLS[name]}"), name)
         else:

@@ -1,6 +1,13 @@
 """`python -m minixla`."""
 
+import contextlib
+import os
 import sys
+
+# `python -m` puts the current folder first, whose files are not to be run.
+with contextlib.suppress(OSError):  # that may be gone
+    if not sys.flags.safe_path and sys.path[0] == os.getcwd():
+        del sys.path[0]
 
 from minixla.tools.command_line import main
 

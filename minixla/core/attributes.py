@@ -90,9 +90,12 @@ class Field(NamedTuple):
     name: str = ""
 
     def named(self, name: str) -> "Field":
-        """The same of a name, which it has in the texts too that have no other for it."""
+        """The field under a name in the class, which it also has in texts by default.
+
+        A field that already has a name keeps it in messages.
+        """
         stablehlo, hlo = (name if each == "=" else each for each in (self.stablehlo, self.hlo))
-        return Field(self.kind, self.default, stablehlo, hlo, name)
+        return Field(self.kind, self.default, stablehlo, hlo, self.name or name)
 
     def checked(self, subject: str, value: Any) -> Any:
         """The canonical form of a value; raises AttributeValueError, of `subject`, for others."""

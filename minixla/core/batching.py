@@ -66,6 +66,11 @@ class BatchTrace(Trace):
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         values, dimensions, is_batched = unwrapped(self, BatchTracer, operands)
+        if not is_batched and operation.stage_operands is not None and self.parent.parent:
+            # The function that it runs may read values of the batch.
+            staged, operands_read = operation.stage_operands(operands)
+            if any(map(self.is_own, operands_read)):
+                return self.process(staged, operands_read)
         if not is_batched:
             # Members may differ where no operand does: random samples, programs that draw some.
             effects = (each.has_side_effect for each in (operation, *operation.computations))

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,21 @@ def receive(stream: Any) -> tuple[int, Any, list[np.ndarray]]:
 def stream_to_parent() -> Any:
     """In a process that helps: where it can `receive` requests and `send` replies."""
     return socket.socket(fileno=int(sys.argv[-1])).makefile("rwb")
+
+
+def module_path() -> str:
+    """Where processes that help find modules: where this one does, but for the current folder.
+
+    That one counts only if PYTHONPATH names it, or if this package is there and nowhere else.
+    """
+    here, package = os.path.realpath(os.curdir), os.path.realpath(Path(__file__).parents[1])
+    named = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    allowed = {os.path.abspath(each) for each in named}
+    folders = [os.path.abspath(each) for each in sys.path if each]
+    kept = [each for each in folders if each in allowed or os.path.realpath(each) != here]
+    parent, name = os.path.split(package)
+    is_found = any(os.path.realpath(os.path.join(each, name)) == package for each in kept)
+    return os.pathsep.join(kept if is_found else [*kept, parent])
 
 
 class HelperDied(Exception):
@@ -117,13 +133,11 @@ class Helper:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`_end` closes it)
         connection, remote = socket.socketpair()
         self._connection, self._stream = connection, connection.makefile("rwb")
-        # It finds the modules that this process finds.
-        folders = os.pathsep.join(map(os.path.abspath, sys.path))
         # A new program and not a fork: a fork of JAX's threads would leave their locks held.
         with remote:
             self._child = start_child(
                 [sys.executable, "-P", *self._words, str(remote.fileno())],
-                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": folders},
+                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": module_path()},
                 pass_fds=[remote.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -1,15 +1,13 @@
 """The derivatives and the batched form of a program, which are kept with it."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import TransformError, explain
 from minixla.core.forward import ForwardTrace, has_tangent
 from minixla.core.graph import Graph, Value, remembered
-from minixla.core.linear import pullback_by, spread
-from minixla.core.registry import role
+from minixla.core.linear import spread
 from minixla.core.residuals import with_fewer_residuals
 from minixla.core.reverse import ReverseTrace
 from minixla.core.state import state
@@ -38,11 +36,12 @@ def entered_graph(
     def function(*arguments: Any) -> list[Any]:
         inner, remaining = trace.again(state.trace), iter(arguments)
         parts = [[next(remaining) for _ in each] for each in shapes]
-        inputs = [inner.put_together(*pair) for pair in zip(parts, known, strict=True)]
+        rows = zip(parts, known, graph.input_shapes, strict=True)
+        inputs = [inner.put_together(x, k) if x else inner.absent(shape) for x, k, shape in rows]
         with under(inner):
             outputs = evaluate_graph(graph, inputs)
         if wanted is None:
-            taken = [inner.taken_apart(output) for output in outputs]
+            taken = [inner.output_apart(output) for output in outputs]
         else:
             pairs = zip(outputs, wanted, strict=True)
             taken = [(inner.as_known(output, each), each) for output, each in pairs]
@@ -113,15 +112,6 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     _refuse_captured(graph, forward.captured)
     first, second = with_fewer_residuals(first.pruned(), second.pruned(), len(results))
     return ReverseGraphs(first, second, tuple(mine), tuple(each is not None for each in given))
-
-
-def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
-    """Runs the forward half; returns the results and the pullback that runs the other."""
-    call, count = role("call"), len(graphs.active_outputs)
-    everything = call(graphs.forward, *operands)
-    results, residuals = everything[:count], everything[count:]
-    backward = partial(call, graphs.backward, *residuals)
-    return results, pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)
 
 
 def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:

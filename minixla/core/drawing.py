@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.graph import Graph, Value
-from minixla.core.stablehlo_text import escaped
 
 #: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
 _MOST_BOXES = 600
@@ -18,7 +17,7 @@ _SECONDS = 30.0
 
 def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
     """The graph in Graphviz's language; of large programs the first `most` boxes."""
-    lines = [f'digraph "{escaped(graph.name)}" {{', '  node [fontname="sans-serif", fontsize=10];']
+    lines = [f'digraph "{_label(graph.name)}" {{', '  node [fontname="sans-serif", fontsize=10];']
     names: dict[Any, str] = {}
     pending = [(graph, "")]
     while pending:
@@ -26,7 +25,7 @@ def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
         if id(program) not in names:
             inside = _boxes(program, names, most)
             if owner:
-                head = f'  label="{escaped(program.name)}"; style=rounded; color=gray;'
+                head = f'  label="{_label(program.name)}"; style=rounded; color=gray;'
                 inside = [f"  subgraph cluster_{len(names)} {{", head, *inside, "  }"]
             lines += inside
             drawn = [step for step in program.instructions if id(step) in names]
@@ -34,6 +33,12 @@ def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
         if owner:
             lines.append(f"  {owner} -> {names[id(program)]} [style=dotted, arrowhead=none];")
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _label(text: str) -> str:
+    """Text inside the quotes of a label."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join([each if each.isprintable() else "?" for each in safe])
 
 
 def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
@@ -49,7 +54,7 @@ def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
 
     def add_box(key: Any, style: str, *label: str) -> None:
         name = names[key] = f"n{len(names)}"
-        text = "\\n".join(map(escaped, label))
+        text = "\\n".join(map(_label, label))
         lines.append(f'  {name} [label="{text}", {style}];')
 
     def add_arrow(value: Value, target: str) -> None:

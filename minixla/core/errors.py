@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minixla.core.source import Source, find_source, public_name
+from minixla.core.source import Source, find_source, printable, public_name
 from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
@@ -143,7 +143,7 @@ def explain(
         lines.append(f"  called at {source}")
     if advice:
         lines.append(f"  {advice}")
-    error = kind("\n".join(lines))
+    error = kind(printable("\n".join(lines)))
     error.add_note(f"See docs/errors.md#{kind.__name__.lstrip('_').lower()}")
     return error
 

@@ -11,7 +11,7 @@ from minixla.core.attributes import Literal, spelling
 from minixla.core.operation import Operation, Shapes
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
-from minixla.core.source import Source
+from minixla.core.source import Source, printable
 from minixla.core.tracebacks import Function
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
@@ -151,7 +151,7 @@ class Graph:
         self.inputs = tuple(inputs)
         self.instructions = tuple(instructions)
         self.outputs = tuple(outputs)
-        self.name = name
+        self.name = name if name.isprintable() else printable(name)
         #: What it says of devices, where it says something.
         self.annotations = annotations
         self.input_shapes = tuple([value.shape for value in self.inputs])

@@ -14,7 +14,7 @@ from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import identifier, nested_text, quoted
+from minixla.core.stablehlo_text import identifier, nested_text
 
 # Larger constants are elided, as XLA does.
 _ELIDED_ABOVE = 16
@@ -65,7 +65,7 @@ class HloEmitter:
         return f"%{name}"
 
     def instruction(
-        self, opcode: str, operands: Sequence[str], shape: AnyShape, **attributes: Any
+        self, opcode: str, operands: Sequence[str], shape: AnyShape, /, **attributes: Any
     ) -> str:
         """Appends one instruction; returns the name of its result.
 
@@ -157,6 +157,18 @@ class HloEmitter:
             name = self.instruction("get-tuple-element", [owner], value.shape, index=index)
             self._values[id(value)] = name
         return name
+
+
+def quoted(text: str) -> str:
+    """`text` as a string in HLO, with its quotes."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{safe if safe.isprintable() else "".join(map(_escape, safe))}"'
+
+
+def _escape(character: str) -> str:
+    if character.isprintable():
+        return character
+    return "".join([f"\\{byte:03o}" for byte in character.encode(errors="replace")])
 
 
 def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:

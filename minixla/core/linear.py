@@ -1,7 +1,6 @@
 """Tangents and cotangents, any of which may be None, that is zero."""
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import compress
+from collections.abc import Iterable
 from typing import Any
 
 from minixla.core.registry import role
@@ -52,16 +51,3 @@ def spread(
     if others is None:
         return [next(found) if flag else None for flag in flags]
     return [next(found) if flag else other for flag, other in zip(flags, others, strict=True)]
-
-
-def pullback_by(
-    backward: Callable[..., Any], results: Sequence[Any], outputs: Sequence[Any], inputs: Any
-) -> Callable[[Any], list[Any]]:
-    """A pullback (`Operation.linearize`) by what takes cotangents of the marked `outputs`."""
-
-    def pullback(cotangents: Any) -> list[Any]:
-        marked = compress(enumerate(results), outputs)
-        given = [instantiate(cotangents.get(index), result) for index, result in marked]
-        return spread(inputs, backward(*given))
-
-    return pullback

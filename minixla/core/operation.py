@@ -118,7 +118,7 @@ class Operation(Record):
     spans_devices: ClassVar[bool] = False
     reads_bits: ClassVar[bool] = False
 
-    def __call__(self, *operands: Any, **changed: Any) -> Any:
+    def __call__(self, /, *operands: Any, **changed: Any) -> Any:
         """Applies the operation, with some attributes changed; the result or tuple of results."""
         operation = self.replace(**changed) if changed else self
         try:

@@ -40,7 +40,7 @@ class Record:
     _records: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
     _given: ClassVar[MutableMapping[Any, Any]] = {}
 
-    def __new__(cls, *values: Any, **named: Any) -> Self:
+    def __new__(cls, /, *values: Any, **named: Any) -> Self:
         """The operation with some attributes, in the order of `fields` or by name.
 
         Raises:
@@ -154,7 +154,7 @@ class Record:
         own = self.__dict__
         return {name: own[name] for name in self.fields}
 
-    def replace(self, **changed: Any) -> Self:
+    def replace(self, /, **changed: Any) -> Self:
         """The operation with some attributes changed."""
         return type(self)(**{**self.values, **changed})
 

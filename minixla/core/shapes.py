@@ -223,18 +223,16 @@ AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 ShapeList: TypeAlias = Sequence[AnyShape]
 
 
-# Blanks and comments (`/*index=5*/`) may stand around each lexeme. Layouts are of no concern.
-_BLANK = r"(?:\s|/\*.*?\*/)*"
+# Layouts are of no concern.
 _LAYOUT = r"(?:\{[^}]*\})?"
 _LEXEME = re.compile(
     rf"(?:(?P<open>\()|(?P<close>\)){_LAYOUT}|(?P<comma>,)|(?P<token>token\[\]){_LAYOUT}"
-    rf"|(?P<array>([a-z][a-z0-9]*)\[([^\]]*)\]){_LAYOUT}){_BLANK}",
-    re.DOTALL,
+    rf"|(?P<array>([a-z][a-z0-9]*)\[([^\]]*)\]){_LAYOUT})"
 )
 
-_LEADING = re.compile(_BLANK, re.DOTALL)
+_BLANK = re.compile(r"\s*")
 _MEMBER = "open", "token", "array"
-_SIZE = re.compile(r"\s*(<=)?\s*(\d+)\s*", re.ASCII)
+_SIZE = re.compile(r"(?:<=\s*)?(\d+)", re.ASCII)
 
 
 def parse_shape(text: str) -> AnyShape:
@@ -258,7 +256,7 @@ def parse_shape(text: str) -> AnyShape:
     open_tuples: list[list[AnyShape]] = []
     if not isinstance(text, str):
         raise _no_shape(repr(text), 0)
-    at, expected = _LEADING.match(text).end(), _MEMBER  # type: ignore[union-attr]  # any text has it
+    at, expected = _after_blanks(text, 0), _MEMBER
     while True:
         match = _LEXEME.match(text, at)
         kind = None if match is None else match.lastgroup
@@ -275,10 +273,21 @@ def parse_shape(text: str) -> AnyShape:
                 break
             open_tuples[-1].append(shape)
             expected = "comma", "close"
-        at = match.end()
-    if match.end() != len(text):
-        raise _no_shape(text, match.end())
+        at = _after_blanks(text, match.end())
+    at = _after_blanks(text, match.end())
+    if at != len(text):
+        raise _no_shape(text, at)
     return shape
+
+
+def _after_blanks(text: str, at: int) -> int:
+    """Where blanks and comments (`/*index=5*/`) end that may stand around each lexeme."""
+    while True:
+        at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+        end = text.find("*/", at + 2) if text.startswith("/*", at) else -1
+        if end < 0:
+            return at
+        at = end + 2
 
 
 def _leaf(text: str, match: re.Match[str]) -> AnyShape:
@@ -287,9 +296,10 @@ def _leaf(text: str, match: re.Match[str]) -> AnyShape:
     name, listed = match.group(6, 7)
     if name not in element_types.ELEMENT_TYPES:
         raise _no_shape(text, match.start())
-    sizes = [_SIZE.fullmatch(each) for each in listed.split(",")] if listed.strip() else []
+    given = [each.strip() for each in listed.split(",")] if listed.strip() else []
+    sizes = [_SIZE.fullmatch(each) for each in given]
     # A longer number than 2**63 - 1 is a mistake (and slow to read).
-    found = [(int(size[2]), size[1] is not None) for size in sizes if size and len(size[2]) <= 19]
+    found = [(int(size[1]), size[0][0] == "<") for size in sizes if size and len(size[1]) <= 19]
     if len(found) < len(sizes):
         raise _no_shape(text, match.start(7))
     return Shape(name, [size for size, _ in found], [flag for _, flag in found])

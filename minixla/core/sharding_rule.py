@@ -34,8 +34,8 @@ _SETS[BLOCKED] = "blocked_propagation"
 # Factors are called i, j, ..., z, z_1, z_2, ...
 _LETTERS = "ijklmnopqrstuvwxyz"
 _SYMBOL = re.compile(r"z_\d+|[i-z]")
-_TENSORS = r"\(\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\)"
-_RULE = re.compile(rf"\s*{_TENSORS}\s*->\s*{_TENSORS}\s*(?:\{{([^{{}}]*)\}})?(.*)", re.DOTALL)
+_RULE = re.compile(r"\s*\(([^()]*)\)\s*->\s*\(([^()]*)\)(?:\s*\{([^{}]*)\})?(.*)", re.DOTALL)
+_DIMENSIONS = re.compile(r"\[([^\[\]]*)\]")
 _SET = re.compile(r"\s*(\w+)\s*=\s*\{([^{}]*)\}")
 _WRAPPED = re.compile(r"\s*#sdy\.op_sharding_rule\s*<(.*)>\s*", re.DOTALL)
 _FORM = "A rule reads `([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}`"
@@ -167,14 +167,16 @@ class ShardingRule:
         if match is None:
             _refuse(text, "it is no list of operands, results and sizes of factors")
         operands, results, sizes, rest = match.groups()
-        rest, is_custom = re.subn(r"\s*,\s*custom\s*$", "", rest)
+        rest, rest_of_mark, last = rest.rpartition(",")
+        is_custom = bool(rest_of_mark) and last.strip() == "custom"
+        rest = rest if is_custom else f"{rest}{rest_of_mark}{last}"
         sets = {name: frozenset(_read_set(text, inside)) for name, inside in _SET.findall(rest)}
         expected = [name for name in _SETS.values() if name in sets]
         if _SET.sub("", rest).strip() or [name for name, _ in _SET.findall(rest)] != expected:
             _refuse(text, f"after the sizes stands {rest.strip()!r}")
         given = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
         taken, made = (_read_tensors(text, each) for each in (operands, results))
-        rule = cls(taken, made, _read_sizes(text, sizes or ""), **given, is_custom=bool(is_custom))
+        rule = cls(taken, made, _read_sizes(text, sizes or ""), **given, is_custom=is_custom)
         rule.check()
         return rule
 
@@ -326,7 +328,9 @@ def _read_symbols(text: str, inside: str) -> Dimension:
 
 
 def _read_tensors(text: str, tensors: str) -> tuple[Tensor, ...]:
-    listed = re.findall(r"\[([^\[\]]*)\]", tensors)
+    between, listed = _DIMENSIONS.sub("", tensors), _DIMENSIONS.findall(tensors)
+    if between.strip(", \t\n"):
+        _refuse(text, f"between operands or results stands {between.strip()!r}")
     parts = [each.split(",") if each.strip() else [] for each in listed]
     return tuple(tuple(_read_symbols(text, part) for part in each) for each in parts)
 

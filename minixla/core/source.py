@@ -3,10 +3,13 @@
 import ast
 import contextlib
 import functools
+import inspect
 import linecache
 import os
 import sys
-from collections.abc import Iterable
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import CodeType
@@ -17,8 +20,17 @@ import numpy as np
 #: The file of instructions that were read from a program, and whose source it does not tell: they
 #: name a line of its text.
 PROGRAM_TEXT = "<stablehlo>"
+#: The one name in code objects that stand for lines of files which imported programs name.
+IMPORTED = "__minixla_imported__"
 # Longer texts of expressions are no help in a message.
 _LONGEST = 60
+
+
+def printable(text: str) -> str:
+    """Text for terminals: control characters, but for new lines and tabs, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join([x if x.isprintable() or x in "\n\t" else repr(x)[1:-1] for x in text])
 
 
 class Source(NamedTuple):
@@ -48,7 +60,15 @@ class Source(NamedTuple):
             known = _LINES[id(self.code)] = self.code, lines
         return known[1][self.instruction // 2]
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether a program that was read names it, not code that this process ran."""
+        return self.code.co_names == (IMPORTED,)
+
     def __str__(self) -> str:
+        return printable(self._shown())
+
+    def _shown(self) -> str:
         cell = _cell(self.file)
         if cell is not None:
             return f"{cell}:{self.line} ({self.function})"
@@ -126,6 +146,43 @@ def find_source(depth: int = 1) -> Source | None:
     return None
 
 
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that names the user's line, wherever the framework finds the reason.
+
+    Args:
+        message: the text, or a warning with its text.
+        category: the kind of warning, of a text.
+    """
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    place = frame.f_code.co_filename, frame.f_lineno, names.get("__name__") or "<unknown>"
+    message = printable(message) if isinstance(message, str) else message
+    warnings.warn_explicit(message, category, *place, registry)
+
+
+@contextlib.contextmanager
+def warnings_at_users_line() -> Iterator[None]:
+    """Have warnings of other packages, raised by calls in a `with` block, name the user's line."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # filters of warnings belong to the process
+        return
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        for each in caught:
+            if is_user_file(each.filename):
+                place = each.filename, each.lineno
+                warnings.warn_explicit(each.message, each.category, *place)
+            else:
+                warn(each.message, each.category)
+
+
 # The names of the functions that packages offer, by the package.
 _LIBRARIES: dict[str, set[str]] = {}
 
@@ -169,12 +226,28 @@ def given_as(value: Any) -> tuple[str | None, str] | None:
         frame = frame.f_back
     for each in reversed(frames):  # the function that the user called comes first
         code = each.f_code
+        if code.co_flags & inspect.CO_VARARGS and (public := each.f_locals.get("called")):
+            place = _place_among(public, each.f_locals, value)
+            if place is not None:
+                return public.__name__, place
         for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
             place = _place_in(each.f_locals.get(name), value, name)
             if place is not None and name[0] != "_":
                 has_own_name = "<locals>" not in code.co_qualname and code.co_name[0] != "_"
                 return code.co_name if has_own_name else None, place
     return None
+
+
+def _place_among(public: Any, frame_locals: Any, value: Any) -> str | None:
+    """The place of a value among the `args` and `kwargs` of the wrapper of a public function."""
+    args, named = frame_locals.get("args", ()), dict(frame_locals.get("kwargs", {}))
+    for position, parameter in enumerate(inspect.signature(public).parameters.values()):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            named[parameter.name] = args[position:]
+        elif parameter.kind < parameter.KEYWORD_ONLY and position < len(args):
+            named[parameter.name] = args[position]
+    places = (_place_in(held, value, name) for name, held in named.items())
+    return next((place for place in places if place is not None), None)
 
 
 def _place_in(held: Any, value: Any, name: str, depth: int = 4) -> str | None:
@@ -198,7 +271,7 @@ class Expression(NamedTuple):
 
 def running_expression(source: Source | None) -> Expression | None:
     """The expression that the instruction of a source evaluates; None where nobody knows."""
-    if source is None:
+    if source is None or source.is_imported:
         return None
     place = next(islice(source.code.co_positions(), source.instruction // 2, None), (None,))
     if None in place:

@@ -93,7 +93,10 @@ class Emitter:
         while self._pending:
             callee = self._pending.pop()
             texts.append(self._function(callee, self._symbols[id(callee)]))
-        texts = [*[f"  sdy.mesh @{name} = {each}" for name, each in self._meshes.items()], *texts]
+        texts = [
+            *[f"  sdy.mesh {symbol_text(name)} = {each}" for name, each in self._meshes.items()],
+            *texts,
+        ]
         places = [] if self._locations is None else self._locations.values()
         aliases = [f"#{name} = loc({quoted(at.file)}:{at.line}:0)" for name, at in places]
         # The parser would come back to lines that it knows only at the end.
@@ -110,7 +113,7 @@ class Emitter:
             self._names.add(symbol)
             self._symbols[id(graph)] = symbol
             self._pending.append(graph)
-        return f"@{symbol}"
+        return symbol_text(symbol)
 
     def sharding(self, sharding: Any) -> str:
         """A sharding as texts of Shardy's operations hold it, its mesh by name where it has one."""
@@ -139,6 +142,9 @@ class Emitter:
         if known is not None:
             for index, (value, each) in enumerate(zip(results, given, strict=True)):
                 given[index] = known.saying_nothing(value.shape) if each is None else each
+            # Where side effects are in order, a token comes before the results.
+            is_threaded = self._lines[-1].partition(" = ")[0].count("%") > len(results)
+            given = [known.saying_nothing(TOKEN)] * is_threaded + given
             texts.append(f"sdy.sharding = {self.shardings(given)}")
         if results[0] in notes.rules:
             texts.append(notes.rules[results[0]].attribute)
@@ -308,7 +314,7 @@ class Emitter:
             types = ", ".join([TOKEN.stablehlo, *listed] if is_threaded else listed)
         written = f" attributes {{{attributes}}}" if attributes else ""
         visibility = "public" if is_public else "private"
-        header = f"  func.func {visibility} @{symbol}({given}) -> ({types}){written} {{"
+        header = f"  func.func {visibility} {symbol_text(symbol)}({given}) -> ({types}){written} {{"
         return "\n".join([header, *self._lines, "  }"])
 
     def _block(
@@ -350,8 +356,15 @@ class Emitter:
 
 
 def quoted(text: str) -> str:
-    """`text` as a string in MLIR and HLO, with its quotes."""
-    return f'"{escaped(text)}"'
+    """`text` as a string in MLIR, with its quotes."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{safe if safe.isprintable() else "".join(map(_escape, safe))}"'
+
+
+def _escape(character: str) -> str:
+    if character.isprintable():
+        return character
+    return "".join([f"\\{byte:02X}" for byte in character.encode(errors="replace")])
 
 
 def bytes_text(value: bytes) -> str:
@@ -360,10 +373,26 @@ def bytes_text(value: bytes) -> str:
     return f'"{"".join(shown)}"'
 
 
-def escaped(text: str) -> str:
-    """Text inside the quotes of an MLIR string."""
-    safe = text.replace("\\", "\\\\").replace('"', '\\"')
-    return "".join([c if c.isprintable() else "?" for c in safe])
+def unquoted(text: str) -> str:
+    """The text that a string in MLIR, without its quotes, stands for."""
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(_character, text.encode()).decode(errors="replace")
+
+
+def _character(match: re.Match[bytes]) -> bytes:
+    found = match[1]
+    return bytes.fromhex(found.decode()) if len(found) == 2 else _LETTERS.get(found, found)
+
+
+_ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t"}
+_BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
+
+
+def symbol_text(name: str) -> str:
+    """A reference to a function or a mesh, or its declaration: `@name`, `@"another name"`."""
+    return f"@{name if _BARE.fullmatch(name) else quoted(name)}"
 
 
 def identifier(name: str, others: str = "") -> str:

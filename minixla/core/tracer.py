@@ -245,13 +245,17 @@ def named_operand(value: Any, subject: str, what: str) -> tuple[str, str]:
     return subject, what if place is None else f"argument {place}"
 
 
-def not_a_value(value: Any, subject: str, what: str = "an operand") -> ShapeError:
+_ADVICE = "Give an array, a NumPy scalar or a Python number; take containers apart first."
+
+
+def not_a_value(
+    value: Any, subject: str, what: str = "an operand", advice: str = _ADVICE
+) -> ShapeError:
     """The error for something that is no array."""
     subject, what = named_operand(value, subject, what)
     problem = f"{what} of type {type(value).__name__} is not an array"
     if hasattr(value, "dtype"):
         problem = f"{what} has elements of type {value.dtype}, which XLA does not have"
-    advice = "Give an array, a NumPy scalar or a Python number; take containers apart first."
     return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
 
 

@@ -33,12 +33,10 @@ class Trace:
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
-    #: `at_once(function, operands, names, options, takes_numbers=False)`: the result of a function
-    #: of arrays and Python numbers (of those names, if any) and options, as one program, or
-    #: NotImplemented. None where functions run operation by operation.
-    at_once: ClassVar[Callable[..., Any] | None] = None
-    #: Whether `program(function, names, options)`, which is kept, does what `at_once` did again.
-    keeps_programs: ClassVar[bool] = False
+    #: Whether functions of arrays run as one compiled function; see `whole_programs`.
+    #: `compiled_functions(function, names, known, numbers)` gives those of a function.
+    compiles: ClassVar[bool] = False
+    compiled_functions: ClassVar[Callable[..., Any] | None] = None
     #: Whether it is told of calls that take none of its values, as one that records must be.
     sees_all: ClassVar[bool] = True
     __slots__ = ("alive", "parent")
@@ -85,9 +83,17 @@ class Trace:
         """The parent's values that a value is made of, and what is known of it while tracing."""
         return ([value.value], value.known) if self.is_own(value) else ([value], None)
 
+    def output_apart(self, value: Any) -> tuple[list[Any], Any]:
+        """`taken_apart` of an output of a program that the trace entered."""
+        return self.taken_apart(value)
+
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
         """The value that was taken apart."""
         return values[0]
+
+    def absent(self, shape: AnyShape) -> Any:
+        """The value of `shape` that is made of no value of the parent."""
+        raise NotImplementedError(f"{type(self).__name__} makes every value of others")
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
         """The shapes of the parent's values that a value of `shape` is made of."""
@@ -109,10 +115,14 @@ class Trace:
         """Whether a tracer is of this trace or an enclosing one, which has not ended."""
         trace: Trace | None = self
         while trace is not None:
-            if trace is tracer._trace:
+            if trace.owns(tracer):
                 return trace.alive
             trace = trace.parent
         return False
+
+    def owns(self, tracer: Tracer) -> bool:
+        """Whether a tracer is of this trace, or of one that it stands for."""
+        return tracer._trace is self
 
 
 class _LoadEvaluator:

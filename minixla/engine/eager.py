@@ -1,8 +1,7 @@
 """Evaluation of single operations on JAX's arrays: cached programs of one instruction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from inspect import Parameter, signature
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import DeclaredArray, TupleValue
 from minixla.core.state import ThreadState
 from minixla.core.tracing import Trace, Tracer, current_trace, weak_type_of
+from minixla.engine.compiled_functions import CompiledFunctions
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.meshes import OnMesh, spec_of
 from minixla.engine.program import stage_for_jax
@@ -43,9 +43,16 @@ class EngineTrace(Trace):
         if operation.keeps_identity or operation.is_unique:
             # Each call traces the programs among them anew: what counts is whether they are equal.
             values = tuple(operation.values.values())
-            compiled = _compiled(type(operation), values, spelling(values))
+            cache = _running_programs if operation.computations else _compiled
+            compiled = cache(type(operation), values, spelling(values))
         else:
             compiled = _compiled(operation)
+        return self.run(compiled, operation, operands)
+
+    def run(
+        self, compiled: Callable[..., Any], operation: Operation, operands: Sequence[Any]
+    ) -> Any:
+        """The results of an operation by its compiled function."""
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError) as error:
@@ -57,39 +64,8 @@ class EngineTrace(Trace):
             raise_ours(error, operation.builder_name, operation)
             raise
 
-    def at_once(  # type: ignore[override]  # a method here
-        self,
-        function: Callable[..., Any],
-        operands: tuple[Any, ...],
-        names: tuple[str, ...],
-        options: dict[str, Any],
-        takes_numbers: bool = False,
-    ) -> Any:
-        """The results of a function in one program, compiled for the operands' types.
-
-        NotImplemented for Python numbers alone, unless it takes those, and for constants of rules,
-        whose types JAX would change, and where it raises an error: the function itself says what is
-        wrong.
-        """
-        kinds = set(map(type, operands))
-        if (kinds <= _NUMBERS and not takes_numbers) or not kinds.isdisjoint(_NOT_ONE_ARRAY):
-            return NotImplemented
-        try:
-            return self.program(function, names, options)(*operands)
-        except JaxRuntimeError as error:
-            raise_ours(error, function.__name__)
-            raise
-        except (TypeError, ValueError, OverflowError):
-            return NotImplemented
-
-    keeps_programs = True
-
-    def program(
-        self, function: Callable[..., Any], names: tuple[str, ...], options: dict[str, Any]
-    ) -> Callable[..., Any]:
-        """The program that `at_once` runs."""
-        items = tuple(options.items())
-        return _whole(function, names, items, items and spelling(items))
+    compiles = True
+    compiled_functions = CompiledFunctions
 
     def lift(self, value: Any, subject: str = "evaluation") -> Any:
         """`value` as a JAX array; Python numbers stay weakly typed."""
@@ -183,11 +159,8 @@ def _keep(cache: dict[Any, Any], key: Any, found: Any) -> None:
     cache[key] = found
 
 
-@lru_cache(maxsize=8192)
-def _compiled(
-    kind: Operation | type[Operation], attributes: tuple[Any, ...] = (), _: Any = None
-) -> Callable[..., Any]:
-    operation = kind(*attributes) if isinstance(kind, type) else kind
+def compiled_operation(operation: Operation) -> Callable[..., Any]:
+    """An operation as a compiled function of its operands."""
 
     def one_operation(*operands: Any) -> Any:
         return current_trace().process(operation, operands)
@@ -200,21 +173,15 @@ def _compiled(
     return OnMesh(staged, mesh, list(map(spec_of, shardings)))
 
 
-@lru_cache(maxsize=1024)
-def _whole(
-    function: Callable[..., Any], names: tuple[str, ...], options: tuple[Any, ...], _: Any
+def _of_attributes(
+    kind: Operation | type[Operation], attributes: tuple[Any, ...] = (), _: Any = None
 ) -> Callable[..., Any]:
-    given = dict(options)
-    declared = signature(function).parameters if names else {}
-    by_name = [name for name in names if declared[name].kind is not Parameter.POSITIONAL_ONLY]
+    return compiled_operation(kind(*attributes) if isinstance(kind, type) else kind)
 
-    def whole(*operands: Any) -> Any:
-        first = len(operands) - len(by_name)
-        named = dict(zip(by_name, operands[first:], strict=True))
-        return function(*operands[:first], **named, **given)
 
-    whole.__name__ = function.__name__
-    return jax.jit(stage_for_jax(whole))
+_compiled = lru_cache(maxsize=8192)(_of_attributes)
+# Programs are written by users, and may be others in each call.
+_running_programs = lru_cache(maxsize=64)(_of_attributes)
 
 
 ENGINE = EngineTrace(None)

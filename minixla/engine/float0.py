@@ -11,6 +11,7 @@ from jax.tree_util import keystr, register_pytree_node, tree_map, tree_unflatten
 
 from minixla.core.tracing import Tracer
 from minixla.engine import random_keys
+from minixla.engine.structures import nodes, with_leaves
 
 FLOAT0 = jax.dtypes.float0
 
@@ -56,8 +57,21 @@ def places(name: str, tree: Any, with_float0: bool = False) -> list[str]:
 
 
 def structure_places(name: str, structure: Any) -> list[str]:
-    """The places of the leaves of pytrees of a structure."""
-    return places(name, tree_unflatten(structure, range(structure.num_leaves)))
+    """The places of the leaves of pytrees of a structure, for messages."""
+    try:
+        return places(name, tree_unflatten(structure, range(structure.num_leaves)))
+    except Exception:  # a user's container that accepts only arrays
+        return [f"leaf {index} of {name}" for index in range(structure.num_leaves)]
+
+
+def with_float0(structure: Any) -> tuple[Any, list[bool]]:
+    """The structure with its arrays of float0 as leaves, and which of all leaves these are."""
+
+    def is_zeros(kind: type, _: Any) -> bool:
+        return kind is _Zeros
+
+    found = nodes(structure, is_zeros)
+    return with_leaves(structure, is_zeros), [each is not None for each in found]
 
 
 class _StandIn(np.ndarray):

@@ -10,12 +10,20 @@ from itertools import compress
 from typing import Any
 
 import jax
+from jax._src.util import weakref_cache_key_types
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from minixla.core.derived import batched_graph, jvp_graph, vjp_graphs
+from minixla.core.derived import (
+    ReverseGraphs,
+    batched_graph,
+    entered_graph,
+    jvp_graph,
+    vjp_graphs,
+)
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate, spread
+from minixla.core.symbolic_zeros import ZeroTrace
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine import program
 from minixla.engine.program import PROGRAM, bind_program
@@ -54,6 +62,8 @@ class _Linear:
         return trace_to_graph(function, whole.input_shapes, name)[0].pruned()
 
 
+weakref_cache_key_types.add(_Linear)
+
 #: Operands and results: see `_Linear`.
 LINEAR = Primitive("minixla_linear_program")
 LINEAR.multiple_results = True
@@ -78,11 +88,21 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple
     return results, spread(flags, moving, zeros)
 
 
+def _pulled(halves: ReverseGraphs, residuals: Sequence[Any], cotangents: Any) -> list[Any]:
+    """The cotangents of all operands; those that do not exist are None, or Zero on the way in."""
+    absent = tuple([type(each) is ad.Zero for each in cotangents])
+    given = [each for each, is_zero in zip(cotangents, absent, strict=True) if not is_zero]
+    graph, is_zero = halves.backward, (False,) * sum(halves.active_inputs)
+    if any(absent):
+        known = (*[False] * len(residuals), *absent)
+        graph, is_zero = entered_graph(graph, ZeroTrace(None), known)
+    found = spread([not each for each in is_zero], bind_program(graph, *residuals, *given))
+    return spread(halves.active_inputs, found)
+
+
 def _transpose_linear(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> list[Any]:
     residuals = operands[linear.primals : linear.start]
-    given = map(ad.instantiate_zeros, cotangents)
-    found = bind_program(linear.halves.backward, *residuals, *given)
-    pulled = compress(spread(linear.halves.active_inputs, found), linear.active)
+    pulled = compress(_pulled(linear.halves, residuals, cotangents), linear.active)
     tangents = operands[linear.start :]
     wanted = list(map(ad.is_undefined_primal, tangents))
     return [None] * linear.start + spread(wanted, compress(pulled, wanted))
@@ -95,8 +115,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, graph: Graph) -> list[
     point = spread(unknown, zeros, operands)
     halves = vjp_graphs(graph, unknown)
     residuals = bind_program(halves.forward, *point)[len(graph.outputs) :]
-    given = list(map(ad.instantiate_zeros, compress(cotangents, halves.active_outputs)))
-    return spread(halves.active_inputs, bind_program(halves.backward, *residuals, *given))
+    return _pulled(halves, residuals, list(compress(cotangents, halves.active_outputs)))
 
 
 def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> Any:

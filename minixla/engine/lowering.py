@@ -15,11 +15,12 @@ from jax._src.sharding_impls import ShardingContext
 from jax._src.util import wrap_name
 from jax.extend.mlir import ir
 from jax.interpreters import mlir
-from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
+from jax.tree_util import tree_flatten
 
 from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.shared_contexts import SharedContexts
+from minixla.engine.float0 import with_float0
 from minixla.engine.host_calls import effect_of
 from minixla.engine.program import abstract_value, add_functions, spans_devices, traced_for_jax
 from minixla.engine.random_keys import key_ranks
@@ -57,7 +58,7 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
         return None
     made = traced.tree
     # Neither keys nor zeros of float0 are plain leaves.
-    if key_ranks(made) or tree_structure(tree_unflatten(made, range(made.num_leaves))) != made:
+    if key_ranks(made) or any(with_float0(made)[1]):
         return None
     outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
     names = api_util.debug_info("jit", staged, args, kwargs)

@@ -80,8 +80,8 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
         return list(values)
     around = jax.sharding.get_abstract_mesh()
     _check_devices(graph, meshes, around)
-    if around.manual_axes:
-        return list(values)
+    if around.manual_axes or (around.axis_types and AxisType.Auto not in around.axis_types):
+        return list(values)  # JAX knows: it is mapping, or each array's type names the mesh
     first = values[0]
     spec = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * jax.numpy.ndim(first))
     sharding = NamedSharding(_assignment(meshes[0]), spec)

@@ -1,5 +1,6 @@
 """A whole graph as one JAX primitive, lowered by parsing its StableHLO text."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -7,7 +8,7 @@ from itertools import count, groupby
 from typing import Any, NamedTuple
 
 import jax
-from jax._src.util import weakref_lru_cache
+from jax._src.util import weakref_cache_key_types, weakref_lru_cache
 from jax.core import ShapedArray
 from jax.core import Tracer as JaxTracer
 from jax.extend.core import Primitive
@@ -15,7 +16,14 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
-from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
+from minixla.core.errors import (
+    NestingError,
+    ShapeError,
+    ShardingError,
+    TransformError,
+    explain,
+    too_large,
+)
 from minixla.core.graph import Graph, Instruction, hoist_constants, inner_first, part_of
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
 from minixla.core.state import state
@@ -27,7 +35,7 @@ from minixla.engine.meshes import check_devices, told
 from minixla.engine.pieces import split
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class HeldGraph:
     """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure."""
 
@@ -36,6 +44,10 @@ class HeldGraph:
 
     def __repr__(self) -> str:
         return repr(self.graph)
+
+
+# JAX's caches find what they know of a primitive by its parameters, and must not keep these alive.
+weakref_cache_key_types.add(HeldGraph)
 
 
 def held(graph: Graph, weak: Sequence[bool] = ()) -> HeldGraph:
@@ -118,6 +130,22 @@ def lower_graph(
     return results
 
 
+# A string, before the size if it is the name of an axis.
+_AXIS = re.compile(r'"((?:[^"\\]|\\.)*+)"(=\d)?')
+
+
+def _check_axes(graph: Graph, text: str) -> None:
+    """Raise ShardingError for a mesh whose axes have names over which XLA ends the process."""
+    if "mesh<[" not in text:
+        return
+    for match in _AXIS.finditer(text):
+        if match[2] and not (match[1].isascii() and "\\" not in match[1]):
+            problem = f"XLA does not read the name of the mesh axis {match[0][:80]}"
+            advice = "Rename the axis: letters, digits and other printable ASCII characters, "
+            advice += "without quotes and backslashes. mx.reference takes any name."
+            raise explain(ShardingError, graph.name, problem, advice=advice)
+
+
 def add_functions(module_context: mlir.ModuleContext, graph: Graph, prefix: str) -> Any:
     """Adds a graph's functions, whose names begin with `prefix`, to a module; gives the main one.
 
@@ -130,6 +158,7 @@ def add_functions(module_context: mlir.ModuleContext, graph: Graph, prefix: str)
         problem = "the program has 6-bit floats, which XLA does not run"
         advice = "Evaluate it in NumPy with mx.reference, or convert to a wider type."
         raise explain(TransformError, graph.name, problem, advice=advice)
+    _check_axes(graph, text)
     parsed = ir.Module.parse(text, context=module_context.context)
     functions = list(parsed.body.operations)
     for function in functions:
@@ -178,11 +207,18 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
     program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            run = program.remembered("compiled", jax.jit, partial(bind_program, program))
-            return run(*operands)
+            return program.remembered("compiled", _compiled, program)(*operands)
         except RuntimeError as error:
             raise_ours(error, program.name)
             raise
+
+
+def _compiled(graph: Graph) -> Callable[..., list[Any]]:
+    """`jax.jit` of a program, which JAX keeps as long as the graph lives that keeps this."""
+    # JAX keeps the program that it traces, so that it must hold nothing that the graph holds.
+    parts = graph.inputs, graph.instructions, graph.outputs, graph.name
+    again = Graph(*parts, graph.annotations) if graph.annotations else part_of(*parts)
+    return jax.jit(partial(bind_program, again))
 
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:

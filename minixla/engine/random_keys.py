@@ -21,6 +21,7 @@ from minixla.core.forward import ForwardTracer
 from minixla.core.reverse import LinearTracer, ReverseTracer
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import GraphTracer, Tracer
+from minixla.engine.structures import with_leaves
 from minixla.reference_evaluator.trace import ReferenceTracer
 
 #: The classes of tracers; JAX looks classes up, not their bases.
@@ -205,7 +206,6 @@ def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
 
 def without_keys(structure: Any) -> Any:
     """The structure with a leaf in place of each ForeignKey, as JAX's own functions see it."""
-    zeros = [np.zeros((1,) * rank, jax.dtypes.float0) for rank in key_ranks(structure)]
-    if not zeros:
+    if not key_ranks(structure):
         return structure
-    return tree_util.tree_structure(tree_util.tree_unflatten(structure, zeros))
+    return with_leaves(structure, lambda kind, _: kind is ForeignKey)

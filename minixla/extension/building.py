@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -19,8 +21,12 @@ from minixla.core.errors import MinixlaError, explain
 from minixla.extension.libraries import OpLibrary
 
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=default")
+_CUDA_FLAGS = ("-std=c++17", "-O2", "-x", "cu", "-Xcompiler", "-fPIC")
 #: Where libraries are kept; XDG_CACHE_HOME says where caches are.
 _CACHE = "MINIXLA_OP_CACHE"
+_CACHE_ADVICE = f"Name a directory that can be written in the environment variable {_CACHE}."
+# Names the file from which the preprocessor took the next lines.
+_LINE_MARKER = re.compile(rb'^# [0-9]+ "([^"\n]*)".*\n', re.MULTILINE)
 # The compiler's messages that an error shows.
 _MOST_LINES = 12
 
@@ -43,9 +49,10 @@ def build_op_library(
 ) -> OpLibrary:
     """Compiles kernels against XLA's foreign function interface, or finds what was compiled.
 
-    What is compiled is kept by the contents of the sources, headers next to them, flags, and the
-    versions of compiler and jaxlib: in `$MINIXLA_OP_CACHE`, or `minixla/ops` among the user's
-    caches.
+    A library is kept by everything that the compiler reads for it (the sources, all headers, the
+    macros that choose among them), flags, and the versions of compiler and jaxlib. It is in
+    `$MINIXLA_OP_CACHE`, or `minixla/ops` among the user's caches, with its checksum: a damaged one
+    is compiled again.
 
     Args:
         sources: C++ files; a text with line breaks is a source itself.
@@ -59,7 +66,8 @@ def build_op_library(
         The library, which `op.kernel(..., library=...)` takes.
 
     Raises:
-        BuildError: a file, or a compiler, is missing; the compiler refuses a source.
+        BuildError: a file, or a compiler, is missing; the compiler refuses a source; the cache
+            cannot be written.
     """
     if not isinstance(sources, (Iterable, Path)):
         raise explain(BuildError, _SUBJECT, f"{sources!r} is no source", (), "Give C++ files.")
@@ -69,45 +77,34 @@ def build_op_library(
     compiler = _compiler("CXX", ("g++", "c++", "clang++"), "C++ compiler")
     cuda = _compiler("NVCC", ("nvcc", "/usr/local/cuda/bin/nvcc"), "nvcc") if cuda_sources else ""
     parts = [*((each, False) for each in listed), *((each, True) for each in cuda_sources)]
-    texts = [(*_read(each), is_cuda) for each, is_cuda in parts]
-    directories = [jax.ffi.include_dir(), _INCLUDE, *include]
-    own = [*_FLAGS, *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []), *flags]
-    key = hashlib.sha256()
-    for each in (version("jaxlib"), _version(compiler), cuda and _version(cuda), *own):
-        key.update(f"{each}\0".encode())
-    for path, text, is_cuda in texts:
-        key.update(f"{path.suffix if path else ''}\0{is_cuda}\0{text}\0".encode())
-    headers = _headers([path for path, _, _ in texts if path], include)
-    for header in [*headers, *_files(_INCLUDE / "minixla", "h")]:
-        key.update(header.read_bytes())
-    stem = name or (texts[0][0].stem if texts[0][0] else "op_library")
-    suffix = ".dylib" if sys.platform == "darwin" else ".so"
-    folder = _cache_folder()
-    target = folder / f"{stem}-{key.hexdigest()[:16]}{suffix}"
-    if target.exists():
-        return OpLibrary(target)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        place = Path(temporary)
-        searched = [f"-I{each}" for each in directories]
-        given: list[str] = []
-        for index, (path, text, is_cuda) in enumerate(texts):
-            if path is None:
-                path = place / f"source_{index}.{'cu' if is_cuda else 'cc'}"
-                path.write_text(text)
-            if not is_cuda:
-                given.append(str(path))
-                continue
-            given.append(str(place / f"cuda_{index}.o"))
-            command = [cuda, "-std=c++17", "-O2", "-x", "cu", "-Xcompiler", "-fPIC", *searched]
-            _run([*command, "-c", str(path), "-o", given[-1]], verbose)
-        made = place / target.name
-        linker = [compiler, *own]
-        if cuda:  # it knows where its runtime is, and puts it into the library
-            linker = [cuda, "-ccbin", compiler, "-std=c++17", "-O2", "-shared"]
-            linker += [part for flag in ("-fPIC", *flags) for part in ("-Xcompiler", flag)]
-        _run([*linker, *searched, *given, "-o", str(made)], verbose)
-        os.replace(made, target)  # whole, also where several processes build it
+    searched = [f"-I{each}" for each in (jax.ffi.include_dir(), _INCLUDE, *include)]
+    macos = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    host = [compiler, *_FLAGS, *macos, *map(str, flags), *searched]
+    device, linker = [cuda, *_CUDA_FLAGS, *searched], host
+    if cuda:  # it knows where its runtime is, and puts it into the library
+        linker = [cuda, "-ccbin", compiler, "-std=c++17", "-O2", "-shared", *searched]
+        linker += [part for flag in ("-fPIC", *flags) for part in ("-Xcompiler", str(flag))]
+    first = listed[0] if listed else cuda_sources[0]
+    stem = name or ("op_library" if _is_text(first) else Path(first).stem)
+    with _named_errors("sources"), tempfile.TemporaryDirectory() as scratch:
+        files = [_source_file(*each, Path(scratch) / str(i)) for i, each in enumerate(parts)]
+        key = hashlib.sha256()
+        for each in (version("jaxlib"), _version(compiler), cuda and _version(cuda), *linker):
+            key.update(f"{each}\0".encode())
+        for each in filter(os.path.isfile, flags):  # objects and archives to link
+            key.update(Path(each).read_bytes())
+        for path, is_cuda in files:
+            for content in _compiled_text(device if is_cuda else host, path, is_cuda, verbose):
+                key.update(hashlib.sha256(content.replace(scratch.encode(), b"")).digest())
+        suffix = ".dylib" if sys.platform == "darwin" else ".so"
+        target = _cache_folder() / f"{stem}-{key.hexdigest()[:16]}{suffix}"
+        if not _is_whole(target):
+            with _named_errors("cache", target.parent):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+                    made = Path(temporary) / target.name
+                    _compile(linker, device, files, made, verbose)
+                    _keep(made, target)
     return OpLibrary(target)
 
 
@@ -132,43 +129,109 @@ def _version(compiler: str) -> str:
     return f"{compiler} {done.stdout}"
 
 
-def _read(source: str | Path) -> tuple[Path | None, str]:
-    """The path of a source, None for a text, and what it says."""
-    if isinstance(source, str) and "\n" in source:
-        return None, source
-    path = Path(source).absolute()
+def _is_text(source: str | Path) -> bool:
+    """Whether a source is the text itself."""
+    return isinstance(source, str) and "\n" in source
+
+
+def _source_file(source: str | Path, is_cuda: bool, folder: Path) -> tuple[Path, bool]:
+    """The file of a source, which a text is written to, and whether it is CUDA's."""
+    if not _is_text(source):
+        return Path(source).absolute(), is_cuda
+    folder.mkdir()
+    path = folder / f"source.{'cu' if is_cuda else 'cc'}"
+    path.write_text(str(source), encoding="utf-8")
+    return path, is_cuda
+
+
+def _compiled_text(command: list[str], path: Path, is_cuda: bool, verbose: bool) -> Iterator[bytes]:
+    """Everything that decides what a source is compiled to: all that the compiler reads.
+
+    The preprocessor says it, since only that knows which headers are found, in which folders, and
+    under which macros.
+    """
     try:
-        return path, path.read_text()
+        yield path.read_bytes()
     except OSError as error:
-        problem, advice = f"the source {source} cannot be read", "Give the path of a C++ file."
+        problem, advice = f"the source {path} cannot be read", "Give the path of a C++ file."
         raise explain(BuildError, _SUBJECT, problem, [str(error)], advice) from None
+    text = _run([*command, "-E", str(path)], verbose)
+    yield _LINE_MARKER.sub(b"", text)
+    if is_cuda:  # the text has only what is compiled for a GPU
+        for each in sorted({*_LINE_MARKER.findall(text)} - {os.fsencode(path)}):
+            if os.path.isfile(each):
+                yield Path(os.fsdecode(each)).read_bytes()
 
 
-def _headers(paths: Sequence[Path], include: Sequence[str | Path]) -> list[Path]:
-    """The user's headers that sources may include."""
-    folders = sorted({*[path.parent for path in paths], *map(Path, include)})
-    return [each for at in folders for kind in ("h", "hpp", "cuh") for each in _files(at, kind)]
+def _compile(
+    linker: list[str], device: list[str], files: Sequence[Any], made: Path, verbose: bool
+) -> None:
+    """Compile sources to a library."""
+    given: list[str] = []
+    for index, (path, is_cuda) in enumerate(files):
+        given.append(str(made.with_name(f"cuda_{index}.o") if is_cuda else path))
+        if is_cuda:
+            _run([*device, "-c", str(path), "-o", given[-1]], verbose)
+    _run([*linker, *given, "-o", str(made)], verbose)
 
 
-def _files(folder: Path, suffix: str) -> list[Path]:
-    return sorted(folder.glob(f"*.{suffix}"))
+def _checksum_file(library: Path) -> Path:
+    return library.with_name(f"{library.name}.sha256")
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether a library is in the cache, with the content that was compiled."""
+    try:
+        kept = _checksum_file(library).read_bytes()
+        return kept == hashlib.sha256(library.read_bytes()).hexdigest().encode()
+    except OSError:
+        return False
+
+
+def _keep(made: Path, target: Path) -> None:
+    """Put a new library into the cache, whole also if several processes build it."""
+    checksum = made.with_name(_checksum_file(target).name)
+    checksum.write_text(hashlib.sha256(made.read_bytes()).hexdigest(), encoding="ascii")
+    os.replace(made, target)
+    os.replace(checksum, _checksum_file(target))
 
 
 def _cache_folder() -> Path:
-    given = os.environ.get(_CACHE)
+    """The folder of compiled libraries."""
+    given, caches = os.environ.get(_CACHE), os.environ.get("XDG_CACHE_HOME", "")
     if given:
-        return Path(given)
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "minixla" / "ops"
+        return Path(given).absolute()
+    if os.path.isabs(caches):
+        return Path(caches) / "minixla" / "ops"
+    home = os.path.expanduser("~") if os.environ.get("HOME", "~") else ""
+    if os.path.isabs(home):
+        return Path(home) / ".cache" / "minixla" / "ops"
+    problem = "there is no home directory that could hold compiled libraries"
+    raise explain(BuildError, _SUBJECT, problem, [f"HOME is {home!r}"], _CACHE_ADVICE)
 
 
-def _run(command: list[str], verbose: bool) -> None:
+@contextmanager
+def _named_errors(what: str, folder: Path | None = None) -> Iterator[None]:
+    """Raise BuildError for errors of the file system, with the folder that was to be written."""
+    try:
+        yield
+    except OSError as error:
+        place = f" in {folder}" if folder else ""
+        problem = f"the {what} of compiled libraries cannot be written{place}"
+        raise explain(BuildError, _SUBJECT, problem, [str(error)], _CACHE_ADVICE) from None
+
+
+def _run(command: list[str], verbose: bool) -> bytes:
+    """What a compiler writes; BuildError with its messages where it fails."""
     if verbose:
         print(" ".join(command))
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # A source with __DATE__ is the same source each time.
+    environment = {"SOURCE_DATE_EPOCH": "0", **os.environ}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
     if done.returncode:
-        said = (done.stderr + done.stdout).strip().splitlines()
+        said = (done.stderr + done.stdout).decode(errors="replace").strip().splitlines()
         errors = [line for line in said if re.search(r"\b(error|fatal|undefined)\b", line)] or said
         advice = f"The command was: {' '.join(command)}"
         problem = f"{Path(command[0]).name} cannot compile it"
         raise explain(BuildError, _SUBJECT, problem, errors[:_MOST_LINES], advice)
+    return done.stdout

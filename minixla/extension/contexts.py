@@ -89,7 +89,7 @@ class Context:
         operation = self.operation
         pairs = zip(operation.input_names, self.input_shapes, strict=False)
         given = [f"{name} {shapes}" for name, shapes in pairs]
-        given += [f"{name} = {value!r}" for name, value in operation.values.items()]
+        given += [f"{name} = {operation.attr(name)!r}" for name in operation.field_names]
         return explain(InvalidArgumentError, operation.builder_name, message.rstrip("."), given)
 
 

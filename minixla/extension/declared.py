@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
@@ -107,7 +107,7 @@ class DeclaredOperation(Operation):
                 self._misfit(what, f"{each.name}: {part!r}", advice)
         return flat
 
-    def _misfit(self, what: str, shown: str, advice: str) -> None:
+    def _misfit(self, what: str, shown: str, advice: str) -> NoReturn:
         problem = f"{what} returned something else than it should"
         raise explain(TransformError, self.builder_name, problem, [shown], advice)
 
@@ -126,6 +126,12 @@ class DeclaredOperation(Operation):
     def as_results(self, values: Sequence[Any]) -> Any:
         """Results as the operation gives them."""
         return tuple(values) if self.gives_tuple else values[0]
+
+    @cached_property
+    def output_lengths(self) -> list[int | None]:
+        """For each output how many arrays it has if it is a list, else None."""
+        pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
+        return [len(own) if self.definition.is_list(each) else None for each, own in pairs]
 
     def output_labels(self) -> list[str]:
         """A name for each result."""

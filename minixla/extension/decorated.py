@@ -7,6 +7,7 @@ import inspect
 import sys
 import types
 import typing
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -30,9 +31,10 @@ from minixla.core.tracing import Tracer
 from minixla.extension import kinds, registration, wrappers
 from minixla.extension.contexts import Context, callable_of
 from minixla.extension.definitions import Definition
-from minixla.extension.grammar import AttributeDeclaration
+from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
 from minixla.extension.kernel_table import ANY, REFERENCE
 from minixla.extension.operation import CustomOperation
+from minixla.extension.partial_shapes import PartialShape, stated_shapes
 from minixla.typing import Array
 from minixla_ops.programs.compositions import kept_program
 
@@ -159,12 +161,23 @@ class _Decorated:
 
     def _definition(self, name: str, hints: dict[str, Any]) -> Definition:
         attributes, inputs = [], []
+        taken = set(self.signature.parameters)
+
+        def typed(argument: str, kind: kinds.Kind) -> ArgumentDeclaration:
+            """An input or output, whose type is an attribute of its own."""
+            label = f"T_{argument}"
+            while label in taken:
+                label += "_"
+            taken.add(label)
+            attributes.append(AttributeDeclaration(label, kind))
+            return ArgumentDeclaration(argument, label)
+
         for parameter in self.signature.parameters.values():
             hint = hints.get(parameter.name)
             is_array, is_list = hint in _ARRAYS, _is_list_of_arrays(hint)
             if is_array or is_list:
-                attributes.append(f"T_{parameter.name}: {'list(type) >= 0' if is_list else 'type'}")
-                inputs.append(f"{parameter.name}: T_{parameter.name}")
+                types = kinds.ListKind(kinds.TypeKind(), 0) if is_list else kinds.TypeKind()
+                inputs.append(typed(parameter.name, types))
                 continue
             found = None if parameter.kind in (2, 4) else _kind(hint)
             if found is None:
@@ -177,10 +190,10 @@ class _Decorated:
             attributes.append(AttributeDeclaration(parameter.name, found, default))
         count = _count(hints.get("return"))
         names = ["result"] if count == 1 else [f"result_{index}" for index in range(count)]
-        attributes += [f"T_{each}: type" for each in names]
-        made = Definition.of(name, attributes, inputs, [f"{each}: T_{each}" for each in names])
+        outputs = [typed(each, kinds.TypeKind()) for each in names]
+        made = Definition.of(name, attributes, inputs, outputs)
         # The types of results are found by asking the function.
-        return changed(made, inferred=(*made.inferred, *[f"T_{each}" for each in names]))
+        return changed(made, inferred=(*made.inferred, *[each.type for each in outputs]))
 
     def attach(self, operation: Any, host_fallback: bool) -> None:
         """Gives the operation the function: how it is called, and its kernel."""
@@ -203,6 +216,11 @@ class _Decorated:
         if self.kind != "auto":
             self._decide(self.kind)
 
+    @property
+    def _output_types(self) -> list[str]:
+        """The attribute that is the type of each output."""
+        return [str(each.type) for each in self.definition.outputs.values()]
+
     def _decide(self, kind: Kind) -> None:
         self.kind = kind
         if kind == "composition":
@@ -213,13 +231,15 @@ class _Decorated:
 
     def _call(self, context: Context, *inputs: Any) -> Any:
         named = dict(zip(self.definition.inputs, inputs, strict=True))
-        own = {name: context.attr(name) for name in context.operation.field_names}
-        return self.fun(**{name: (own | named)[name] for name in self.signature.parameters})
+        bound = inspect.BoundArguments(self.signature, OrderedDict())
+        for name in self.signature.parameters:
+            bound.arguments[name] = named[name] if name in named else context.attr(name)
+        return self.fun(*bound.args, **bound.kwargs)
 
     def _computed(self, context: Context, *inputs: Any) -> Any:
         """What the function gives for NumPy's arrays, in the types that it was found to give."""
         found = self._call(context, *inputs)
-        types = [context.attr(f"T_{name}").dtype for name in self.definition.outputs]
+        types = [context.attr(name).dtype for name in self._output_types]
         if len(types) == 1:
             return np.asarray(found, types[0])
         return [np.asarray(x, dtype) for x, dtype in zip(found, types, strict=False)]
@@ -227,8 +247,8 @@ class _Decorated:
     def found_types(self, operation: Any, shapes: Sequence[Shape]) -> dict[str, Any]:
         """The types of the results, for an operation that may have others, and its operands."""
         found = self._found(operation, shapes)
-        pairs = zip(self.definition.outputs, found, strict=True)
-        return {f"T_{name}": shape.element_type for name, shape in pairs}
+        pairs = zip(self._output_types, found, strict=True)
+        return {name: shape.element_type for name, shape in pairs}
 
     def shapes(self, context: Context, *inputs: Any) -> Any:
         """The shape function of a reference."""
@@ -246,7 +266,7 @@ class _Decorated:
         if self.kind != "reference":
             try:
                 function = functools.partial(self._traced, operation)
-                graph = kept_program(function, shapes, operation.builder_name)
+                graph = kept_program(function, tuple(shapes), operation.builder_name)
                 if self.kind == "auto":
                     self._decide("composition")
                 return graph.output_shapes  # type: ignore[return-value]  # arrays
@@ -282,9 +302,7 @@ class _Decorated:
         context = Context(operation, REFERENCE, operation.nested_inputs(ones))
         try:
             if self.shape_function is not None:
-                return [Shape(shapes[0].element_type if shapes else F32)] * len(
-                    self.definition.outputs
-                )
+                return self._stated(operation, context, shapes)
             found = self._call(context, *context.inputs)
         except MinixlaError:
             raise
@@ -297,6 +315,16 @@ class _Decorated:
         flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
         arrays = map(np.asarray, flat)
         return [Shape(canonical_element_type(element_type(x.dtype)), x.shape) for x in arrays]
+
+    def _stated(
+        self, operation: CustomOperation, context: Context, shapes: Sequence[Shape]
+    ) -> Sequence[Shape]:
+        """The types that the shape function states, else the first input's; without sizes."""
+        inputs = operation.nested_inputs([PartialShape(each.dimensions) for each in shapes])
+        stated = stated_shapes(self.shapes(context, *inputs), operation.output_lengths)
+        default = shapes[0].element_type if shapes else F32
+        types = [each.type or default for each in stated or ()]
+        return [Shape(each) for each in types or [default] * len(self.definition.outputs)]
 
 
 def _is_of_numpy(error: BaseException | None) -> bool:

@@ -40,7 +40,8 @@ class Definition:
     ) -> Definition:
         """The definition of these declarations, each a string or an object.
 
-        With `has_references` an input or output may be `Ref(...)`: of an operation to compare with.
+        With `has_references` they are those that `as_dict` wrote, to compare with: an input or
+        output may be `Ref(...)`, and names are those of parameters of Python functions.
 
         Raises:
             AttributeValueError: one is wrong, or they do not fit together.
@@ -62,10 +63,15 @@ class Definition:
                 what = "a string" if isinstance(each, str) else repr(each)[:200]
                 problem, advice = f"a list of declarations is {what}", 'Write inputs=["x: float"].'
                 raise explain(AttributeValueError, name, problem, (), advice)
-        own = [_read(AttributeDeclaration, each, name) for each in attributes]
+        own = [
+            _read(AttributeDeclaration, each, name, any_name=has_references) for each in attributes
+        ]
         by_name = known(own)
         sides = [
-            [_read(ArgumentDeclaration, each, name, attributes=by_name) for each in side]
+            [
+                _read(ArgumentDeclaration, each, name, attributes=by_name, any_name=has_references)
+                for each in side
+            ]
             for side in (inputs, outputs)
         ]
         known([*own, *sides[0]])
@@ -112,6 +118,9 @@ def _read(kind: Any, given: Any, subject: str, **context: Any) -> Any:
     if not isinstance(given, kind):
         problem, advice = f"{given!r} is no declaration", 'Write "x: float", or a declaration.'
         raise explain(AttributeValueError, subject, problem, (), advice)
+    if not given.name.isidentifier():
+        problem, advice = f"{given.name!r} is not a name", "Use letters, digits and underscores."
+        raise explain(AttributeValueError, subject, problem, [str(given)], advice)
     return given
 
 
@@ -155,4 +164,4 @@ def _at_least_one(subject: str, declared: AttributeDeclaration, kind: Kind) -> A
     changed = AttributeDeclaration(declared.name, kind, declared.default)
     if declared.default is REQUIRED:
         return changed
-    return AttributeDeclaration.read(str(changed), subject)
+    return AttributeDeclaration.read(str(changed), subject, any_name=True)

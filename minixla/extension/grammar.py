@@ -51,15 +51,18 @@ class AttributeDeclaration:
     default: Any = REQUIRED
 
     @classmethod
-    def read(cls, text: str, subject: str = "attribute") -> AttributeDeclaration:
-        """The declaration in `text`.
+    def read(
+        cls, text: str, subject: str = "attribute", *, any_name: bool = False
+    ) -> AttributeDeclaration:
+        """The declaration in `text`; with `any_name` it may have any name that Python allows.
 
         Raises:
             AttributeValueError: it is none, or the default breaks it.
         """
         reader = Reader(subject, text)
         advice = "Write an attribute as `name: kind`, such as `preserve_index: int >= 0 = 0`."
-        name = _name(reader, r"[A-Za-z]\w*", "a letter, then letters, digits, underscores", advice)
+        meaning = "a letter, then letters, digits, underscores"
+        name = _name(reader, None if any_name else r"[A-Za-z]\w*", meaning, advice)
         kind = _kind(reader)
         default = REQUIRED
         if reader.takes("="):
@@ -100,16 +103,24 @@ class ArgumentDeclaration:
 
     @classmethod
     def read(
-        cls, text: str, attributes: Iterable[str] = (), subject: str = "argument"
+        cls,
+        text: str,
+        attributes: Iterable[str] = (),
+        subject: str = "argument",
+        *,
+        any_name: bool = False,
     ) -> ArgumentDeclaration:
         """The declaration in `text`, where there are attributes of these names.
+
+        With `any_name` it may have any name that Python allows.
 
         Raises:
             AttributeValueError: it is none.
         """
         reader, known = Reader(subject, text), list(attributes)
         advice = "Write an input or output as `name: type`, `name: T` or `name: N * T`."
-        name = _name(reader, r"[a-z][a-z0-9_]*", "a small letter, then those, digits, _", advice)
+        meaning = "a small letter, then those, digits, _"
+        name = _name(reader, None if any_name else r"[a-z][a-z0-9_]*", meaning, advice)
         at, word = reader.skip(), reader.name(advice)
         is_reference = word == "Ref"
         if is_reference:
@@ -140,10 +151,10 @@ class ArgumentDeclaration:
         return f"{self.name}: {f'Ref({written})' if self.is_reference else written}"
 
 
-def _name(reader: Reader, pattern: str, meaning: str, advice: str) -> str:
-    """A name and the colon behind it."""
+def _name(reader: Reader, pattern: str | None, meaning: str, advice: str) -> str:
+    """A name that matches a pattern, if there is one, and the colon behind it."""
     name = reader.name(advice)
-    if not re.fullmatch(pattern, name, re.ASCII):
+    if pattern and not re.fullmatch(pattern, name, re.ASCII):
         reader.refuse(f"{name!r} is no name here: a name is {meaning}", advice, 0)
     reader.expect(":", advice)
     return name

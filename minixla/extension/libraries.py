@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import struct
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from minixla.engine.foreign_code import register_code
 
 #: XLA's names for the compiled kernels of operations.
 TARGETS: set[str] = set()
+# Sizes of two parts of such a file.
+_ELF_HEADER, _ELF_SEGMENT = 64, 56
 # By path the shared libraries, and digests of their contents.
 _LOADED: dict[str, tuple[ctypes.CDLL, str]] = {}
 
@@ -78,12 +81,29 @@ def loaded(subject: str, path: str) -> ctypes.CDLL:
         advice += "a new process."
         raise explain(AttributeValueError, subject, problem, (), advice)
     try:
+        _refuse_truncated(path)
         code = code or ctypes.CDLL(path)
         return _LOADED.setdefault(path, (code, digest))[0]
     except OSError as error:
         problem = f"the library {path} cannot be loaded"
         shown, advice = [str(error)], "Give the path of a shared library, or build_op_library(...)."
         raise explain(AttributeValueError, subject, problem, shown, advice) from None
+
+
+def _refuse_truncated(path: str) -> None:
+    """Raises OSError for a library of which a part is missing: to load it would end the process."""
+    content = Path(path).read_bytes()
+    if content[:5] != b"\x7fELF\x02" or len(content) < _ELF_HEADER:
+        return  # a file of another system, which the loader checks itself
+    start, size, count = (
+        *struct.unpack_from("Q", content, 32),
+        *struct.unpack_from("2H", content, 54),
+    )
+    ends = [start + size * count]
+    for at in range(start, min(ends[0], len(content) - _ELF_SEGMENT + 1), max(size, 1)):
+        ends.append(sum(struct.unpack_from("Q", content, at + field)[0] for field in (8, 32)))
+    if max(ends) > len(content):
+        raise OSError(f"the file is truncated: it has {len(content)} bytes of {max(ends)}")
 
 
 def _digest(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.state import at_own_lines
+from minixla.core.symbolic_zeros import pulled
 from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.extension.contexts import Context
 from minixla.extension.declared import DeclaredOperation
 from minixla.extension.kernel_table import ANY, REFERENCE
-from minixla.extension.partial_shapes import PartialShape
+from minixla.extension.partial_shapes import PartialShape, Stated, stated_shapes
 from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
 from minixla.sharding.probing import probed_rule
@@ -92,14 +93,31 @@ class CustomOperation(DeclaredOperation, Composed):
         context = Context(self, inputs=self.nested_inputs(operands or given))
         try:
             result = function(context, *inputs)
-            is_one = len(self.output_types) == 1 and not self.gives_tuple
-            result = [result] if is_one else result
-            flat = self.flat_outputs(result, "the shape function")
-            return [PartialShape(each) for each in flat]
+            stated = stated_shapes(result, self.output_lengths)
+            if stated is None:
+                self._misfit_shapes(result)
+            self._check_stated(stated)
+            return [each.shape for each in stated]
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
             self.refuse("shapes", str(error).rstrip("."), "Give operands of shapes that fit.")
+
+    def _misfit_shapes(self, result: Any) -> NoReturn:
+        """Raises the error for what is not the sizes of the outputs."""
+        names = ", ".join(self.output_labels())
+        advice = f"Return the sizes of {names}: a sequence of integers"
+        if len(self.result_types) != 1:
+            advice = f"Return a list of the sizes of each of {names}"
+        self._misfit("the shape function", f"returned: {result!r}"[:200], f"{advice}.")
+
+    def _check_stated(self, stated: Sequence[Stated]) -> None:
+        """Raises ShapeError where the shape function states another type than is declared."""
+        triples = zip(self.output_labels(), stated, self.result_types, strict=True)
+        for label, each, declared in triples:
+            if each.type is not None and each.type is not declared:
+                problem = f"the shape function says that {label} is {each.type}, where {declared} "
+                self.refuse("types", f"{problem}is declared", "Return its sizes only.")
 
     def changed(self, change):
         # Computed in double, it is the same operation, on arrays of another type.
@@ -271,7 +289,8 @@ class CustomOperation(DeclaredOperation, Composed):
 
 def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -> Any:
     """The `vjp` of operations that have a gradient: what core asks for then."""
-    found = self.pulled(as_tuple(cotangents), operands, as_tuple(results))
+    flat = as_tuple(results)
+    found = pulled(lambda *given: self.pulled(given, operands, flat), as_tuple(cotangents), flat)
     return [each if flag else None for each, flag in zip(found, active, strict=True)]
 
 
@@ -297,7 +316,7 @@ def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) ->
         advice = "Give register_op a shape_fn (mx.unchanged_shape), or a composition."
         raise explain(ShapeError, operation.builder_name, problem, (), advice)
     function: Callable[..., Any] = operation.composition
-    graph = kept_program(function, operands, operation.builder_name)
+    graph = kept_program(function, tuple(operands), operation.builder_name)
     kinds = operation.result_types
     found = [getattr(each, "element_type", None) for each in graph.output_shapes]
     if found != kinds:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from minixla.core.element_types import ElementType, element_type
+from minixla.core.shapes import Shape
 
 #: A size, or None: it is not known.
 Size = int | None
@@ -118,9 +124,94 @@ def _read(text: str) -> tuple[Size, ...] | None:
     text = text.replace(" ", "")
     if text == "?":
         return None
-    if not re.fullmatch(r"\[((\d+|\?)(,(\d+|\?))*)?\]", text):
+    sizes = text[1:-1].split(",") if len(text) > 2 else []
+    is_list = text[:1] == "[" and text[1:][-1:] == "]"
+    if not is_list or not all(re.fullmatch(r"\d+|\?", each) for each in sizes):
         raise ValueError(f"a shape is written as '?' or '[2,?]', not {text!r}")
-    return tuple([None if each == "?" else int(each) for each in text[1:-1].split(",") if each])
+    return tuple([None if each == "?" else int(each) for each in sizes])
+
+
+class Stated(NamedTuple):
+    """What a shape function says about one array.
+
+    Attributes:
+        shape: its sizes.
+        type: its element type; None if only the sizes are stated.
+    """
+
+    shape: PartialShape
+    type: ElementType | None = None
+
+
+def stated_shapes(result: Any, lengths: Sequence[int | None]) -> list[Stated] | None:
+    """Return what a shape function says about each array of the outputs, in order.
+
+    The sizes of an array are a sequence of integers and None, an integer for one dimension, text
+    such as `"[2,?]"`, None for an unknown rank, or an object with a shape and an element type.
+    Those of several outputs, and of an output that is a list, are an iterable of such; those of a
+    single output may be in a list, too.
+
+    Args:
+        result: what the function returned.
+        lengths: for each output how many arrays it has if it is a list, else None.
+
+    Returns:
+        One entry for each array, or None if the result has another form.
+
+    Raises:
+        ValueError: a size is negative, or a text is not a shape.
+    """
+    result = _listed(result)
+    if len(lengths) == 1:
+        whole = _of_output(result, lengths[0])
+        if whole is not None or not isinstance(result, list):
+            return whole
+    if not isinstance(result, list) or len(result) != len(lengths):
+        return None
+    found: list[Stated] = []
+    for each, length in zip(result, lengths, strict=True):
+        own = _of_output(each, length)
+        if own is None:
+            return None
+        found += own
+    return found
+
+
+def _of_output(value: Any, length: int | None) -> list[Stated] | None:
+    """What is said about the arrays of one output; None if it has another form."""
+    if length is not None and (not isinstance(value, list) or len(value) != length):
+        return None
+    found = [_stated(each) for each in ([value] if length is None else value)]
+    return None if None in found else found  # type: ignore[return-value]  # None is not in it
+
+
+def _stated(value: Any) -> Stated | None:
+    """What is said about one array; None if it has another form."""
+    if value is None or isinstance(value, (PartialShape, str)):
+        return Stated(PartialShape(value))
+    if isinstance(value, list):
+        return Stated(PartialShape(value)) if all(map(_is_size, value)) else None
+    if _is_size(value):
+        return Stated(PartialShape([value]))
+    if isinstance(value, Shape):
+        return Stated(PartialShape(value.dimensions), value.element_type)
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return Stated(PartialShape(value.shape), element_type(value.dtype))
+    return None
+
+
+def _is_size(value: Any) -> bool:
+    return value is None or (hasattr(value, "__index__") and not isinstance(value, bool))
+
+
+def _listed(value: Any) -> Any:
+    """A result with all iterables in it as lists; arrays of integers as their elements."""
+    if isinstance(value, (PartialShape, str, Shape)):
+        return value
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        return value.tolist()
+    is_listed = isinstance(value, Iterable) and not isinstance(value, Mapping)
+    return [_listed(each) for each in value] if is_listed else value
 
 
 def add_sizes(first: Size, second: Size) -> Size:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from minixla.core import registry
 from minixla.core.attributes import Field
 from minixla.core.errors import AttributeValueError, explain
+from minixla.core.source import warn
 from minixla.extension import wrappers
 from minixla.extension.contexts import callable_of
 from minixla.extension.definitions import Definition
@@ -19,6 +20,8 @@ from minixla.extension.operation import CustomOperation
 from minixla.extension.registered import RegisteredOperation
 
 _NAMESPACE = "custom"
+# Names that attributes cannot have.
+_RESERVED = ("call", "cls", "registered", "self")
 # Between the words of a name in CamelCase: `Conv2D|Backprop`.
 _WORDS = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])"
 
@@ -73,6 +76,7 @@ def register_op(
     """
     checked_name(name)
     definition = Definition.of(name.rpartition(".")[2], attrs, inputs, outputs)
+    _refuse_reserved(definition)
     module = sys._getframe(1).f_globals.get("__name__", "__main__")
     made = registered(name, definition, shape_fn, doc, module, replace)
     made.kernels.falls_back, made.version = host_fallback, version
@@ -82,11 +86,22 @@ def register_op(
 def checked_name(name: Any) -> None:
     """Raises AttributeValueError for what is no name of an operation."""
     space, _, plain = (name if isinstance(name, str) else "").rpartition(".")
-    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not re.fullmatch(r"(\w+(\.\w+)*)?", space):
+    words = space.split(".") if space else []
+    is_word = re.compile(r"\w+").fullmatch
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not all(map(is_word, words)):
         problem = f"{name!r} is no name of an operation"
         camel = "".join([word[:1].upper() + word[1:] for word in re.split(r"\W+|_+", plain)])
         advice = f"Names are CamelCase, with the project's in front: {camel or 'MyOperation'}."
         raise explain(AttributeValueError, "register_op", problem, (), advice)
+
+
+def _refuse_reserved(definition: Definition) -> None:
+    """Raises AttributeValueError for a name that the function of an operation needs itself."""
+    wrong = next((each for each in definition.attributes if each in _RESERVED), None)
+    if wrong is not None:
+        problem = f"an attribute cannot be named {wrong!r}, which the library uses itself"
+        advice = f"Choose another name, such as {wrong}_value. Reserved: {', '.join(_RESERVED)}."
+        raise explain(AttributeValueError, definition.name, problem, (), advice)
 
 
 def registered(
@@ -108,9 +123,10 @@ def defined(
     space, _, plain = name.rpartition(".")
     space = space or _NAMESPACE
     own, inputs = definition.attributes, definition.inputs
-    names = {each: _field_name(each) for each in own}
+    names = wrappers.distinct_names(own, _is_taken)
     members: dict[str, Any] = {
-        field: Field(own[each].kind, own[each].default, None, each) for each, field in names.items()
+        field: Field(own[each].kind, own[each].default, None, each, each)
+        for each, field in names.items()
     }
     members |= {"__module__": module, "__doc__": wrappers.documentation(definition, doc)}
     members["builder_name"] = re.sub(_WORDS, "_", plain).lower()
@@ -137,14 +153,13 @@ def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> Non
             raise explain(AttributeValueError, "register_op", problem, shown, advice)
         if registry.registered(plain):
             says = f"{plain} is an operation of XLA's, too: yours is {each.name}."
-            warnings.warn(f"{says} Put the project's name in front.", stacklevel=4)
+            warn(f"{says} Put the project's name in front.")
     for each in made:
         registry.OTHERS.pop(each.name, None)
         registry.register(each.operation)
 
 
-def _field_name(name: str) -> str:
-    """The field of an attribute: operations have some names already."""
-    while hasattr(CustomOperation, name):
-        name += "_"
-    return name
+def _is_taken(name: str) -> bool:
+    """Whether an attribute cannot be a field of this name: Python or operations use it."""
+    annotated = any(name in inspect.get_annotations(each) for each in CustomOperation.__mro__)
+    return name.startswith("_") or annotated or hasattr(CustomOperation, name)

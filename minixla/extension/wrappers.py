@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +25,28 @@ if TYPE_CHECKING:
     from minixla.extension.operation import CustomOperation
 
 
+def distinct_names(
+    names: Iterable[str], is_taken: Callable[[str], bool] = keyword.iskeyword
+) -> dict[str, str]:
+    """Return a different Python name for each declared name, which is the name itself if free.
+
+    Args:
+        names: the declared names.
+        is_taken: whether a name cannot be used; default: whether it is a keyword of Python.
+    """
+    declared = list(names)
+    chosen = {each: each for each in declared if not is_taken(each)}
+    for each in declared:
+        if each not in chosen:
+            name = each.lstrip("_") or "attribute"
+            while is_taken(name) or name in chosen.values():
+                name += "_"
+            chosen[each] = name
+    return {each: chosen[each] for each in declared}
+
+
 def python_name(name: str) -> str:
-    """The name of a parameter; Python's own words have `_` behind them."""
+    """The name of a function or class; keywords of Python get an underscore."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
@@ -37,6 +57,13 @@ def given_attributes(definition: Definition) -> list[AttributeDeclaration]:
     return sorted(given, key=lambda each: each.default is not REQUIRED)
 
 
+def parameter_names(definition: Definition) -> dict[str, str]:
+    """The name of the parameter for each input, and each attribute that is one."""
+    return distinct_names(
+        [*definition.inputs, *[each.name for each in given_attributes(definition)]]
+    )
+
+
 class Wrapper:
     """What the function of an operation does with its arguments."""
 
@@ -45,8 +72,9 @@ class Wrapper:
         outputs = [*definition.outputs.values()]
         self.has_lists = any(map(definition.is_list, definition.inputs.values()))
         self.gives_list = len(outputs) == 1 and definition.is_list(outputs[0])
-        several = [python_name(each.name) for each in outputs]
-        self.result: Any = namedtuple(definition.name, several) if len(several) > 1 else None
+        several = list(distinct_names(definition.outputs).values())
+        name = python_name(definition.name)
+        self.result: Any = namedtuple(name, several) if len(several) > 1 else None
         self.given = given_attributes(definition)
 
     def __call__(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -152,22 +180,23 @@ class Wrapper:
 
     def function(self, module: str) -> Callable[..., Any]:
         """The function: inputs in order, then the attributes that do not follow from them."""
-        inputs = [python_name(each) for each in self.definition.inputs]
-        names = [python_name(each.name) for each in self.given]
-        space: dict[str, Any] = {"_call": self, "__name__": module}
-        parameters = []
-        for each, name in zip(self.given, names, strict=True):
-            has_default = each.default is not REQUIRED
-            space[f"_{name}"] = each.default
-            parameters.append(f"{name}=_{name}" if has_default else name)
+        python_names = parameter_names(self.definition)
+        inputs = [python_names[each] for each in self.definition.inputs]
+        names = [python_names[each.name] for each in self.given]
+        call = next(name for name in ("_call", "_call_") if name not in python_names.values())
+        space: dict[str, Any] = {call: self, "__name__": module}
+        defaults = [each.default for each in self.given if each.default is not REQUIRED]
+        required = len(names) - len(defaults)
+        parameters = [*names[:required], *[f"{each}=None" for each in names[required:]]]
         name = python_name(self.kind.builder_name)
         source = (
             f"def {name}({', '.join([*inputs, *parameters])}):\n"
-            f"    return _call(({''.join(f'{x}, ' for x in inputs)}), "
+            f"    return {call}(({''.join(f'{x}, ' for x in inputs)}), "
             f"({''.join(f'{x}, ' for x in names)}))\n"
         )
         exec(compile(source, __file__, "exec"), space)
         function = space[name]
+        function.__defaults__ = tuple(defaults) or None
         function.__doc__ = inspect.getdoc(self.kind)
         function.__qualname__ = name
         return function
@@ -176,14 +205,15 @@ class Wrapper:
 def documentation(definition: Definition, text: str) -> str:
     """The docstring of an operation: the author's text, and what the declarations say."""
     summary, entries = _entries(definition, text)
+    parameters, results = parameter_names(definition), distinct_names(definition.outputs)
     lines = [summary or f"The operation {definition.name}.", ""]
 
-    def listed(title: str, rows: list[tuple[str, str]]) -> None:
+    def listed(title: str, names: Mapping[str, str], rows: list[tuple[str, str]]) -> None:
         if rows:
             lines.append(f"{title}:")
             for name, says in rows:
                 more = f" {entries[name]}" if name in entries else ""
-                lines.append(f"    {python_name(name)}: {says}.{more}")
+                lines.append(f"    {names[name]}: {says}.{more}")
             lines.append("")
 
     given = given_attributes(definition)
@@ -193,9 +223,9 @@ def documentation(definition: Definition, text: str) -> str:
         if each.default is not REQUIRED:
             says += f"; default: {each.kind.written(each.default)}"
         arguments.append((each.name, says))
-    listed("Args", arguments)
+    listed("Args", parameters, arguments)
     outputs = definition.outputs.values()
-    listed("Returns", [(each.name, _result_of(definition, each)) for each in outputs])
+    listed("Returns", results, [(each.name, _result_of(definition, each)) for each in outputs])
     return "\n".join(lines).rstrip() + "\n"
 
 

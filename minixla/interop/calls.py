@@ -15,7 +15,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.sharding_rule import ShardingRule
 from minixla.extension import stored
 from minixla.interop.operations import Translation
-from minixla.interop.sdy import RULE
+from minixla.interop.sdy import RULE, SHARDING
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import plain
@@ -41,6 +41,8 @@ def foreign_call(step: Step) -> Sequence[Value]:
     # A routine of LAPACK that is given other layouts computes something of transposed matrices.
     is_other = column_major(call.target_name, step.shapes) and type(laid_out) is not LapackCall
     function = None if is_other else meaning(call, step.shapes, programs)
+    if function is not None or type(laid_out) is LapackCall or programs:
+        step.read |= {"output_operand_aliases", "called_computations"}
     if function is not None:
         return step.inlined(function)
     if programs and not step.module.is_hlo:
@@ -50,6 +52,9 @@ def foreign_call(step: Step) -> Sequence[Value]:
         names = ", ".join([f"%{each.name}" for each in programs])
         laid_out = laid_out.replace(options={**options, "called_computations": f"{{{names}}}"})
     call = laid_out
+    placed, shardings = step.raw(SHARDING), step.module.shardings
+    if placed is not None and not step.results and shardings is not None:
+        call = call.replace(out_shardings=shardings.several(placed))
     stated = step.raw(RULE)
     if stated is not None:
         call = call.replace(stated_rule=ShardingRule.parse(str(stated)))
@@ -127,7 +132,8 @@ def _config(step: Step) -> tuple[int, dict[str, Any]]:
 
 
 # The element type in `5 : i32`, `dense<1> : tensor<3xf32>` and `array<i8: 1, 2>`.
-_ELEMENT = re.compile(r"array<(\w+)|tensor<(?:\d+x)*(\w+)>$|: (\w+)$")
+_ELEMENT = re.compile(r"array<(\w+)|tensor<(\w+)>$|: (\w+)$")
+_DIMENSION = re.compile(r"\d+x")
 
 
 def _options(step: Step, dictionary: Any) -> dict[str, Any]:
@@ -142,7 +148,7 @@ def _option(step: Step, name: str, attribute: Any) -> Any:
     value = tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim else value
     members = value if isinstance(value, tuple) else (value,)
     match, element = _ELEMENT.search(text), "f64" if float in map(type, members) else "i64"
-    element = match[match.lastindex or 0] if match else element
+    element = _DIMENSION.sub("", match[match.lastindex or 0]) if match else element
     if element not in BY_STABLEHLO or not all(isinstance(x, (bool, int, float)) for x in members):
         step.reject(
             f"attribute {name} = {text[:100]} is no number, string or vector",

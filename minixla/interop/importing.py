@@ -1,6 +1,6 @@
 """import_stablehlo: programs from outside as functions of ours."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax.export
@@ -8,27 +8,29 @@ import numpy as np
 from jax.tree_util import tree_unflatten
 
 from minixla.core.argument_kinds import checks_kinds
-from minixla.core.errors import ImportError_, MinixlaError, TransformError, explain
+from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.progress import shown_progress
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
+from minixla.core.tracer import Tracer
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
-from minixla.interop.operations import SIMPLE
 from minixla.interop.reading import Opened, ProgramText, opened, read_module
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import ShardyToo, refuse_shardings
 from minixla.sharding.explicit import explicit
 from minixla_ops.programs.call import call
+from minixla_ops.vocabulary.tuple_operations import tuple_leaves, without_tuples
 
 
 class ImportedFunction:
     """A function of a program from outside.
 
-    Called with a value for each input it gives its one result, or a tuple of all. It is an
-    ordinary function: `mx.grad`, `mx.vmap`, `mx.jit`, `mx.reference` work on it.
+    Called with a value for each input it gives its one result, or a tuple of all. Inputs and
+    results of tuple types are Python tuples. It is an ordinary function: `mx.grad`, `mx.vmap`,
+    `mx.jit`, `mx.reference` work on it.
 
     Attributes:
         graph: what it computes.
@@ -51,14 +53,45 @@ class ImportedFunction:
             shown = [f"inputs ({', '.join(map(str, shapes))})"]
             advice = "Give a value for each input."
             raise explain(TransformError, self.graph.name, problem, shown, advice)
-        given = [_fitting(each, shape) for each, shape in zip(operands, shapes, strict=True)]
-        return call(explicit(self.graph), *given)
+        leaves: list[Any] = []
+        for number, (operand, shape) in enumerate(zip(operands, shapes, strict=True)):
+            leaves += self._leaves(operand, shape, f"argument {number}")
+        results = iter(call(without_tuples(explicit(self.graph)), *leaves))
+        return tuple([_structured(shape, results) for shape in self.graph.output_shapes])
+
+    def _leaves(self, operand: Any, shape: AnyShape, place: str) -> list[Any]:
+        """The arrays of an operand of a shape, those of tuples in order."""
+        if not isinstance(shape, TupleShape):
+            return [_fitting(operand, shape)]
+        if isinstance(operand, (Tracer, TupleValue)) and shape_of(operand) is shape:
+            return tuple_leaves(operand)
+        if not isinstance(operand, (tuple, list)) or len(operand) != len(shape.elements):
+            shown = [f"{place} {_described(operand)}", f"input {shape}"]
+            problem, advice = f"{place} is not a tuple of the input's shape", "Give a Python tuple."
+            raise explain(TransformError, self.graph.name, problem, shown, advice)
+        return [
+            leaf
+            for index, (member, inner) in enumerate(zip(operand, shape.elements, strict=True))
+            for leaf in self._leaves(member, inner, f"{place}[{index}]")
+        ]
 
     def __repr__(self) -> str:
         return f"<imported {self.graph!r}>"
 
     def _repr_html_(self) -> str:
         return self.graph._repr_html_()
+
+
+def _described(operand: Any) -> str:
+    length = f" of length {len(operand)}" if isinstance(operand, (tuple, list)) else ""
+    return f"is a {type(operand).__name__}{length}"
+
+
+def _structured(shape: AnyShape, leaves: Iterator[Any]) -> Any:
+    """The value of a shape whose arrays are the next leaves; tuples are Python tuples."""
+    if not isinstance(shape, TupleShape):
+        return next(leaves)
+    return tuple([_structured(element, leaves) for element in shape.elements])
 
 
 def _fitting(operand: Any, shape: Any) -> Any:
@@ -135,12 +168,16 @@ def import_stablehlo(
 
     Returns:
         A callable with `graph`, the main function's Graph, and `functions`, every function of the
-        module by name. It takes and gives arrays one by one; what jax.export made takes and gives
-        pytrees as the exported function did.
+        module by name. It takes and gives arrays one by one, and Python tuples where the program
+        has tuples; what jax.export made takes and gives pytrees as the exported function did.
 
     Raises:
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;
             the message names the line and column, what was found and what to do.
+
+    Warns:
+        UserWarning: the program has attributes that graphs do not hold, such as
+            `mhlo.frontend_attributes`; the message names them and their lines.
 
     Example:
         >>> text = jax.jit(lambda x: x + 1).lower(np.float32(0)).as_text()
@@ -149,14 +186,9 @@ def import_stablehlo(
     """
     with shown_progress(SUBJECT) as say:
         say("reading")
-        found = opened(source, SIMPLE)
-        try:
-            module = _translated(found, shardings, say)
-        except MinixlaError:
-            if not found.runs:
-                raise
-            # What is wrong is said of the program as it was written.
-            module = _translated(opened(source), shardings, say)
+        found = opened(source)
+        module = _translated(found, shardings, say)
+    module.lost.warn(SUBJECT)
     graphs, exported = module.graphs, found.exported
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
@@ -164,12 +196,12 @@ def import_stablehlo(
 
 def _translated(found: Opened, shardings: ShardyToo, say: Callable[[str], None]) -> Module:
     """The module with its graphs."""
-    (written, constants, *_), exported, runs = found
+    (written, constants, *_), exported = found
     program = read_module(written)
     if shardings != "drop":
         refuse_shardings(program, written, "sdy." if shardings == "keep" else "none")
     keeps = shardings == "keep" and b"sdy" in written
-    module = Module(program, exported and _platform(exported), constants, keeps, runs)
+    module = Module(program, exported and _platform(exported), constants, keeps)
     module.translated(say)
     return module
 

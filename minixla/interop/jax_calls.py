@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
@@ -13,9 +15,12 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from minixla.core.attributes import Attribute, attribute
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.linear import pullback_by, spread
+from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.state import state
+from minixla.core.symbolic_zeros import ZeroTrace, pullback_by
 from minixla.core.tracing import default_trace, shape_of, under
+from minixla.engine.eager import ENGINE, compiled_operation
 from minixla.engine.float0 import float0_zeros
 from minixla.engine.jax_functions import explaining, refuse_lost
 from minixla.interop.module import Module
@@ -68,7 +73,17 @@ class FlatFunction:
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """The results under the current trace, as one instruction."""
-        return JaxCall(self.graph, self)(*operands)
+        operation = JaxCall(self.graph, self)
+        if state.trace is ENGINE:
+            return ENGINE.run(self._compiled, operation, operands)
+        return operation(*operands)
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        # JAX keeps the program that it traces, so that it must hold nothing that this holds.
+        again = copy(self)
+        again._derived = {}
+        return compiled_operation(JaxCall(self.graph, again))
 
     def made(self, key: Any, function: Callable[..., Any], shapes: Any) -> FlatFunction:
         """One of those that JAX makes of it: by its kind, and what else tells it apart."""
@@ -79,10 +94,6 @@ class FlatFunction:
             made = FlatFunction(function, shapes, weak, name, (), self.shardings, self.platform)
             self._derived[key] = made
         return self._derived[key]
-
-    def of_active(self, active: Sequence[bool], operands: Sequence[Any]) -> Callable[..., Any]:
-        """The function of the active operands alone; it gives the list of results."""
-        return lambda *moving: tree_leaves(self.function(*spread(active, moving, operands)))
 
     @property
     def moving(self) -> list[bool]:
@@ -100,9 +111,11 @@ def _lowered(staged: Any, platforms: Sequence[str], meshes: Sequence[Any]) -> Gr
             raise
         return _lowered(staged, others, meshes)
     module = Module(lowered.compiler_ir("stablehlo"), keeps_shardings=bool(meshes))
+    module.is_traced = True
     if module.shardings is not None:
         module.shardings.name(map(Mesh.of, meshes))
     graph = explicit(module.translated()["main"])
+    module.lost.warn("from_jax")
     if first == "cpu" and others and _calls_code(graph):
         with suppress(NotImplementedError, ValueError):
             return _lowered(staged, others, meshes)
@@ -112,6 +125,17 @@ def _lowered(staged: Any, platforms: Sequence[str], meshes: Sequence[Any]) -> Gr
 def _calls_code(graph: Graph) -> bool:
     own = any(isinstance(step.op, CustomCall) for step in graph.instructions)
     return own or any(map(_calls_code, graph.computations))
+
+
+# Functions that JAX derives do not hold the FlatFunction, which keeps their compiled functions: JAX
+# holds what it traces, and frees it with the compiled function.
+
+
+def _of_active(
+    function: Callable[..., Any], active: Sequence[bool], operands: Sequence[Any]
+) -> Callable[..., Any]:
+    """A function of the active operands alone; it gives the list of results."""
+    return lambda *moving: tree_leaves(function(*spread(active, moving, operands)))
 
 
 class JaxCall(Call):
@@ -126,10 +150,11 @@ class JaxCall(Call):
     def forward(self, primals, tangents):
         flat, active = self.function, tuple([t is not None for t in tangents])
         inputs, count, moving = flat.graph.input_shapes, len(primals), flat.moving
+        function = flat.function
 
         def with_tangents(*values: Any) -> list[Any]:
             own, moved = [*compress(values[:count], active)], [*values[count:]]
-            results, moved = jax.jvp(flat.of_active(active, values[:count]), own, moved)
+            results, moved = jax.jvp(_of_active(function, active, values[:count]), own, moved)
             return [*results, *compress(moved, moving)]
 
         derived = flat.made(("jvp", active), with_tangents, [*inputs, *compress(inputs, active)])
@@ -138,16 +163,16 @@ class JaxCall(Call):
 
     def linearize(self, operands, active):
         flat, flags, moving = self.function, tuple(active), self.function.moving
-        outputs = flat.graph.output_shapes
+        outputs, function, trees = flat.graph.output_shapes, flat.function, flat.trees
 
         def with_residuals(*values: Any) -> list[Any]:
-            results, pull = jax.vjp(flat.of_active(flags, values), *compress(values, flags))
-            residuals, flat.trees[flags] = tree_flatten(pull)
+            results, pull = jax.vjp(_of_active(function, flags, values), *compress(values, flags))
+            residuals, trees[flags] = tree_flatten(pull)
             return [*results, *residuals]
 
         found = flat.made(("vjp", flags), with_residuals, flat.graph.input_shapes)(*operands)
         results, residuals = found[: len(moving)], found[len(moving) :]
-        tree, count = flat.trees[flags], len(residuals)
+        tree, count = trees[flags], len(residuals)
 
         def pulled(*values: Any) -> list[Any]:
             rest = iter(values[count:])
@@ -163,6 +188,16 @@ class JaxCall(Call):
 
         return results, pullback_by(backward, results, moving, flags)
 
+    def enter(self, trace, operands):
+        if isinstance(trace, ZeroTrace) and _calls_code(self.computation):
+            # Its derivatives are JAX's, and a program without zeros would not have them.
+            with under(trace.parent):
+                return self(*map(trace.instantiated, operands))
+        return super().enter(trace, operands)
+
+    def of_derived(self, computation):
+        return Call(computation)
+
     def dependent(self, variables):
         return self.function.moving
 
@@ -170,6 +205,7 @@ class JaxCall(Call):
         flat, at = self.function, tuple(dimensions)
         if not any(each is not None for each in at):
             return flat(*operands), (None,) * len(flat.moving)
-        of_all = jax.vmap(lambda *x: tree_leaves(flat.function(*x)), at, 0, axis_size=size)
+        function = flat.function
+        of_all = jax.vmap(lambda *x: tree_leaves(function(*x)), at, 0, axis_size=size)
         made = flat.made(("batch", at, size), of_all, [*map(shape_of, operands)])
         return made(*operands), (0,) * len(flat.moving)

@@ -4,7 +4,6 @@
 
 from jax import (
     Device,
-    NamedSharding,
     P,
     ShapeDtypeStruct,
     Shard,
@@ -37,7 +36,6 @@ from jax import (
     process_count,
     process_index,
     process_indices,
-    set_mesh,
     thread_guard,
     threefry_partitionable,
     transfer_guard,
@@ -45,6 +43,8 @@ from jax import (
     transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
+
+from minixla.interop.jax_meshes import NamedSharding, set_mesh
 
 _NAMES = [name for name in globals() if name[0] != "_"]
 __all__ = _NAMES  # pyright: ignore[reportUnsupportedDunderAll]  # computed

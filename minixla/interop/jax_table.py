@@ -24,7 +24,7 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.shapes import shape_of_data
-from minixla.core.source import find_source, is_user_file
+from minixla.core.source import find_source, is_user_file, warnings_at_users_line
 from minixla.core.state import ThreadState, state
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, shape_of
@@ -76,15 +76,11 @@ class JaxFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What JAX's function gives; its errors say what it was given, and where."""
         try:
-            if state.trace is not ThreadState.trace:
-                return self._traced(*args, **kwargs)
-            try:
-                return self._compiled(*args, **kwargs)
-            except Exception as error:
-                # Others are of arguments: they are unhashable, or wrong, as JAX's function says.
-                if "concrete" in str(error).lower():
-                    self._compiled = self.__wrapped__  # which needs values
-            return self._at_once(*args, **kwargs)
+            with warnings_at_users_line():
+                if state.trace is not ThreadState.trace:
+                    return self._traced(*args, **kwargs)
+                result = NotImplemented if self._compiled is None else self._compiled(args, kwargs)
+                return self._by_jax(*args, **kwargs) if result is NotImplemented else result
         except Exception as error:
             ours = self._explained(error, args, kwargs)
             hide_frames(error)
@@ -134,9 +130,9 @@ class JaxFunction:
         return [x for x in parameters if x.name in self.traced or _ARRAY.search(str(x.annotation))]
 
     @cached_property
-    def _compiled(self) -> Callable[..., Any]:
-        """JAX's function as it runs fastest."""
-        import jax  # no sooner than a function is called
+    def _compiled(self) -> Callable[..., Any] | None:
+        """Its compiled functions; None where JAX's function does better."""
+        from minixla.engine.compiled_functions import CompiledFunctions  # which loads JAX
 
         function, parameters = self.__wrapped__, self.__signature__.parameters.values()
         named = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -147,9 +143,9 @@ class JaxFunction:
             for each in parameters
         )
         if hasattr(function, "lower") or not is_plain:  # jitted already, or takes functions
-            return function
-        others = [each.name for each in parameters if each not in self._arrays]
-        return jax.jit(function, static_argnames=others)
+            return None
+        names = [each.name for each in self._arrays]
+        return CompiledFunctions(function, names or [""], (), numbers=True, by_jax=True)
 
     @cached_property
     def _staged(self) -> Callable[..., Any]:
@@ -157,7 +153,8 @@ class JaxFunction:
 
         return from_jax(self.__wrapped__, platform=self.platform)
 
-    def _at_once(self, *args: Any, **kwargs: Any) -> Any:
+    def _by_jax(self, *args: Any, **kwargs: Any) -> Any:
+        """What JAX's function gives; its errors note what it was given."""
         try:
             return self.__wrapped__(*args, **kwargs)
         except Exception as error:

@@ -1,7 +1,7 @@
 """All functions of an MLIR module as graphs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from jax.extend.mlir import ir
@@ -16,12 +16,14 @@ from minixla.core.source import Source
 from minixla.interop.building import Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
+from minixla.interop.lost import Lost
+from minixla.interop.mesh_axes import groups_of_axes
 from minixla.interop.operations import SIMPLE, TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
-from minixla.interop.repeated_lines import STAND_IN, Run, RunReader
-from minixla.interop.sdy import SDY, Shardings
+from minixla.interop.sdy import SDY, Shardings, meshes_of
 from minixla.interop.step import Step
 from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
+from minixla.sharding.mesh import Mesh
 
 #: How each operation is read, by its full name.
 TRANSLATIONS: dict[str, Translation] = {**TABLE, **CALLS, **CHLO, **SDY}
@@ -58,6 +60,8 @@ class Module:
     is_hlo: ClassVar[bool] = False
     #: Whether functions that JAX writes as programs become one operation.
     recognises = True
+    #: Whether this process has traced the program, so that the files that it names are the user's.
+    is_traced = False
     #: The operations, by their full names, whose regions read constants from outside as they read
     #: other values, not as copies of their own.
     sharing: ClassVar[tuple[str, ...]] = ()
@@ -70,7 +74,6 @@ class Module:
         platform: int | None = None,
         constants: dict[str, Any] | None = None,
         keeps_shardings: bool = False,
-        runs: Sequence[Run] = (),
     ) -> None:
         #: Which of the platforms that jax.export wrote it for is meant.
         self._platform = platform
@@ -78,13 +81,14 @@ class Module:
         self.constants = constants or {}
         #: What says how values lie over devices, where that is kept.
         self.shardings = Shardings(module) if keeps_shardings else None
-        self._runs = RunReader(runs) if runs else None
         #: The functions that are translated, by name.
         self.graphs: dict[str, Graph] = {}
         #: Gives the shape that one of MLIR's types stands for; None for what is none.
         self.declared = cache(_declared)
         #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
         self.values: dict[tuple[Attribute, int], Any] = {}
+        #: Attributes that the graphs do not hold.
+        self.lost = Lost()
         # By the hash of the location's attribute.
         self._sources: dict[int, Source | None] = {}
         # By what tells them: the instruction that an operation became, and the graph of a region.
@@ -100,6 +104,7 @@ class Module:
         Args:
             say: called with what is done next.
         """
+        self.lost.of_module(self._module)
         with collection_paused():
             for name in self._order():
                 if say is not None:
@@ -111,6 +116,16 @@ class Module:
     def details(self) -> dict[str, Any]:
         """Attributes, by our names, that stand beside the program."""
         return {}
+
+    def as_written(self, attribute: Any) -> Any:
+        """The text of an attribute; of replica groups along the axes of a mesh their table."""
+        text = str(attribute)
+        groups = groups_of_axes(attribute, text, self._meshes)
+        return text if groups is None else groups
+
+    @cached_property
+    def _meshes(self) -> dict[str, Mesh]:
+        return meshes_of(self._module)
 
     def called(self, step: Step) -> list[Graph]:
         """The functions that a custom call is given."""
@@ -176,6 +191,7 @@ class Module:
                 if given[number] is not None:
                     builder.shardings[value] = given[number]
             placed = found.of_function(operation, "res_attrs", len(outputs))
+        self.lost.of_function(name, operation)
         graph = builder.graph(outputs, name, placed, found and found.meshes)
         if graph.depth >= self.deepest:
             problem = f"more than {self.deepest} calls within each other"
@@ -207,10 +223,6 @@ class Module:
         return located(location, problem, given, advice)
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
-        if name == STAND_IN and self._runs is not None:
-            builder.source = self._source(operation.location)
-            self._runs.read(operation, builder)
-            return
         translation = self.translations.get(name)
         if translation is None or (name in SDY and self.shardings is None):
             if not name.startswith(_IGNORED):
@@ -228,6 +240,7 @@ class Module:
             results = builder.add(known.op, step.operands, known.result_shapes)
         else:
             results = self._meant(step, translation)
+            self.lost.of_step(step)
         own = (operation.result,) if len(results) == 1 else operation.results
         for result, value in zip(own, results, strict=True):
             if known is None:
@@ -280,10 +293,10 @@ class Module:
     def _source(self, location: Any) -> Source | None:
         if type(location) is _LINE:  # each operation has its own
             line = location.start_line
-            return sources_of(location.filename, line // BLOCK)[line % BLOCK]
+            return sources_of(location.filename, line // BLOCK, self.is_traced)[line % BLOCK]
         key = hash(location.attr)
         if key not in self._sources:
-            self._sources[key] = source_of(location)
+            self._sources[key] = source_of(location, self.is_traced)
         return self._sources[key]
 
     def _order(self) -> list[str]:
@@ -354,7 +367,11 @@ def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
             builder.define(argument, builder.constant(platform, shape))
 
 
-_CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+_CALLEES = {
+    "func.call": "callee",
+    "stablehlo.composite": "decomposition",
+    "stablehlo.custom_call": "called_computations",
+}
 
 
 def _callees(function: Any) -> list[str]:
@@ -362,8 +379,9 @@ def _callees(function: Any) -> list[str]:
 
     def visit(operation: Any) -> Any:
         label = _CALLEES.get(operation.name)
-        if label is not None:
-            found[ir.FlatSymbolRefAttr(operation.attributes[label]).value] = None
+        named = None if label is None else operation.attributes.get(label, None)
+        for each in named if isinstance(named, ir.ArrayAttr) else filter(None, [named]):
+            found[ir.FlatSymbolRefAttr(each).value] = None
         return ir.WalkResult.ADVANCE
 
     function.walk(visit)

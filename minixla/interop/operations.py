@@ -232,7 +232,7 @@ def _shards(step: Step, at: int, label: str) -> dict[str, Any]:
     """How many members' values a result holds, or how many share the operand."""
     shapes: Any = step.shapes[at], step.results[at]
     small, large = sorted([shape.dimensions[step.get(label)] for shape in shapes])
-    groups = () if small else ProcessLists().read(step.get("replica_groups"))
+    groups = () if small else ProcessLists().read(step.written("replica_groups"))
     return {"shard_count": large // small if small else len(groups[0]) if groups else 1}
 
 

@@ -23,24 +23,25 @@ from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
 from minixla.interop import refusals
 from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
-from minixla.interop.repeated_lines import Run, folded
 
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
 # Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.
 _MOST_NESTED = 192
-_QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
+# A string that does not end in its line is one up to there, so that each is scanned once.
+_TEXT = r'"(?:[^"\\\n]|\\[^\n])*+"?'
+_QUIET = re.compile(rf"{_TEXT}|//[^\n]*|->|>=|<=")
 _COMMENT = re.compile(r"//[^\n]*")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}()[]<>")))
 #: A program, or the path of a file that holds one.
 ProgramText: TypeAlias = str | bytes | bytearray | memoryview | os.PathLike[str]
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".bin", ".stablehlo", ".vhlo")
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_STRING = re.compile(_TEXT)
 _HIGH = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
 _ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 # jaxlib's parser divides by the number of groups.
 _NO_GROUPS = re.compile(
-    r"all_to_all[^\n]*?replica_groups\s*=\s*dense<[^>]*>\s*:\s*tensor<(\d+x0|0x\d+)x"
+    r"\n|(all_to_all)|(replica_groups)\s*=\s*dense<[^<>]*>\s*:\s*tensor<(?:\d+x0|0x\d+)x"
 )
 _GROUPS = "MLIR's parser divides by their number: write the groups out, as dense<[[0, 1]]>."
 _UTF8 = "Python's interface to MLIR ends the process over other strings: write it as UTF-8."
@@ -88,11 +89,10 @@ class Opened(NamedTuple):
 
     program: Sent
     exported: jax.export.Exported | None  # jax.export's description, without its program
-    runs: list[Run]  # that are left out of the program, with operations in their place
 
 
-def opened(source: Any, simple: frozenset[str] = frozenset()) -> Opened:
-    """Reads what `import_stablehlo` takes; the program lacks `runs` of `simple` operations."""
+def opened(source: Any) -> Opened:
+    """Read the source of `import_stablehlo`."""
     constants: dict[str, np.ndarray] = {}
     exported, is_exported = None, False
     if isinstance(source, jax.export.Exported):
@@ -109,28 +109,19 @@ def opened(source: Any, simple: frozenset[str] = frozenset()) -> Opened:
             except UnicodeDecodeError:
                 require_flatbuffers(ImportError_, SUBJECT)
                 is_exported = True
-    short, runs = source, list[Run]()
     if isinstance(source, str):
         _check_text(source)
-        short, runs = folded(source, simple)
     try:
-        try:
-            found = sent(short)
-        except Refusal:
-            if not runs:
-                raise
-            runs, found = [], sent(source)
+        found = sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
     if isinstance(source, bytes):
         _check_strings(found.text)
-        short, runs = folded(found.text, simple)
-        found = found._replace(module=short.encode()) if runs else found
     if is_exported:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:
         exported = replace(exported, mlir_module_serialized=b"")
-    return Opened(found._replace(constants=constants | found.constants), exported, runs)
+    return Opened(found._replace(constants=constants | found.constants), exported)
 
 
 def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
@@ -200,9 +191,11 @@ def _check_text(text: str) -> None:
     check_characters(text, partial(refused_at, text, advice=refusals.SYNTAX))
     _check_strings(text)
     _check_nesting(text)
-    match = _NO_GROUPS.search(text)
-    if match is not None:
-        raise refused_at(text, match.start(), "an all_to_all without replica groups", _GROUPS)
+    start = -1  # of the last all_to_all in the line
+    for match in _NO_GROUPS.finditer(text) if "all_to_all" in text else ():
+        if match[2] and start >= 0:
+            raise refused_at(text, start, "an all_to_all without replica groups", _GROUPS)
+        start = match.start() if match[1] else start if match[2] else -1
 
 
 def _check_nesting(text: str) -> None:

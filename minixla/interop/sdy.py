@@ -31,17 +31,22 @@ SHARDING = "sdy.sharding"
 RULE = "sdy.sharding_rule"
 
 
+def meshes_of(module: Any) -> dict[str, Mesh]:
+    """The meshes that a module names."""
+    operations = [view.operation for view in module.body.operations]
+    return {
+        ir.StringAttr(each.attributes["sym_name"]).value: parse_mesh(str(each.attributes["mesh"]))
+        for each in operations
+        if each.name == "sdy.mesh"
+    }
+
+
 class Shardings:
     """The meshes of a module, and its shardings as they are read."""
 
     def __init__(self, module: Any) -> None:
-        self.meshes: dict[str, Mesh] = {}
+        self.meshes = meshes_of(module)
         self._known: dict[Any, Any] = {}
-        for view in module.body.operations:
-            operation = view.operation
-            if operation.name == "sdy.mesh":
-                name = ir.StringAttr(operation.attributes["sym_name"]).value
-                self.meshes[name] = parse_mesh(str(operation.attributes["mesh"]))
 
     def name(self, meshes: Iterable[Mesh]) -> None:
         """Takes known meshes in place of those of the module that have the same axes."""
@@ -65,7 +70,7 @@ class Shardings:
     def annotate(self, operation: Any, results: Sequence[Value], builder: Builder) -> None:
         """Notes what the attributes of an operation of MLIR's say of its results."""
         attributes = operation.attributes
-        if SHARDING in attributes:
+        if SHARDING in attributes and results:
             builder.shardings.update(zip(results, self.several(attributes[SHARDING]), strict=True))
         # A custom call keeps its rule itself.
         if RULE in attributes and operation.name != "stablehlo.custom_call" and results:

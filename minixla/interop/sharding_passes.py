@@ -107,6 +107,7 @@ def read_program(source: Any) -> Program:
     found = opened(source).program
     module = _Written(read_module(found.module), None, found.constants, keeps_shardings=True)
     graphs = module.translated()
+    module.lost.warn(_SUBJECT)
     shown = {name: module.functions[name].attributes for name in module.functions}
     public = [name for name, each in shown.items() if _visibility(each) != "private"]
     program = Program.of_graphs({name: graphs[name] for name in module.functions}, public)

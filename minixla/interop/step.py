@@ -25,7 +25,7 @@ _LEFT_OUT: dict[str, Any] = {
 class Step:
     """An operation of MLIR's, its operands as our values, and the graph that it goes to."""
 
-    __slots__ = ("builder", "module", "name", "operands", "operation")
+    __slots__ = ("builder", "module", "name", "operands", "operation", "read")
 
     def __init__(self, operation: Any, name: str, builder: Builder, module: Any) -> None:
         self.operation = operation
@@ -33,15 +33,23 @@ class Step:
         self.builder = builder
         self.module = module
         self.operands = builder.values_of(operation.operands)
+        #: The attributes that the translation has asked for.
+        self.read: set[str] = set()
 
     def raw(self, name: str) -> Any:
         """An attribute of MLIR's, or None."""
+        self.read.add(name)
         return self.operation.attributes.get(name, None)
 
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute as Python's value; `default` where it is left out."""
         attribute = self.raw(name)
         return default if attribute is None else plain(attribute)
+
+    def written(self, name: str) -> Any:
+        """An attribute as kinds of attributes read it; replica groups along axes as a table."""
+        self.read.add(name)
+        return plain(self.operation.attributes[name], self.module.as_written)
 
     def choice(self, name: str) -> str:
         """The name of one of several; nothing where it is left out."""
@@ -82,6 +90,9 @@ class Step:
         """
         operation, given = REGISTRY[name], given | self.module.details
         own, found, regions = self.operation.attributes, [], 0
+        self.read.update(
+            [field.stablehlo for field in operation.fields.values() if field.stablehlo]
+        )
         for key, field in operation.fields.items():
             kind, label, value = field.kind, field.stablehlo, given.get(key, field.default)
             if kind.holds_programs:
@@ -93,7 +104,8 @@ class Step:
                 if kind.of_result is not None:
                     value = kind.of_result(self.result)
                     # What may be left out is so where it is as in the operands.
-                    if field.default is None and value is kind.of_result(self.operands[0].shape):
+                    before = [kind.of_result(each.shape) for each in self.operands[:2]]
+                    if field.default is None and all(each is value for each in before):
                         value = None
             elif label in own:
                 value = self._value(kind, label)
@@ -104,12 +116,10 @@ class Step:
         return operation(*found)
 
     def _value(self, kind: Attribute, label: str) -> Any:
-        attribute = self.operation.attributes[label]
-        known, key = self.module.values, (kind, attribute)
+        known, key = self.module.values, (kind, self.operation.attributes[label])
         if key not in known:
-            written = plain(attribute, str)
             try:
-                known[key] = kind.read(written)
+                known[key] = kind.read(self.written(label))
             except ValueError as error:
                 raise UnreadableError(f"attribute {label} {error}") from None
         return known[key]

@@ -13,7 +13,7 @@ from minixla.core.attributes import Literal
 from minixla.core.element_types import BY_STABLEHLO, ElementType
 from minixla.core.errors import SizeError
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.core.source import PROGRAM_TEXT, Source
+from minixla.core.source import IMPORTED, PROGRAM_TEXT, Source
 
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -106,7 +106,7 @@ _INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
 _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
-_RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
+_RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)(?:[^\W\d]\w*)?>")
 
 
 def literal_of(step: Any) -> Literal:
@@ -164,12 +164,15 @@ def _number(text: str, kind: ElementType) -> Any:
     return kind.dtype.type(float(text))
 
 
-def source_of(location: Any) -> Source | None:
-    """The file and line that a location names: of nested ones the innermost that there is."""
+def source_of(location: Any, is_traced: bool = False) -> Source | None:
+    """The file and line that a location names: of nested ones the innermost that there is.
+
+    With `is_traced` this process has traced the code there.
+    """
     name = "program"
     for _ in range(64):
         if isinstance(location, ir.FileLineColLoc):
-            return source_at(location.filename, name, location.start_line)
+            return source_at(location.filename, name, location.start_line, is_traced)
         if isinstance(location, ir.NameLoc):
             name, location = location.name_str, location.child_loc
         elif isinstance(location, ir.CallSiteLoc):
@@ -183,7 +186,8 @@ def source_of(location: Any) -> Source | None:
 
 #: A code object stands for so many lines of a file: making one takes longer than reading a line.
 BLOCK = 64
-_TEMPLATE = compile("x\n" * BLOCK, "", "exec")
+_TEMPLATE = compile(f"{IMPORTED}\n" * BLOCK, "", "exec")
+_TRACED = _TEMPLATE.replace(co_names=("traced",))
 _OFFSETS = {line: start for start, _, line in reversed([*_TEMPLATE.co_lines()])}
 
 
@@ -191,24 +195,25 @@ _OFFSETS = {line: start for start, _, line in reversed([*_TEMPLATE.co_lines()])}
 _MOST_LINES = 2**31 - BLOCK
 
 
-def source_at(file: str, function: str, line: int) -> Source:
+def source_at(file: str, function: str, line: int, is_traced: bool = False) -> Source:
     """A line of a file that Python need not have; of a number that no file has, line 0."""
     if not 0 <= line < _MOST_LINES:
         line = 0
     block, at = divmod(line, BLOCK)
-    return Source(_lines_of(file, function, block), _OFFSETS[at + 1])
+    return Source(_lines_of(file, function, block, is_traced), _OFFSETS[at + 1])
 
 
 @lru_cache(maxsize=256)
-def sources_of(file: str, block: int) -> list[Source]:
+def sources_of(file: str, block: int, is_traced: bool = False) -> list[Source]:
     """The lines of a block, for programs of which each operation has one of its own."""
     start = block * BLOCK
-    return [source_at(file, "program", line) for line in range(start, start + BLOCK)]
+    lines = range(start, start + BLOCK)
+    return [source_at(file, "program", line, is_traced) for line in lines]
 
 
 @lru_cache(maxsize=4096)
-def _lines_of(file: str, function: str, block: int) -> CodeType:
-    return _TEMPLATE.replace(
+def _lines_of(file: str, function: str, block: int, is_traced: bool) -> CodeType:
+    return (_TRACED if is_traced else _TEMPLATE).replace(
         co_filename=PROGRAM_TEXT if file == "-" else file,
         co_name=function,
         co_qualname=function,

@@ -10,7 +10,7 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy.element_functions import named
+from minixla.numpy.element_functions import named, with_derivatives
 from minixla.numpy.operands import axis_of, kind_of, lifted, marked, operand_shape, shape_error
 from minixla.transforms import custom_jvp
 from minixla_ops.elementwise.operators import Adjustment, convert
@@ -95,7 +95,9 @@ sigmoid = _row("sigmoid", lambda x: ops.logistic(x), "The logistic function, 1 /
 log_sigmoid = _row("log_sigmoid", lambda x: -softplus(-x), "log(sigmoid(x)), without overflow")
 silu = swish = _row("silu", lambda x: x * ops.logistic(x), "The product x * sigmoid(x)")
 mish = _row("mish", lambda x: x * np.tanh(softplus(x)), "The product x * tanh(softplus(x))")
-soft_sign = _row("soft_sign", lambda x: x / (abs(x) + 1), "The quotient x / (1 + |x|)")
+# The derivative of the quotient is a difference, which cancels far from 0.
+_soft_sign = with_derivatives(lambda x: x / (abs(x) + 1), lambda y, x: np.square(1 / (abs(x) + 1)))
+soft_sign = _row("soft_sign", lambda x: _soft_sign(x), "The quotient x / (1 + |x|)")
 
 
 @_of_floats
@@ -135,14 +137,16 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     if approximate:
         # Of x + 0.044715 * x**3, as fewer products and derivatives of them.
         slope = math.sqrt(2 / math.pi)
-        # Beyond 10 the tangent is 1; f16's square is infinite soon, and a derivative NaN.
-        near = np.clip(x, -10, 10) if kind_of(x).bits < 32 else x
-        inner = near * (slope + 0.044715 * slope * (near * near))
-        return x * (0.5 * (1.0 + ops.tanh(inner)))
+        # Beyond 25 the factor is 0 or 1; an infinite square would make the derivative NaN.
+        near = np.clip(x, -25, 25)
+        inner = near * (2 * slope + 2 * 0.044715 * slope * (near * near))
+        # (1 + tanh(z)) / 2, which cancels where z is negative, is the logistic function of 2 z.
+        return x * ops.logistic(inner)
     kind = kind_of(x)
-    # 1 + erf cancels where x is negative: 16 bits would keep few digits.
+    # 16 bits would keep few digits of the exponent of erfc, whose square is rounded.
     wide = convert(x, F32) if kind.bits < 32 else x
-    return convert(0.5 * wide * (1.0 + ops.erf(math.sqrt(0.5) * wide)), kind)
+    # 1 + erf(z) cancels where z is negative.
+    return convert(0.5 * wide * ops.erfc(-math.sqrt(0.5) * wide), kind)
 
 
 @_of_floats
@@ -185,8 +189,31 @@ def _log1mexp_jvp(primals: Any, tangents: Any) -> Any:
 @_of_floats
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu (JAX: nn.squareplus)."""
-    above = (ops.select(x < 0, -x, x) + np.sqrt(x * x + b)) / 2
+    x, b = np.broadcast_arrays(x, convert(lifted(b), kind_of(x)))
+    return _squareplus(x, b)
+
+
+def _radius(x: Any, b: Any) -> Any:
+    """sqrt(x**2 + b), whose square may be infinite."""
+    return np.hypot(x, np.sqrt(b))
+
+
+def _squareplus_of(x: Any, b: Any) -> Any:
+    above = abs(x) / 2 + _radius(x, b) / 2
     return np.where(x < 0, b / 4 / above, above)  # below 0 the sum would cancel
+
+
+# Derivatives whose own derivatives are no differences of large numbers.
+_slope_of_squareplus = with_derivatives(
+    lambda x, b: _squareplus_of(x, b) / _radius(x, b),
+    lambda y, x, b: b / 2 / _radius(x, b) / _radius(x, b) / _radius(x, b),
+    lambda y, x, b: -x / 4 / _radius(x, b) / _radius(x, b) / _radius(x, b),
+)
+_squareplus = with_derivatives(
+    _squareplus_of,
+    lambda y, x, b: _slope_of_squareplus(x, b),
+    lambda y, x, b: 0.25 / _radius(x, b),
+)
 
 
 @_of_floats

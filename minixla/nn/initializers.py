@@ -7,7 +7,25 @@ from typing import Any
 from jax.nn import initializers
 from jax.nn.initializers import Initializer
 
+from minixla.core.source import warnings_at_users_line
+from minixla.core.state import ThreadState, state
+from minixla.core.tracing import Tracer
+from minixla.engine.random_keys import with_keys_of_jax
 from minixla.interop.from_jax import from_jax
+
+
+def _ours(initializer: Initializer) -> Any:
+    """An initializer of JAX's as ours: JAX runs it outside all transformations."""
+    staged = from_jax(initializer)
+
+    @wraps(initializer)
+    def drawn(key: Any, *args: Any, **kwargs: Any) -> Any:
+        with warnings_at_users_line():
+            if state.trace is ThreadState.trace and not isinstance(key, Tracer):
+                return initializer(with_keys_of_jax(key), *args, **kwargs)
+            return staged(key, *args, **kwargs)
+
+    return drawn
 
 
 def _building(name: str) -> Callable[..., Initializer]:
@@ -15,7 +33,7 @@ def _building(name: str) -> Callable[..., Initializer]:
     function = getattr(initializers, name)
 
     def made(*args: Any, **kwargs: Any) -> Initializer:
-        return from_jax(function(*args, **kwargs))
+        return _ours(function(*args, **kwargs))
 
     kept = lru_cache(maxsize=256, typed=True)(made)  # with the programs that they have
 
@@ -30,7 +48,7 @@ def _building(name: str) -> Callable[..., Initializer]:
     return build
 
 
-zeros, ones = from_jax(initializers.zeros), from_jax(initializers.ones)
+zeros, ones = _ours(initializers.zeros), _ours(initializers.ones)
 zeros.__module__ = ones.__module__ = __name__
 constant, uniform, normal = map(_building, ("constant", "uniform", "normal"))
 truncated_normal, orthogonal = map(_building, ("truncated_normal", "orthogonal"))

@@ -41,7 +41,8 @@ _slope_of_arcsin = with_derivatives(
     lambda slope, x: x * slope**3,
 )
 _slope_of_arcsinh = either(
-    lambda x: ops.rsqrt(1 + x * x), lambda z: _slope_of_arcsin(complex_functions.i_times(z))
+    lambda x: 1 / hypot(shorthand.ones_like(x), x),
+    lambda z: _slope_of_arcsin(complex_functions.i_times(z)),
 )
 _slope_of_arccosh = with_derivatives(
     # A root of each factor, since below -1 their product is positive again.

@@ -12,20 +12,26 @@ from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import axis_of, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
 
-_NAMES = r"\((\w+(,\w+)*)?\)"
-_ARGUMENTS = rf"{_NAMES}(,{_NAMES})*"
-_SIGNATURE = re.compile(rf"({_ARGUMENTS})?->{_ARGUMENTS}")
+_NAME = re.compile(r"\w+")
 
 
 def _parsed(signature: str) -> list[list[tuple[str, ...]]]:
     """The names of dimensions of each argument, and of each result."""
-    text = re.sub(r"\s", "", str(signature))
-    if not _SIGNATURE.fullmatch(text):
+    sides = re.sub(r"\s", "", str(signature)).split("->")
+    found = [_lists(side) for side in sides]
+    if len(sides) != 2 or not sides[1] or None in found:
         advice = 'Write it as in "(m,n),(n)->(m)".'
         problem = f"{signature!r} is no signature"
         raise operands.value_error("vectorize", problem, advice)
-    found = [re.findall(r"\(([^)]*)\)", side) for side in text.split("->")]
-    return [[tuple(filter(None, each.split(","))) for each in side] for side in found]
+    return [side or [] for side in found]
+
+
+def _lists(side: str) -> list[tuple[str, ...]] | None:
+    """The names in each pair of brackets of `(m,n),(n)`; None for another text."""
+    lists = [each.split(",") if each else [] for each in side[1:-1].split("),(")] if side else []
+    is_written = side == f"({'),('.join(map(','.join, lists))})" if side else True
+    names = [name for each in lists for name in each]
+    return [*map(tuple, lists)] if is_written and all(map(_NAME.fullmatch, names)) else None
 
 
 def vectorize(

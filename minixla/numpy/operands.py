@@ -1,7 +1,6 @@
 """What every function does with its arguments: checks, element types, axes, values of the trace."""
 
 import operator
-import warnings
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +14,7 @@ from minixla.core.element_types import F32, ElementType, canonical_element_type
 from minixla.core.errors import ConcretizationError, ErrorType
 from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
+from minixla.core.source import warn
 from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
@@ -98,7 +98,7 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
     kind = canonical_element_type(declared)
     if kind is not declared:
         narrowed = f"{subject}: dtype {declared.dtype} was asked for and becomes {kind.dtype}"
-        warnings.warn(f"{narrowed}; set jax_enable_x64 for 64-bit types.", stacklevel=3)
+        warn(f"{narrowed}; set jax_enable_x64 for 64-bit types.")
     return kind
 
 
@@ -172,7 +172,8 @@ def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> An
     """A number, or nested lists of the numbers `leaves`, as an array of NumPy's."""
     kind = kind or (common_type("array", *leaves) if leaves else default_float())
     try:
-        return np.asarray(members, dtype=kind.dtype)
+        with np.errstate(all="ignore"):
+            return np.asarray(members, dtype=kind.dtype)
     except OverflowError:
         for leaf in leaves:
             number = leaf.item() if isinstance(leaf, np.generic) else leaf

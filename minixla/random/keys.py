@@ -8,7 +8,7 @@ import numpy as np
 import minixla.numpy as mnp
 from minixla.core.element_types import U32, canonical_element_type, element_type
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import Tracer
+from minixla.core.tracing import Tracer, one_program
 from minixla.engine.random_keys import RandomKey, is_key
 from minixla.numpy.operands import lifted, shape_error, static_sizes, value_error
 from minixla.random import implementations, sampling
@@ -101,12 +101,12 @@ def _made(subject: str, seed: Any, dtype: Any) -> tuple[Any, Any]:
     return _of_seed(RandomKey(seed, dtype)), dtype
 
 
-@sampling.as_program()
+@sampling.as_call()
 def _of_seed(key: RandomKey) -> Any:
     return sampling.implementation_of(key).seed(key.data)
 
 
-@api_boundary
+@one_program("key")
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     """New keys made of a key: an array of them, as typed or raw as it is.
 
@@ -122,10 +122,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return given.with_data(data) if given is key or is_key(key) else data
 
 
-split = sampling.kept_by_key(split, ("key", "num"))
-
-
-@sampling.as_program()
+@sampling.as_call()
 def _split(key: RandomKey, sizes: tuple[int, ...]) -> Any:
     return sampling.implementation_of(key).split(key.data, sizes)
 
@@ -141,18 +138,23 @@ def fold_in(key: Any, data: Any) -> Any:
     Raises:
         ShapeError: it is no single key, or no single integer.
     """
+    if not isinstance(data, Tracer) and not hasattr(data, "aval"):
+        data = mnp.asarray(data, U32)  # which refuses negative numbers
+    return _key_with(key, data)
+
+
+@one_program("key", "data")
+def _key_with(key: Any, data: Any) -> Any:
     given = sampling.single(sampling.typed(key, "fold_in"), "fold_in")
     shape = operand_shape(data, "fold_in")
     if shape.rank:
         advice = "Map over several: mx.vmap(mx.random.fold_in, (None, 0))(key, numbers)."
         raise shape_error("fold_in", "data is no single number", advice, f"data {shape}")
-    if not isinstance(data, Tracer) and not hasattr(data, "aval"):
-        data = mnp.asarray(data, U32)
     numbers = _folded(given, lifted(convert(data, U32)))
     return given.with_data(numbers) if given is key or is_key(key) else numbers
 
 
-@sampling.as_program("data")
+@sampling.as_call("data")
 def _folded(key: RandomKey, data: Any) -> Any:
     return sampling.implementation_of(key).fold_in(key.data, data)
 

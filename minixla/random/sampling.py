@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import ml_dtypes
-import numpy as np
 
 import minixla.numpy as mnp
 from minixla.core import Graph, Shape
@@ -18,8 +17,8 @@ from minixla.core.element_types import U32, ElementType
 from minixla.core.promotion import promote_types
 from minixla.core.shapes import shape_of_data
 from minixla.core.tracebacks import hide_frames
-from minixla.core.tracing import Tracer, closed_graph, current_trace, weak_type_of
-from minixla.core.whole_programs import plain_flags
+from minixla.core.tracing import Tracer, closed_graph, weak_type_of
+from minixla.core.whole_programs import one_program, plain_flags
 from minixla.engine.random_keys import ForeignKey, RandomKey, is_key
 from minixla.numpy import operands
 from minixla.numpy.operands import kind_of, requested_type, shape_error, static_sizes, value_error
@@ -30,7 +29,6 @@ from minixla_ops.programs.compositions import without_lines
 
 Function = Callable[..., Any]
 _NUMBERS = {bool, int, float}
-_MOST_PROGRAMS = 256  # of a function; options may be ever new
 _MAKE_KEYS = "Give a key of mx.random.key(seed), split or fold_in."
 
 
@@ -123,11 +121,10 @@ def random_bits(key: RandomKey, width: int, sizes: Sequence[int]) -> Any:
     return implementation_of(key).bits(key.data, width, tuple(sizes))
 
 
-def as_program(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], Function]:
-    """Makes a function of a key, and of other arrays named here, one program wherever it runs.
+def as_call(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], Function]:
+    """Makes a function of a key, and of other arrays named here, one Call in a program.
 
-    Outside of all transformations that is a compiled one; in a program it is one Call. Of those
-    arrays the `known` ones may be single integers, which the program is made for.
+    Of those arrays the `known` ones may be single integers, which the program is made for.
     """
 
     def made(function: Function) -> Function:
@@ -145,14 +142,6 @@ def as_program(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], 
                         raise shape_error(function.__name__, problem, advice, **{name: value})
                     options[name] = operands.static_int(value, function.__name__, name)
                     names = tuple([each for each in names if each != name])
-            trace = current_trace()
-            if trace.at_once is not None:
-                values = {name: options[name] for name in names}
-                others = {name: x for name, x in options.items() if name not in values}
-                given = key, *values.values()
-                result = trace.at_once(function, given, ("key", *names), others)
-                if result is not NotImplemented:
-                    return result
             # Numbers stay what they are, so that they are constants of the program.
             names = tuple([name for name in names if type(options[name]) not in _NUMBERS])
             values = [mnp.asarray(options.pop(name)) for name in names]
@@ -169,60 +158,6 @@ def as_program(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], 
         return called
 
     return made
-
-
-def kept_by_key(
-    function: Function, positions: Sequence[str], *arrays: str, known: Sequence[str] = ()
-) -> Function:
-    """A function of a key whose programs are kept for later calls, outside of transformations.
-
-    Args:
-        function: what it does, whose first argument is the key.
-        positions: the names of its parameters.
-        arrays: those of its arrays. Numbers and arrays that are given for them are operands; where
-            something else is given nothing is kept.
-        known: the arrays for which an integer is no operand: the program is made for it.
-    """
-    programs: dict[Any, Function] = {}
-    numbers = bool, int, float, np.generic
-    kinds = {name: numbers if name not in known else () for name in arrays}
-
-    def is_operand(name: str, value: Any) -> bool:
-        if isinstance(value, (jax.Array, np.ndarray)):
-            return name not in known or value.ndim > 0
-        return isinstance(value, kinds[name])
-
-    def is_option(name: str, value: Any) -> bool:
-        return value is None or (name in known and isinstance(value, (int, np.integer)))
-
-    @wraps(function)
-    def called(*args: Any, **options: Any) -> Any:
-        trace: Any = current_trace()
-        if not (trace.keeps_programs and args and (type(args[0]) is RandomKey or is_key(args[0]))):
-            return function(*args, **options)
-        key, *others = args
-        named = {**dict(zip(positions[1:], others, strict=False)), **options}
-        names = tuple([name for name in arrays if is_operand(name, named.get(name))])
-        values = tuple([named.pop(name) for name in names])
-        is_whole = len(names) + len(named) == len(others) + len(options)
-        if not is_whole or not all(is_option(name, named.get(name)) for name in arrays):
-            return function(*args, **options)
-        rest = (*named.items(),)
-        as_given = type(key), key.dtype, names, rest, spelling(rest)
-        try:
-            return programs[as_given](key, *values)
-        except Exception:
-            # There is none, it cannot be hashed, or what is wrong is said now.
-            result = function(*args, **options)
-        try:
-            if len(programs) >= _MOST_PROGRAMS:
-                programs.clear()
-            programs[as_given] = trace.program(function, (positions[0], *names), named)
-        except TypeError:
-            pass  # an option cannot be hashed
-        return result
-
-    return called
 
 
 @lru_cache(maxsize=2048)
@@ -258,11 +193,11 @@ def sampler(
     Args:
         arrays: the names of its parameters that are arrays.
         is_sharded: whether it has the keyword `out_sharding`.
-        known: as for `as_program`.
+        known: as for `as_call`.
     """
 
     def made(function: Function) -> Function:
-        subject, run = function.__name__, as_program(*arrays, known=known)(function)
+        subject, run = function.__name__, as_call(*arrays, known=known)(function)
         declared = signature(function)
         if is_sharded:
             keyword = Parameter(
@@ -276,7 +211,7 @@ def sampler(
         flags = frozenset(n for n, default in defaults.items() if isinstance(default, bool))
         needs_shape = isinstance(defaults.get("shape"), tuple)
 
-        def public(*args: Any, **options: Any) -> Any:
+        def drawn(*args: Any, **options: Any) -> Any:
             try:
                 given = {**options, **dict(zip(names, args, strict=False))}
                 is_whole = len(given) == len(args) + len(options)
@@ -296,7 +231,9 @@ def sampler(
                 hide_frames(error)
                 raise
 
-        public = kept_by_key(wraps(function)(public), names, *arrays, known=known)
+        public: Any = wraps(function)(drawn)
+        public.__signature__ = declared
+        public = one_program("key", *arrays, known=known)(public)
         public.__module__ = "minixla.random"
         public.__signature__ = declared
         return public

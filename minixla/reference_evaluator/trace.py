@@ -64,7 +64,9 @@ class ReferenceTrace(Trace):
         elif self.widen:
             operation = operation.changed(widened)
         try:
-            outcome = operation.reference(*data)
+            # NumPy's warnings would name lines of the rule; compiled programs have none.
+            with np.errstate(all="ignore"):
+                outcome = operation.reference(*data)
         except (MemoryError, ValueError) as error:
             raise _explained(error, operation.builder_name, shapes, results) from None
         if type(results) is not tuple:

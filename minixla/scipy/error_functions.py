@@ -56,10 +56,16 @@ def _gaussian(factor: float) -> Function:
         more = 1 + rest * (1 + rest / 2 * (1 + rest / 3 * (1 + rest / 4)))
         return mnp.exp(factor * high * high) * more
 
-    return with_derivatives(function, lambda y, x: 2 * factor * x * y)
+    return with_derivatives(function, lambda y, x: 2 * factor * (x * y))
 
 
 _falling, _rising, _density = map(_gaussian, (-1, 1, -0.5))
+
+
+@of_reals()
+def erf(x: Any) -> Any:
+    """2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x. SciPy: special.erf."""
+    return ops.erf(x)
 
 
 @of_reals(lambda y, x: -2 / math.sqrt(math.pi) * _falling(x))

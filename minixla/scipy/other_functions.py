@@ -13,7 +13,7 @@ from minixla.scipy.real_functions import of_reals
 from minixla.transforms import fori_loop
 
 
-@of_reals(lambda y, x: 1 / (x * (1 - x)))
+@of_reals(lambda y, x: 1 / x * (1 / (1 - x)))
 def logit(x: Any) -> Any:
     """log(x / (1 - x)), right in its last digits where it is small. SciPy: special.logit."""
     # Near 1 / 2 the quotient is near 1, and only x - 1 / 2 is exact.
@@ -129,7 +129,11 @@ def exp1(x: Any) -> Any:
     return _expn(1, x)
 
 
-@of_reals(lambda y, x: mnp.exp(x) / x)
+# Where the exponential is infinite, the derivative of the quotient would be a difference of such.
+_exponential_over = with_derivatives(lambda x: mnp.exp(x) / x, lambda y, x: y * (1 - 1 / x))
+
+
+@of_reals(lambda y, x: _exponential_over(x))
 def expi(x: Any) -> Any:
     """The exponential integral of exp(t) / t from -inf to x. SciPy: special.expi."""
     # From `far` on as many terms of the asymptotic series are below rounding.

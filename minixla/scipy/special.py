@@ -5,7 +5,8 @@
 from typing import TYPE_CHECKING, Any
 
 from minixla.interop.jax_modules import all_of_jax
-from minixla.scipy.error_functions import erfc, erfcx, erfinv, log_ndtr, ndtr
+from minixla.scipy.bessel_functions import i0, i0e, i1, i1e
+from minixla.scipy.error_functions import erf, erfc, erfcx, erfinv, log_ndtr, ndtr
 from minixla.scipy.gamma_functions import (
     beta,
     betaln,

@@ -43,7 +43,7 @@ def entr(x: ArrayLike) -> Array:
     """-x log(x), 0 where x is 0, -inf where it is below. SciPy: special.entr."""
 
 def erf(x: ArrayLike) -> Array:
-    """The error function."""
+    """2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x. SciPy: special.erf."""
 
 def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), right in its last digits far out, too. SciPy: special.erfc."""
@@ -94,16 +94,16 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """The 2F1 hypergeometric function."""
 
 def i0(x: ArrayLike) -> Array:
-    """Modified bessel function of zeroth order."""
+    """The modified Bessel function of order 0. SciPy: special.i0."""
 
 def i0e(x: ArrayLike) -> Array:
-    """Exponentially scaled modified bessel function of zeroth order."""
+    """I0(x) exp(-|x|), the scaled modified Bessel function of order 0. SciPy: special.i0e."""
 
 def i1(x: ArrayLike) -> Array:
-    """Modified bessel function of first order."""
+    """The modified Bessel function of order 1. SciPy: special.i1."""
 
 def i1e(x: ArrayLike) -> Array:
-    """Exponentially scaled modified bessel function of first order."""
+    """I1(x) exp(-|x|), the scaled modified Bessel function of order 1. SciPy: special.i1e."""
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """P log(p / q) - p + q, nowhere below 0. SciPy: special.kl_div."""

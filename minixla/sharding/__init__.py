@@ -7,9 +7,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jax.sharding import NamedSharding as NamedSharding
+    from jax.sharding import AbstractMesh as AbstractMesh
+    from jax.sharding import AxisType as AxisType
     from jax.sharding import PartitionSpec as PartitionSpec
+    from jax.sharding import Sharding as Sharding
+    from jax.sharding import SingleDeviceSharding as SingleDeviceSharding
+    from jax.sharding import get_abstract_mesh as get_abstract_mesh
+    from jax.sharding import get_mesh as get_mesh
 
+    from minixla.interop.jax_meshes import NamedSharding as NamedSharding
+    from minixla.interop.jax_meshes import set_mesh as set_mesh
+    from minixla.interop.jax_meshes import use_abstract_mesh as use_abstract_mesh
     from minixla.interop.sharding_passes import run_pass as run_pass
     from minixla.sharding.axes import AxisRef as AxisRef
     from minixla.sharding.mesh import Mesh as Mesh
@@ -21,8 +29,11 @@ if TYPE_CHECKING:
     from minixla.tools.layouts import visualize_sharding as visualize_sharding
     from minixla.transforms.layouts import constrain as constrain
 
+_OF_JAX = ["AbstractMesh", "AxisType", "PartitionSpec", "Sharding", "SingleDeviceSharding"]
+_OF_JAX += ["get_abstract_mesh", "get_mesh"]
 _HOMES = {
-    "jax.sharding": ["NamedSharding", "PartitionSpec"],
+    "jax.sharding": _OF_JAX,
+    "minixla.interop.jax_meshes": ["NamedSharding", "set_mesh", "use_abstract_mesh"],
     "minixla.interop.sharding_passes": ["run_pass"],
     "minixla.sharding.axes": ["AxisRef"],
     "minixla.sharding.mesh": ["Mesh"],

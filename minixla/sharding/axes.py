@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from minixla.core.stablehlo_text import quoted
+
 
 class AxisRef(NamedTuple):
     """An axis of a mesh, or a part of one (SDY: `"x"`, `"x":(2)4`).
@@ -21,7 +23,7 @@ class AxisRef(NamedTuple):
 
     def __str__(self) -> str:
         part = "" if self.size is None else f":({self.pre_size}){self.size}"
-        return f'"{self.name}"{part}'
+        return f"{quoted(self.name)}{part}"
 
 
 class Part(NamedTuple):
@@ -51,8 +53,10 @@ class Part(NamedTuple):
         return self.name == other.name and self.start == other.start and self.end <= other.end
 
     def overlaps(self, other: "Part") -> bool:
-        """Whether some of it is in another."""
-        return self.name == other.name and self.start < other.end and other.start < self.end
+        """Whether some of it is in another; an axis of size one overlaps itself."""
+        if self.name != other.name:
+            return False
+        return self == other or (self.start < other.end and other.start < self.end)
 
     def can_coexist(self, other: "Part") -> bool:
         """Whether one mesh can be taken apart so that both are products of its parts."""

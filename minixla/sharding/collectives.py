@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from minixla.core.shapes import Shape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
@@ -92,23 +90,11 @@ def _local(shape: Any, layout: Layout) -> Shape:
     return shape.with_dimensions([-(-size // size_of(parts)) for size, parts in pairs])
 
 
-def _groups(mesh: Mesh, parts: Sequence[Part]) -> Groups:
-    """The devices that meet along parts of axes, those along the last side by side."""
-    places = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1)
-    at = dict(zip(mesh.axis_names, places, strict=True))
-    member = mesh.piece(parts, at)
-    for part in parts:  # along which the members of a group differ
-        at[part.name] = at[part.name] - mesh.piece([part], at) * mesh.minor_of(part)
-    order = np.lexsort((member, np.ravel_multi_index(tuple(at.values()), mesh.axis_sizes)))
-    found = mesh.numbers.reshape(-1)[order].reshape(-1, size_of(parts))
-    return tuple(map(tuple, found.tolist()))
-
-
 def _made(
     kind: str, parts: Sequence[Part], shape: Shape, mesh: Mesh, step: Step | None, why: str
 ) -> Collective:
     axes = tuple(dict.fromkeys([part.name for part in parts]))
-    return _collective(kind, axes, _groups(mesh, parts), shape, step, why)
+    return _collective(kind, axes, mesh.groups_along(parts), shape, step, why)
 
 
 def _collective(

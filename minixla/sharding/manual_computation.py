@@ -14,10 +14,13 @@ from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.data_flow import through
 from minixla.core.derived import batched_graph, entered_graph, vjp_graphs
 from minixla.core.graph import Graph, Value, remembered
-from minixla.core.linear import pullback_by, zeros_like
+from minixla.core.hlo_text import quoted as hlo_quoted
+from minixla.core.linear import zeros_like
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
+from minixla.core.stablehlo_text import quoted
+from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import evaluate_graph
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.sharding.axes import AxisRef, Part, size_of
@@ -134,7 +137,7 @@ class ManualComputation(RunsPrograms):
 
     def write(self, emit, operands, shapes, results):
         region = emit.region(self.computation, "sdy.return")
-        axes = ", ".join([f'"{name}"' for name in self.manual_axes])
+        axes = ", ".join(map(quoted, self.manual_axes))
         texts = {
             "in_shardings": emit.shardings(self.in_shardings),
             "manual_axes": f"#sdy<manual_axes{{{axes}}}>",
@@ -146,7 +149,10 @@ class ManualComputation(RunsPrograms):
     def hlo_attributes(self, shapes):
         shown = ("in_shardings", "out_shardings", "manual_axes")
         texts = {key: ", ".join(map(str, self.values[key])).replace('"', "'") for key in shown}
-        return {**{key: f'"{text}"' for key, text in texts.items()}, "to_apply": self.computation}
+        return {
+            **{key: hlo_quoted(text) for key, text in texts.items()},
+            "to_apply": self.computation,
+        }
 
     def data_flow(self, *operands):
         return through(self.computation)

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minixla.core.errors import ShardingError, explain
-from minixla.sharding.axes import AxisRef, Part, merged
+from minixla.core.stablehlo_text import quoted
+from minixla.sharding.axes import AxisRef, Part, merged, size_of
 
 Item = TypeVar("Item")
 
@@ -159,6 +160,17 @@ class Mesh:
         count = math.prod([self.axis_sizes[each] for each in at])
         return tuple(map(tuple, along.reshape(-1, count).tolist()))
 
+    def groups_along(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
+        """The devices that meet along parts of axes, those along the last side by side."""
+        places = np.indices(self.axis_sizes).reshape(len(self.axis_sizes), -1)
+        at = dict(zip(self.axis_names, places, strict=True))
+        member = np.broadcast_to(self.piece(parts, at), self.numbers.size)
+        for part in parts:  # along which the members of a group differ
+            at[part.name] = at[part.name] - self.piece([part], at) * self.minor_of(part)
+        order = np.lexsort((member, np.ravel_multi_index(tuple(at.values()), self.axis_sizes)))
+        found = self.numbers.reshape(-1)[order].reshape(-1, size_of(parts))
+        return tuple(map(tuple, found.tolist()))
+
     def axes_of(self, groups: Iterable[Iterable[int]]) -> tuple[str, ...] | None:
         """The axes over which just these groups meet, the fewest; None where there are none."""
         wanted = set(map(frozenset, groups))
@@ -176,7 +188,7 @@ class Mesh:
         return found
 
     def __str__(self) -> str:
-        axes = ", ".join([f'"{name}"={size}' for name, size in self.shape.items()])
+        axes = ", ".join([f"{quoted(name)}={size}" for name, size in self.shape.items()])
         order = "" if self.device_ids is None else f", device_ids={list(self.device_ids)}"
         return f"<[{axes}]{order}>"
 

@@ -8,7 +8,9 @@ from typing import Any
 from minixla.core.attributes import Enumeration, Instance, Integer, Text, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.data_flow import through
+from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.operation import Operation, register
+from minixla.core.stablehlo_text import quoted
 from minixla.sharding.axes import AxisRef
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
 from minixla_ops.movement.constants import Constant
@@ -32,7 +34,7 @@ class SdyOperation(Operation):
         for name, value in self.values.items():
             if not self.fields[name].kind.holds_programs:
                 shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-                found[name] = '"{}"'.format(shown.replace('"', "'"))
+                found[name] = hlo_quoted(shown.replace('"', "'"))
         return found
 
 
@@ -279,7 +281,7 @@ class NamedComputation(Call):
             called = super().write(emit, given, shapes, results)
             return self._placed(emit, called, results, self.out_shardings)
         region = emit.region(self.computation, "sdy.return")
-        texts: dict[str, Any] = {"name": f'"{self.label}"'}
+        texts: dict[str, Any] = {"name": quoted(self.label)}
         for key in ("in_shardings", "out_shardings"):
             given = getattr(self, key)
             texts[key] = None if given is None else emit.shardings(given)

@@ -7,6 +7,7 @@ from typing import Any
 
 from minixla.core.errors import ShardingError, check_arguments, explain
 from minixla.core.shapes import Shape
+from minixla.core.stablehlo_text import symbol_text
 from minixla.sharding.axes import AxisRef, Part, size_of
 from minixla.sharding.mesh import Mesh
 
@@ -214,7 +215,7 @@ class TensorSharding:
 
     def text(self, mesh_name: str | None) -> str:
         """The text with another name of the mesh, or with the mesh written out."""
-        mesh = f"mesh{self.mesh}" if mesh_name is None else f"@{mesh_name}"
+        mesh = f"mesh{self.mesh}" if mesh_name is None else symbol_text(mesh_name)
         return f"<{mesh}, {self.layout_text}>"
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from minixla.core.errors import ShardingError, check_arguments, explain
+from minixla.core.stablehlo_text import unquoted
 from minixla.sharding.axes import AxisRef
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
@@ -65,7 +66,7 @@ class _Reader:
         if not token.startswith('"'):
             self.place -= len(token)
             self.refuse('a name in quotes ("x") is expected')
-        return re.sub(r"\\(.)", r"\1", token[1:-1])
+        return unquoted(token[1:-1])
 
     def axis(self) -> AxisRef:
         name = self.name()
@@ -118,7 +119,7 @@ class _Reader:
         found = _SYMBOL.match(self.text, self.place)
         if found is None:
             self.refuse("a mesh (@name, or mesh<...>) is expected")
-        self.place, name = found.end(), found[1] if found[1] is not None else found[2]
+        self.place, name = found.end(), found[2] if found[1] is None else unquoted(found[1])
         if name not in self.meshes:
             known = ", ".join(self.meshes) or "none"
             self.refuse(f"mesh @{name} is unknown; there are: {known}")

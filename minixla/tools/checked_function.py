@@ -1,7 +1,6 @@
 """A function that is checked at given arguments, and its derivatives, as programs."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from itertools import compress
 from typing import Any
 
@@ -53,20 +52,20 @@ class CheckedFunction:
     """A function at given arguments, its derivatives along fixed random directions."""
 
     def __init__(self, fun: Callable[..., Any], args: Sequence[Any]) -> None:
-        leaves, self._tree = flatten(tuple(args))
+        leaves, tree = flatten(tuple(args))
+        self._tree = tree
         #: What reports call the leaves of arguments and results.
         self.input_names = [f"args{keystr(path)}" for path in leaf_paths(tuple(args))]
-        self.output_names: list[str] = []
+        self.output_names = output_names = list[str]()
 
         def flat(*given: Any) -> list[Any]:
-            results = fun(*tree_unflatten(self._tree, given))
-            self.output_names[:] = [f"result{keystr(path)}" for path in leaf_paths(results)]
+            results = fun(*tree_unflatten(tree, given))
+            output_names[:] = [f"result{keystr(path)}" for path in leaf_paths(results)]
             return flatten(results)[0]
 
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
-        #: The program of a kind, calls unfolded.
-        self.program = cache(self._made)
+        self._programs: dict[str, Program] = {}
         self.graph = mx.make_graph(flat)(*leaves)
         self._refuse()
         #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
@@ -102,6 +101,12 @@ class CheckedFunction:
             pairs = zip(self.input_names, self.graph.input_shapes, strict=True)
         what = "tangent" if kind == "jvp" else "gradient"
         return [(f"{what} of {name}", shape) for name, shape in pairs if is_inexact(shape)]
+
+    def program(self, kind: str) -> Program:
+        """The program of a kind, calls unfolded."""
+        if kind not in self._programs:
+            self._programs[kind] = self._made(kind)
+        return self._programs[kind]
 
     def _made(self, kind: str) -> Program:
         graph, operands = self.graph, [*self.operands, *self.directions.get(kind, ())]

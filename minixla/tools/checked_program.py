@@ -74,6 +74,8 @@ class CheckedProgram(Search):
             return "parts", ""
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
+        if is_off and self._found(self.fault_without_rounding(name, value, evaluator)):
+            return "parts", "as a whole only"
         if is_off and not is_inexact(value.shape):
             self._found(self.decision(evaluator))
             return "parts", "rounding decides it"

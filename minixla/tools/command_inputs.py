@@ -4,6 +4,7 @@ import argparse
 import io
 import re
 import sys
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -16,20 +17,36 @@ from minixla import interop
 from minixla.interop import ImportedProgram
 from minixla.interop.sharding_passes import read_program as read_sharded
 from minixla.tools.command_line import BadInput
+from minixla_ops.vocabulary.tuple_operations import without_tuples
 
-# HLO text, after comments.
-_HLO = re.compile(rb"(?:\s|//[^\n]*+\n)*+HloModule")
+# Blanks before HLO text, and a comment.
+_COMMENT = re.compile(rb"\s*(?://[^\n]*\n)?")
+# Commands whose arguments and results are arrays in files.
+_EVALUATING = "run", "grad", "vmap", "check", "cost"
 # What NumPy raises besides for a damaged archive.
 _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 
 
 def is_hlo(source: bytes) -> bool:
     """Whether a file is HLO text."""
-    return _HLO.match(source) is not None
+    at = None
+    while (match := _COMMENT.match(source, at or 0)) and match.end() != at:
+        at = match.end()
+    return source.startswith(b"HloModule", at)
 
 
 def read_program(options: argparse.Namespace) -> ImportedProgram:
-    """The program of the file, or of standard input, that options name."""
+    """The program of the file, or of standard input, that options name; prints warnings."""
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        program = _read(options)
+    for each in issued:
+        said = re.sub(r"^import_\w+: ", "", str(each.message))
+        print(f"minixla {options.command}: {options.program}: {said}", file=sys.stderr)
+    return program
+
+
+def _read(options: argparse.Namespace) -> ImportedProgram:
     is_standard = options.program == "-"
     source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
     if not source.strip():
@@ -53,7 +70,10 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
         said = said.replace('shardings="drop"', "--drop-shardings")
         raise BadInput(f"{options.program}: {said}") from None
     # What jax.export made takes pytrees; files give arrays one by one.
-    return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
+    flat = without_tuples if options.command in _EVALUATING else lambda graph: graph
+    return ImportedProgram(
+        flat(read.graph), {name: flat(each.graph) for name, each in read.functions.items()}
+    )
 
 
 def _after_passes(options: argparse.Namespace, source: bytes) -> str:

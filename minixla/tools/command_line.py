@@ -128,11 +128,15 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     what = "one page with the graph, the instructions and the source; the same as --form html"
     show.add_argument("--html", dest="form", action="store_const", const="html", help=what)
     show.add_argument("--output", metavar="FILE", help="default: standard output")
+    what = "the folder of the program's source files, whose lines pages show; default: none"
+    show.add_argument("--source", metavar="DIR", help=what)
     text = "Opens a program's graph in Model Explorer, where minixla[explorer] is installed"
     explore = add("explore", text, program, arguments)
     what = "colours found by running the program; may be given again, for another"
     choices, what = ("nan", "errors", "findings"), f"{what}; costs and layouts are always there"
     explore.add_argument("--overlay", choices=choices, action="append", default=[], help=what)
+    what = "the folder of the program's source files, whose lines pages show; default: none"
+    explore.add_argument("--source", metavar="DIR", help=what)
     what = "writes the viewer's files (.json), or a page (.html), in place of opening it"
     explore.add_argument("--output", metavar="FILE", help=what)
     what = "where its server listens on this machine; default: one that is free"

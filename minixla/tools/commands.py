@@ -33,6 +33,7 @@ from minixla.tools.html_page import page
 from minixla.tools.opinions import evaluate
 from minixla.tools.reports import plain, terminal_width
 from minixla.tools.shown_arrays import check_file, in_full, in_short, widened, write_file
+from minixla.tools.source_lines import SourceLines
 from minixla.tools.worker import make_context
 
 # Neither messages nor programs name the script that starts the command line.
@@ -172,7 +173,7 @@ def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
         print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)
         form = "hlo"
     if form == "html":
-        return _write(options, page(*shown_parts(program.graph)[:2], _texts(options)).encode())
+        return _write(options, page(*shown_parts(program.graph)[:2], _lines(options)).encode())
     _write(options, _in_form(program, form))
 
 
@@ -181,8 +182,8 @@ def _explore(options: argparse.Namespace, program: ImportedProgram) -> None:
     for index, origin in enumerate(origins):
         print(f"argument {index}: {origin}", file=sys.stderr)
     how: dict[str, Any] = {"port": options.port, "browser": not options.no_browser}
-    target, texts = options.output, _texts(options)
-    shown = explored(program.graph, operands, options.overlay, target, texts, **how)
+    target, lines = options.output, _lines(options)
+    shown = explored(program.graph, operands, options.overlay, target, lines, **how)
     if options.json:
         told = {"url": shown.url, "files": list(map(str, shown.files)), "notes": shown.notes}
         _print_json(told | {"overlays": shown.overlays})
@@ -192,11 +193,12 @@ def _explore(options: argparse.Namespace, program: ImportedProgram) -> None:
     shown.wait()
 
 
-def _texts(options: argparse.Namespace) -> dict[str, str]:
-    """The text of the program, where it is one: instructions without a source name its lines."""
+def _lines(options: argparse.Namespace) -> SourceLines:
+    """The lines of the program, where it is a text, and of files below the folder of `--source`."""
     source = b"" if options.program == "-" else Path(options.program).read_bytes()
     is_mlir = b"\0" not in source and not inputs.is_hlo(source)
-    return {PROGRAM_TEXT: source.decode(errors="replace")} if is_mlir else {}
+    texts = {PROGRAM_TEXT: source.decode(errors="replace")} if is_mlir else {}
+    return SourceLines(texts, options.source)
 
 
 def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:

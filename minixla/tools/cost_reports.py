@@ -110,7 +110,10 @@ def cost(
     count = 1 if platform is None else far.platform_named(platform).size
     chips = Mesh(None, ("devices",), shape=(count,)) if count > 1 else None
     with mesh_in_force(_state.mesh or chips):
-        graph = getattr(fun, "graph", mx.make_graph(fun))(*args, **kwargs)
+        # The attribute of an imported program is the Graph itself.
+        staged: Any = getattr(fun, "graph", None)
+        staged = staged if callable(staged) else mx.make_graph(fun)
+        graph = staged(*args, **kwargs)
     if platform is None or graph.meshes:
         return cost_report(graph, platform=platform)
     jitted = fun if hasattr(fun, "lower") else mx.jit(fun)

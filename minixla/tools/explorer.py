@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -42,6 +42,7 @@ from minixla.tools.overlays import (
     nan_overlay,
 )
 from minixla.tools.reports import CrossCheckReport
+from minixla.tools.source_lines import SourceLines
 from minixla.transforms.evaluation import make_graph
 
 _SUBJECT = "explore"
@@ -109,6 +110,7 @@ def explore(
     path: str | os.PathLike[str] | None = None,
     port: int | None = None,
     browser: bool | None = None,
+    source: str | os.PathLike[str] | None = None,
 ) -> Exploration:
     """Shows a function's graph in Model Explorer, in a browser or a notebook.
 
@@ -134,6 +136,8 @@ def explore(
         port: where the server listens, on this machine alone; default: one that is free.
         browser: whether a browser is opened; default: unless a notebook runs this, which shows what
             is returned.
+        source: for a page of an imported program, the folder of its source files: their lines are
+            shown. A page shows lines of no other files but those that this process traced.
 
     Returns:
         An Exploration: `url`, `files`, `overlays`, `notes`; `wait()` until Ctrl-C; `stop()`.
@@ -161,7 +165,7 @@ def explore(
     leaves = flatten(tuple(args))[0] if report is None else report.operands
     operands = _operands(graph, leaves) if overlays else []
     how: dict[str, Any] = {"port": port, "browser": browser, "report": report}
-    return explored(graph, operands, overlays, path, **how)
+    return explored(graph, operands, overlays, path, SourceLines({}, source), **how)
 
 
 def explored(
@@ -169,12 +173,12 @@ def explored(
     operands: Sequence[np.ndarray],
     overlays: Collection[str],
     path: str | os.PathLike[str] | None = None,
-    texts: Mapping[str, str] | None = None,
+    lines: SourceLines | None = None,
     port: int | None = None,
     browser: bool | None = None,
     report: CrossCheckReport | None = None,
 ) -> Exploration:
-    """What `explore` returns, of a graph and its operands; `texts` as `page` takes them."""
+    """What `explore` returns, of a graph and its operands; `lines` as `page` takes them."""
     is_list = isinstance(overlays, Collection) and not isinstance(overlays, str)
     check_arguments(
         _SUBJECT,
@@ -195,7 +199,7 @@ def explored(
     names = [each.name for each in found]
     if target is not None:
         if target.suffix == ".html":
-            target.write_text(page(parts, found, texts or {}), encoding="utf-8")
+            target.write_text(page(parts, found, lines or SourceLines({})), encoding="utf-8")
             return Exploration([target], names, notes)
         return Exploration(write_files(target, parts, found), names, notes)
     folder = tempfile.TemporaryDirectory(prefix="minixla_explorer_")
@@ -278,7 +282,16 @@ def _check_installed() -> None:
 def _served(files: Sequence[Path], port: int | None) -> tuple[subprocess.Popen[str], str]:
     """Model Explorer's own server of some files, and where it shows them."""
     graph, *overlays = map(str, files)
-    words = [sys.executable, "-m", _PACKAGE, graph, "--no_open_in_browser", "--host", "localhost"]
+    words = [
+        sys.executable,
+        "-P",
+        "-m",
+        _PACKAGE,
+        graph,
+        "--no_open_in_browser",
+        "--host",
+        "localhost",
+    ]
     words += ["--node_data_paths", ",".join(overlays), "--port", str(port or _free_port())]
     output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     server = start_child(words, env=os.environ | {"PYTHONUNBUFFERED": "1"}, **output)

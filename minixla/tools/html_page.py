@@ -1,7 +1,6 @@
 """A program as one HTML page that needs nothing else: its graph, instructions and source lines."""
 
 import json
-import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -9,19 +8,20 @@ from pathlib import Path
 from minixla.tools.layered_drawing import drawn
 from minixla.tools.opened_programs import Node, Part
 from minixla.tools.overlays import Overlay
+from minixla.tools.source_lines import SourceLines
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 #: Lines of a file that are shown above and below each line that an instruction stands in.
 _AROUND = 5
 
 
-def page(parts: Sequence[Part], overlays: Sequence[Overlay], texts: Mapping[str, str]) -> str:
+def page(parts: Sequence[Part], overlays: Sequence[Overlay], lines: SourceLines) -> str:
     """The page.
 
     Args:
         parts: the program, as `opened` gives it.
         overlays: what its nodes can be coloured by.
-        texts: the text of files that cannot be read by their name, such as that of a program.
+        lines: where the lines of sources are found.
     """
     drawings, rows = [], []
     for part in parts:
@@ -36,7 +36,7 @@ def page(parts: Sequence[Part], overlays: Sequence[Overlay], texts: Mapping[str,
         "options": "".join(options),
         "graphs": "\n".join(drawings),
         "rows": "\n".join(rows),
-        "source": "".join(_source(parts, texts)),
+        "source": "".join(_source(parts, lines)),
         "overlays": json.dumps(data).replace("<", "\\u003c"),
     }
     # Piece by piece: what is put in may hold the name of another place.
@@ -80,27 +80,27 @@ def _shown(overlay: Overlay) -> dict[str, object]:
     return {"nodes": {name: (texts[name], colors[name]) for name in texts}, "legend": legend}
 
 
-def _source(parts: Sequence[Part], texts: Mapping[str, str]) -> Iterator[str]:
+def _source(parts: Sequence[Part], lines: SourceLines) -> Iterator[str]:
     """The lines in which instructions stand, and those around them; else the program's text."""
-    used: dict[str, set[int]] = {}
+    used: dict[tuple[str, bool], set[int]] = {}
+    found: dict[tuple[str, bool], list[str]] = {}
     for part in parts:
         for step in part.graph.instructions:
-            if step.source is not None and step.source.line:
-                used.setdefault(step.source.file, set()).add(step.source.line)
-    files = {file: texts.get(file, "").splitlines() or _lines_of(file) for file in used}
-    for file, lines in files.items():
-        if lines:
-            yield f"<h2>{escape(file)}</h2><pre>{''.join(_window(file, lines, used[file]))}</pre>"
-    if not any(files.values()):
+            source = step.source
+            if source is not None and source.line:
+                key = source.file, source.is_imported
+                used.setdefault(key, set()).add(source.line)
+                if key not in found:
+                    found[key] = lines.of(source)
+    for (file, is_imported), held in found.items():
+        if held:
+            shown = "".join(_window(file, held, used[file, is_imported]))
+            yield f"<h2>{escape(file)}</h2><pre>{shown}</pre>"
+    if not any(found.values()):
         text = parts[0].graph.stablehlo()
         numbered = enumerate(text.splitlines(), 1)
         body = "".join(_shown_line(number, line) for number, line in numbered)
         yield f"<h2>StableHLO</h2><pre>{body}</pre>"
-
-
-def _lines_of(file: str) -> list[str]:
-    # It knows the cells of notebooks, too.
-    return [line.rstrip("\n") for line in linecache.getlines(file)]
 
 
 def _window(file: str, lines: Sequence[str], used: set[int]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from minixla.core.errors import AttributeValueError, ShardingError, check_argume
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.source import PROGRAM_TEXT, Source
-from minixla.core.stablehlo_text import Emitter
+from minixla.core.stablehlo_text import Emitter, symbol_text
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
 from minixla.sharding.collectives import Collective, collectives
@@ -158,7 +158,7 @@ class Layouts:
             file.write(data)
 
     def _text(self, width: int | None = None) -> str:
-        meshes = [f"@{name} = {mesh}" for name, mesh in self.program.meshes.items()]
+        meshes = [f"{symbol_text(name)} = {mesh}" for name, mesh in self.program.meshes.items()]
         return "\n".join([*meshes, self.table().text(width)])
 
     def __str__(self) -> str:

@@ -84,6 +84,24 @@ class Search:
         known = [each for each in step.results if is_array(each) and each in values]
         return max((self.measured.compared(v, values[v]).ulp for v in known), default=0.0)
 
+    def fault_without_rounding(self, label: str, output: Value, name: str) -> Finding | None:
+        """Where an evaluator is off although no rounding is involved, for one of the outputs."""
+        free = "nothing that it is computed from is rounded"
+        needed = set(graph_parts.needed_for(output, self.measured.graph))
+        rounded = self.measured.depends_on_rounding
+        for step in self.off(name):
+            if step in needed and rounded.isdisjoint(step.results):
+                text = f"{name} gives another result of {step.op.builder_name} in this program, and"
+                text += f" the right one on the same operands alone; {free}"
+                found = Finding("whole", suspects=(name,), explanation=text)
+                return found.at(step, self.measured.graph, self.kind)._replace(
+                    ulp=self._ulp(step, name)
+                )
+        if output in rounded:
+            return None
+        text = f"{name} gives another {label}; each instruction alone is right, and {free}"
+        return Finding("whole", self.kind, suspects=(name,), explanation=text)
+
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""
         for step in self.off(name):

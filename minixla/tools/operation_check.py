@@ -37,6 +37,8 @@ from minixla.tools.ways_to_run import WAYS, by_kernels
 
 _SECOND = "second derivatives"
 _SHARDING = "sharding rule"
+# Part of the error for an operation that only the reference can run here.
+_NO_KERNEL = "there is no kernel for"
 
 
 @api_boundary
@@ -101,7 +103,8 @@ def check_op(
     for number, (arguments, attributes) in enumerate(given):
         label = f"case {number}"
         checks.append((label, partial(check, label, arguments, attributes, order)))
-        for what, *changed in variants_of(op, arguments, attributes) if variants else ():
+        has_variants = variants and not _has_strings(arguments)
+        for what, *changed in variants_of(op, arguments, attributes) if has_variants else ():
             label = f"case {number}, {what}"
             checks.append((label, partial(check, label, *changed, 0, is_variant=True)))
     shown = shown_progress("check_op", len(checks))
@@ -153,6 +156,9 @@ def _checked(
         report.checks.append(Check(case, check, ulp, verdict, note))
 
     function.__name__ = report.name
+    if _has_strings(arguments):  # only the reference takes them, outside of programs
+        enter(REFERENCE, *_verdict_of_call(function, arguments))
+        return
     try:
         with jax.enable_x64(True), np.errstate(all="ignore"):
             mx.reference(function)(*arguments)
@@ -179,8 +185,11 @@ def _checked(
         enter(_SHARDING, *_sharding_verdict(op, function, arguments))
     if order > 1 and not is_variant:
         try:
-            with jax.enable_x64(True):
-                mx.check_grads(function, arguments, order=order)
+            # Without a kernel for this machine only the reference can be differentiated.
+            has_kernel = not any(_NO_KERNEL in row.note for row in found.rows)
+            with jax.enable_x64(True), np.errstate(all="ignore"):
+                evaluate = None if has_kernel else "reference"
+                mx.check_grads(function, arguments, order=order, evaluate=evaluate)
             enter(_SECOND, "ok")
         except GradientCheckError as error:
             enter(_SECOND, "parts", _first_line(error))
@@ -188,6 +197,19 @@ def _checked(
             enter(_SECOND, "not evaluated", _first_line(error))
         except MinixlaError as error:
             enter(_SECOND, FAILED, _first_line(error))
+
+
+def _has_strings(arguments: Sequence[Any]) -> bool:
+    return any(each.dtype.kind in "OSU" for each in jax.tree.leaves(arguments))
+
+
+def _verdict_of_call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[str, str]:
+    """Whether a function takes its arguments, and its error if it does not."""
+    try:
+        function(*arguments)
+    except Exception as error:  # whatever the author's function raises
+        return FAILED, f"{type(error).__name__}: {_first_line(error)}"
+    return "ok", ""
 
 
 def _sharding_verdict(
@@ -232,7 +254,7 @@ def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
     if not left:
         return "ok", ""
     # StableHLO's interpreter does not know everything; the others must run what is there.
-    reasons = ["there is no kernel for", "has no derivative"]
+    reasons = [_NO_KERNEL, "has no derivative"]
     # A kernel of another platform may call code that is only there.
     reasons += ["XLA has no code for the target"] * evaluator.startswith("kernel ")
     is_lacking = evaluator in ("interpreter", "all", "finite differences") or any(

@@ -27,7 +27,15 @@ from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools import comparison
 from minixla.tools.comparison import precision_of, wide
 from minixla.tools.costs import operations_per_element
-from minixla.tools.graph_parts import all_values, is_inexact, showing, type_of
+from minixla.tools.graph_parts import (
+    all_values,
+    every_step,
+    inlined,
+    inner_runs,
+    is_inexact,
+    showing,
+    type_of,
+)
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
@@ -35,6 +43,29 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 _FACTORS = {16: 8.0, 32: 64.0, 64: 64.0}
 _SMALL_FACTOR = 4.0
 _SAMPLES = 6
+
+#: Operations that every evaluator rounds correctly: none has errors where the result is a number
+#: of its type.
+_EXACT = {
+    "Abs",
+    "Add",
+    "Ceil",
+    "Constant",
+    "ConvGeneralDilated",
+    "ConvertElementType",
+    "DotGeneral",
+    "Floor",
+}
+_EXACT |= {"Imag", "Iota", "Mul", "Neg", "Real", "Reduce", "ReducePrecision"}
+_EXACT |= {
+    "ReduceWindow",
+    "RoundNearestAfz",
+    "RoundNearestEven",
+    "Scatter",
+    "SelectAndScatter",
+    "Sign",
+    "Sub",
+}
 
 Values = dict[Value, Any]
 
@@ -115,6 +146,37 @@ class Measured:
                 if mask.any():
                     found[value] = mask
         return found
+
+    @functools.cached_property
+    def depends_on_rounding(self) -> set[Value]:
+        """The values that rounding may change: an instruction that they are computed from rounds.
+
+        All evaluators must give the others bit by bit: integers, booleans, and floats that are
+        only moved, selected or computed without rounding errors.
+        """
+        found: set[Value] = set()
+        for step in self.graph.instructions:
+            if found.intersection(step.operands) or self._rounds(step):
+                found.update(step.results)
+        return found
+
+    def _rounds(self, step: Instruction) -> bool:
+        """Whether evaluators may round what an instruction gives on its operands differently."""
+        operands = [self.reference[value] for value in step.operands]
+        runs = inner_runs(step, operands)
+        if runs is not None:
+            inner = (Measured(inlined(graph).pruned(), given) for graph, given in runs)
+            return any(each.depends_on_rounding for each in inner)
+        inexact = [value for value in step.results if is_inexact(value.shape)]
+        if not inexact:  # what computes order or choose by may round
+            inner_steps = (each for graph in step.op.computations for each in every_step(graph))
+            return any(is_inexact(shape) for each in inner_steps for shape in each.shapes)
+        if not self._rounded.keys().isdisjoint(inexact):
+            return True
+        if step.op.name in _EXACT:
+            return False
+        # An elementary function whose value happens to be a number of its type.
+        return any(not _is_known(self.reference[value], operands) for value in inexact)
 
     def _disturbed(self, generator: np.random.Generator) -> Values:
         """The values in double where what is rounded is moved at random, by about as much."""
@@ -215,6 +277,20 @@ def _outcome(trace: ReferenceTrace, step: Instruction, operands: Sequence[Any]) 
     with np.errstate(all="ignore"):
         outcome = trace.evaluate(step.op, operands)
     return (outcome,) if step.single else outcome
+
+
+def _is_known(given: np.ndarray, operands: Sequence[Any]) -> bool:
+    """Whether each element is one of the operands' up to its sign, 0, infinite or NaN."""
+    known = [_magnitudes(each) for each in operands if isinstance(each, np.ndarray)]
+    found = _magnitudes(given)
+    is_special = (found == 0) | ~np.isfinite(found)
+    return bool(np.all(is_special | np.isin(found, np.concatenate(known or [found[:0]]))))
+
+
+def _magnitudes(array: np.ndarray) -> np.ndarray:
+    """The magnitudes of all real and imaginary parts, in double."""
+    parts = [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [array]
+    return np.abs(np.concatenate([np.ravel(each).astype(np.float64) for each in parts]))
 
 
 def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.ndarray:

@@ -7,17 +7,20 @@ from inspect import Parameter
 from types import MappingProxyType, NoneType
 from typing import Any, NamedTuple, Self
 
-from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
+from jax.tree_util import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 
 from minixla.core.errors import TransformError, explain, wrong_argument
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine import float0
+from minixla.engine.structures import subtrees
 from minixla.transforms import places
 from minixla.transforms.typed_functions import Function, Numbers, Wrapper
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
+#: The attribute that says how a transformation made a function, and of which; see `sharing`.
+ORIGIN = "__minixla_origin__"
 
 #: The error for arguments that do not fit; takes what `explain` takes, without the class.
 misfit = functools.partial(explain, TransformError)
@@ -41,6 +44,7 @@ class Cache(dict[Any, Any]):
 def named_after(wrapper: Wrapper, fun: Function) -> Wrapper:
     """`wrapper` with the name, documentation and signature of `fun`."""
     functools.update_wrapper(wrapper, fun)
+    wrapper.__dict__.pop(ORIGIN, None)
     for name in wrapper.__dict__.pop(METHODS, ()):  # they are of the jitted function alone
         del wrapper.__dict__[name]
     return wrapper
@@ -219,20 +223,23 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 def flatten_prefix(
     subject: str, name: str, tree: Any, prefix: Any, what: str = "an integer", is_leaf: Any = None
 ) -> list[Any]:
-    """A leaf of a prefix tree, `what` or None, for each leaf of `tree`; `is_leaf`: not axes."""
+    """A leaf of a prefix tree, `what` or None, for each leaf of `tree`; `is_leaf`: not axes.
+
+    `tree` may be a structure.
+    """
+    whole = tree if isinstance(tree, PyTreeDef) else tree_structure(tree)
     if prefix is None or (is_leaf is None and type(prefix) is int):  # a tenth of a call of vmap
-        return [prefix] * tree_structure(tree).num_leaves
+        return [prefix] * whole.num_leaves
     listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
     others = [] if is_leaf else [x for x in listed if not isinstance(x, (int, NoneType))]
     parts, reason = [], f"{others[0]!r} is no axis" if others else ""
     try:
-        parts = [] if reason else structure.flatten_up_to(tree)
+        parts = [] if reason else subtrees(structure, whole)
     except (TypeError, ValueError) as error:
         reason = str(error)
     if reason:
-        given = tree_structure(tree)
-        shown = [f"{name} = {prefix!r}", f"structure: {given}", reason.splitlines()[0]]
+        shown = [f"{name} = {prefix!r}", f"structure: {whole}", reason.splitlines()[0]]
         advice = f"{name} is {what}, None, or a tree of these that is a prefix of the structure."
         raise misfit(subject, f"{name} does not fit the structure that it describes", shown, advice)
-    counts = [tree_structure(part).num_leaves for part in parts]
-    return [leaf for leaf, n in zip(listed, counts, strict=True) for _ in range(n)]
+    pairs = zip(listed, parts, strict=True)
+    return [leaf for leaf, part in pairs for _ in range(part.num_leaves)]

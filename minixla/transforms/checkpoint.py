@@ -14,13 +14,14 @@ from minixla.core.element_types import element_type
 from minixla.core.errors import check_arguments
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, part_of, remembered
-from minixla.core.linear import pullback_by
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, shape_of, tracing
 from minixla.transforms.arguments import Arguments, check_marks, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
+from minixla.transforms.sharing import shares
 from minixla.transforms.staging import stage
 from minixla.transforms.typed_functions import Numbers, Parameters, Result
 from minixla_ops.elementwise.operators import convert
@@ -241,6 +242,7 @@ def checkpoint_name(x: Result, name: str) -> Result:
     return CheckpointName(name)(x)
 
 
+@shares
 @checks_kinds
 def checkpoint(
     fun: Callable[Parameters, Result],

@@ -5,7 +5,7 @@ from functools import update_wrapper
 from typing import Any, cast
 
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import Partial, tree_structure, tree_unflatten
+from jax.tree_util import Partial, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.forward import has_tangent
 from minixla.core.linear import spread, zeros_like
@@ -101,7 +101,10 @@ def custom_gradient(fun: Callable[Parameters, tuple[Result, Any]]) -> Callable[P
 
     def forward(*args: Any) -> tuple[Any, Partial]:
         value, pull = given(*args)
-        converted, read = _converted(pull, (value,), lambda _: True)
+        cotangent = tree_map(
+            lambda x: gradients.derivative_of(x, None), value
+        )  # float0 for integers
+        converted, read = _converted(pull, (cotangent,), lambda _: True)
         return value, Partial(lambda *given: converted(given[-1], *given[:-1]), *read)
 
     def backward(pull: Partial, cotangent: Any) -> Any:

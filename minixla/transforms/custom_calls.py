@@ -184,6 +184,10 @@ class _InnerBatchTrace(BatchTrace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         return super().process(operation, tuple(map(self.own, operands)))
 
+    def owns(self, tracer: Any) -> bool:
+        """Whether a tracer is of the same batch."""
+        return getattr(tracer._trace, "origin", tracer._trace) in (self, self.origin)
+
     def own(self, value: Any) -> Any:
         """`value`, or a tracer of this trace where it is of the same batch."""
         if type(value) is not BatchTracer or value._trace is self:

@@ -16,6 +16,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, nested, shape_of
 from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
+from minixla.engine.structures import LEAF, subtrees
 from minixla.transforms import arguments, custom_calls
 from minixla.transforms.arguments import Arguments, misfit
 from minixla.transforms.gradients import derivative_of
@@ -181,10 +182,9 @@ class _Flat:
         leaves, own = jax.tree.flatten(given, is_leaf=lambda x: x is None)
         tree = without_keys(tree)
         try:
-            parts = own.flatten_up_to(jax.tree.unflatten(tree, range(tree.num_leaves)))
-            structures = list(map(jax.tree.structure, parts))
+            structures = subtrees(own, tree)
             for leaf, structure in zip(leaves, structures, strict=True):
-                if leaf is not None and structure != jax.tree.structure(0):
+                if leaf is not None and structure != LEAF:
                     raise ValueError(f"an array stands where the value has {structure}")
         except ValueError as error:
             problem = f"the rule returned a {what} of another structure"

@@ -1,11 +1,9 @@
 """grad, value_and_grad, vjp and jvp: derivatives of functions of pytrees."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import compress
 from typing import Any, Literal, overload
 
-from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
+from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import DerivativeError, explain
@@ -15,16 +13,19 @@ from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
-from minixla.engine.float0 import float0_zeros, is_float0, places, structure_places
-from minixla.engine.random_keys import flatten, without_keys
+from minixla.engine.float0 import (
+    float0_zeros,
+    places,
+)
+from minixla.engine.random_keys import flatten
 from minixla.transforms.arguments import Arguments, in_place_of, leaving, misfit
-from minixla.transforms.places import Places, lifted_leaves, other_structure
+from minixla.transforms.linear_functions import Pullback, Sides, checked_tangents
+from minixla.transforms.places import Places
+from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.typing import PyTree
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
-#: Takes a cotangent like the result, gives one for each argument.
-Pullback = Callable[[PyTree], tuple[PyTree, ...]]
 #: Kinds of element types that may be differentiated, or stand for zeros.
 INEXACT = "float", "complex"
 ANY = *INEXACT, "pred", "signed", "unsigned"
@@ -38,27 +39,31 @@ class Outcome:
     """
 
     def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool) -> None:
-        self.trace, self._has_aux, self.aux = trace, has_aux, None
+        self.trace, self._has_aux = trace, has_aux
         try:
             with under(trace):
-                out = call()
+                out, aux = self._parted(subject, call()) if has_aux else (call(), None)
+                # Linear functions in it are traced here.
+                self.outputs, self.tree = flatten(out)
+                leaves, aux_tree = tree_flatten(aux)
         finally:
             trace.alive = False
-        if has_aux:
-            if not isinstance(out, (tuple, list)) or len(out) != 2:
-                problem = "the function did not return a pair, as has_aux=True wants"
-                shown = [f"it returned {type(out).__name__}"]
-                raise misfit(subject, problem, shown, "Return (result, auxiliary data).")
-            out, aux = out
-
-            def leave(leaf: Any) -> Any:
-                found = [self.value_of(leaf)] if isinstance(leaf, Tracer) else []
-                return leaving(found, subject, lambda: ["auxiliary data"])[0] if found else leaf
-
-            self.aux = tree_map(leave, aux)
-        self.outputs, self.tree = flatten(out)
+        self.aux = tree_unflatten(aux_tree, [self._leave(subject, leaf) for leaf in leaves])
         values = list(map(self.value_of, self.outputs))
         self.values = leaving(values, subject, lambda: places("the result", out, True))
+
+    def _parted(self, subject: str, out: Any) -> tuple[Any, Any]:
+        """The result and the auxiliary data, which the function returns as a pair."""
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            problem = "the function did not return a pair, as has_aux=True wants"
+            shown = [f"it returned {type(out).__name__}"]
+            raise misfit(subject, problem, shown, "Return (result, auxiliary data).")
+        return out[0], out[1]
+
+    def _leave(self, subject: str, leaf: Any) -> Any:
+        """A leaf of the auxiliary data as a value of the current trace."""
+        found = [self.value_of(leaf)] if isinstance(leaf, Tracer) else []
+        return leaving(found, subject, lambda: ["auxiliary data"])[0] if found else leaf
 
     def value_of(self, output: Any) -> Any:
         """An output without the derivative that the trace knows of it."""
@@ -102,11 +107,11 @@ def derivative_of(primal: Any, derivative: Any) -> Any:
 @overload
 def vjp(
     fun: Callable[..., Result], *primals: PyTree, has_aux: Literal[False] = False
-) -> tuple[Result, Pullback]: ...
+) -> tuple[Result, Callable[[PyTree], tuple[PyTree, ...]]]: ...
 @overload
 def vjp(
     fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
-) -> tuple[Result, Pullback, Aux]: ...
+) -> tuple[Result, Callable[[PyTree], tuple[PyTree, ...]], Aux]: ...
 @api_boundary
 @checks_kinds
 def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
@@ -126,48 +131,11 @@ def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
     """
     given = Arguments("vjp", fun, primals)
     out, pull = recorded("vjp", given, has_aux)
-
-    @api_boundary
-    def pullback(cotangent: Any) -> Any:
-        where = partial(structure_places, "the result", out.tree)
-        return given.alike(pull(checked_tangents("vjp", cotangent, out.tree, out.values, where)))
-
-    return out.with_aux(out.result(), pullback)
+    sides = Sides(out.tree, tuple(map(shape_of, out.values)), given.tree)
+    return out.with_aux(out.result(), Pullback(pull, sides))
 
 
-def checked_tangents(
-    subject: str, given: Any, tree: Any, primals: Sequence[Any], where: Places
-) -> list[Any]:
-    """The leaves of (co)tangents of `primals`, leaves of a pytree; None for float0 zeros."""
-    what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
-    leaves, own = tree_flatten(given)
-    known, wanted = tree_flatten(tree_unflatten(without_keys(tree), range(tree.num_leaves)))
-    empty = list(map(is_float0, known))
-    if own != wanted or not all(map(is_float0, compress(leaves, empty))):
-        problem = f"the {what} has another structure than the {other}"
-        both = (f"{what} has", own), (f"{other} has", tree)
-        advice = f"Give a {what} with one array for each array of the {other}."
-        raise other_structure(subject, problem, "", *both, advice)
-    what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
-    found = []
-    for index, (tangent, primal) in enumerate(zip(leaves, primals, strict=True)):
-        shape = shape_of(primal)
-        wanted = shape if has_tangent(primal) else "float0, since integers have no derivative"
-        if is_float0(tangent):
-            value, own, is_fit = None, f"float0{list(tangent.shape)}", wanted is not shape
-        else:
-            (value,) = lifted_leaves(
-                subject, [tangent], lambda i=index: [f"the {what} of {where()[i]}"]
-            )
-            own, is_fit = shape_of(value), shape_of(value) is wanted
-        if not is_fit:
-            problem = f"the {what} of {where()[index]} does not fit it"
-            shown = [f"{where()[index]}: {shape}", f"{what}: {own}"]
-            raise misfit(subject, problem, shown, f"It must be {wanted}.")
-        found.append(value)
-    return found
-
-
+@shares
 @checks_kinds
 def value_and_grad(
     fun: Callable[Parameters, Result],
@@ -239,6 +207,7 @@ def check_kinds(
         raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
 
+@shares
 @checks_kinds
 def grad(
     fun: Callable[Parameters, Any],

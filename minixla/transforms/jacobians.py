@@ -16,6 +16,8 @@ from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import places
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, in_place_of
+from minixla.transforms.linear_functions import Pushforward, Sides
+from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.transforms.vmap import vmap
 from minixla.typing import PyTree
@@ -63,17 +65,16 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
         recorder.alive = False
     captured, flags = recorder.captured, list(map(trace.is_own, out.outputs))
 
-    @api_boundary
-    def linear(*tangents: Any) -> Any:
-        tree, where = given.tree, given.where
-        checked = gradients.checked_tangents("linearize", tangents, tree, leaves, where)
-        operands = [*captured, *compress(checked, map(has_tangent, leaves))]
+    def push(tangents: Sequence[Any]) -> Sequence[Any]:
+        operands = [*captured, *compress(tangents, map(has_tangent, leaves))]
         found = spread(flags, evaluate_graph(graph, operands))
-        return out.result(list(map(gradients.derivative_of, out.values, found)))
+        return list(map(gradients.derivative_of, out.values, found))
 
-    return out.with_aux(out.result(), linear)
+    sides = Sides(given.tree, tuple(map(shape_of, leaves)), out.tree)
+    return out.with_aux(out.result(), Pushforward(push, sides, given.where))
 
 
+@shares
 @checks_kinds
 def jacfwd(
     fun: Callable[Parameters, Any],
@@ -112,6 +113,7 @@ def jacfwd(
     return derived
 
 
+@shares
 @checks_kinds
 def jacrev(
     fun: Callable[Parameters, Any],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import attrgetter
@@ -13,6 +14,7 @@ from typing import Any, Unpack, overload
 import jax
 
 from minixla.core.argument_kinds import checks_kinds
+from minixla.core.attributes import exact
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.shapes import TupleValue
@@ -24,6 +26,7 @@ from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import JitLayouts
 from minixla.transforms.places import check_leaves
+from minixla.transforms.sharing import Shared, remembered_by, shared_by
 from minixla.transforms.staging import stage_once
 from minixla.transforms.typed_functions import Function, JitOptions, Jitted, Parameters, Result
 from minixla_ops.programs.call import call
@@ -77,7 +80,8 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     arguments.check_marks("jit", fun, **marks)
     layouts, evaluator = JitLayouts({**options}), default_trace()
     inner = layouts.within(fun)
-    compiled, nested = Compiled(inner, layouts), _Nested(inner, layouts)
+    shared = shared_by(fun) if inner is fun else None
+    compiled, nested = Compiled(inner, layouts, shared), _Nested(inner, layouts, shared)
 
     def missed(made: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         trace = _state.trace
@@ -101,7 +105,10 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
             raise
 
     methods = {name: getattr(nested, name) for name in _OWN_METHODS}
-    return compiled.function(missed, fun, functools.partial(jit, **options), methods)
+    methods |= {name: _explained(compiled.method(name), nested) for name in _JAX_METHODS}
+    found = compiled.function(missed, fun, functools.partial(jit, **options), methods)
+    remembered_by(found, fun, jit, (), options)
+    return found
 
 
 def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
@@ -113,12 +120,27 @@ def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
     return wrapper.__qualname__ if found is wrapper else made_again
 
 
+def _explained(method: Function, nested: _Nested) -> Function:
+    """A method of `jax.jit`'s object, whose errors about arguments are ours."""
+
+    @functools.wraps(method)
+    def explained(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except TypeError:
+            nested.check_arguments(args, kwargs, True)
+            raise
+
+    return explained
+
+
 class Compiled:
     """`jax.jit`'s object for a function, `call`, and its methods."""
 
-    def __init__(self, fun: Function, layouts: JitLayouts) -> None:
-        self._layouts = layouts
-        self._staged = arguments.named_after(stage_for_jax(fun), fun)
+    def __init__(self, fun: Function, layouts: JitLayouts, shared: Shared | None = None) -> None:
+        self._layouts, self._fun = layouts, fun
+        own = shared is None
+        self._staged = arguments.named_after(stage_for_jax(fun), fun) if own else shared.staged
         self.call: Any = jax.jit(self._staged, **layouts.for_jax())
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -141,16 +163,18 @@ class Compiled:
     ) -> Any:
         """`call` as the Python function that `again(fun)` is, with more methods; see `jitted`."""
         wrapper = arguments.named_after(jitted(self.call, missed), fun)
-        methods = {name: self._method(name) for name in _JAX_METHODS} | {**methods}
+        methods = {name: self.method(name) for name in _JAX_METHODS} | {**methods}
         for name, method in methods.items():
             setattr(wrapper, name, api_boundary(method))
         # As of a Python function; `jax.jit`'s object would lose its methods.
-        wrapper.__reduce_ex__ = lambda _: _reduced(wrapper, (again, (fun,)))
-        wrapper.__deepcopy__ = lambda _: wrapper
-        setattr(wrapper, arguments.METHODS, (*methods, "__reduce_ex__", "__deepcopy__"))
+        # Without a reference to itself it is freed, with its programs, when nothing holds it.
+        itself = weakref.ref(wrapper)
+        wrapper.__reduce_ex__ = lambda _: _reduced(itself(), (again, (fun,)))
+        wrapper.__deepcopy__ = lambda _: itself()
+        setattr(wrapper, arguments.METHODS, (*methods, "_fun", "__reduce_ex__", "__deepcopy__"))
         return wrapper
 
-    def _method(self, name: str) -> Function:
+    def method(self, name: str) -> Function:
         """A method of `call`, or one above in its place."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -164,11 +188,15 @@ class Compiled:
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
-    def __init__(self, fun: Function, layouts: JitLayouts) -> None:
+    def __init__(self, fun: Function, layouts: JitLayouts, shared: Shared | None) -> None:
         self._layouts = layouts
-        marked = map(layouts.options.get, ("static_argnums", "static_argnames"))
+        marked = [layouts.options.get(name) for name in ("static_argnums", "static_argnames")]
         self._static = arguments.StaticArguments(fun, *marked)
         self._cache = arguments.Cache()
+        if shared is not None and layouts.options.keys() <= {"static_argnums", "static_argnames"}:
+            key = exact(tuple(marked))
+            with suppress(TypeError):  # marks that cannot be hashed
+                self._cache = shared.graphs.setdefault(key, self._cache)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given, static = self._static.split("jit", args, kwargs)
@@ -177,18 +205,25 @@ class _Nested:
         found = stage_once(self._cache, given, static, signature, apply)
         return found.results(call(found.graph, *found.read, *leaves))
 
-    def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check_arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], may_be_shapes: bool = False
+    ) -> None:
         given, _ = self._static.split("jit", args, kwargs)
         self._layouts.check_arguments(given)
         names = given.where()
         for leaf, place in zip(given.leaves, names, strict=True):
             if isinstance(leaf, TupleValue) and _state.trace is default_trace():
                 raise not_a_value(leaf, "jit", place)
-        check_leaves("jit", given.leaves, names)
+        pairs = zip(given.leaves, names, strict=True)
+        arrays = [
+            x for x in pairs if not (may_be_shapes and isinstance(x[0], jax.ShapeDtypeStruct))
+        ]
+        for leaf, name in arrays:
+            check_leaves("jit", [leaf], [name])
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
-        given, _ = self._static.split("make_graph", args, kwargs)
+        given, _ = self._static.split("jit", args, kwargs)
         found = closed(given)
         return self._layouts.annotated(found.graph, given, found.result_tree)
 

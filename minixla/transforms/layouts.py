@@ -232,8 +232,7 @@ def _is_leaf(value: Any) -> bool:
 
 def _listed(subject: str, name: str, tree: Any, shardings: Any) -> list[Any]:
     """The sharding of each leaf of a tree."""
-    whole = jax.tree.unflatten(tree, range(tree.num_leaves))
-    found = flatten_prefix(subject, name, whole, shardings, "a sharding", _is_leaf)
+    found = flatten_prefix(subject, name, tree, shardings, "a sharding", _is_leaf)
     for each in found:
         if each is not None and not isinstance(each, _KNOWN):
             problem = f"{name} inside another transformation is no layout that a program here can "

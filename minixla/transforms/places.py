@@ -1,12 +1,13 @@
 """Where in the user's pytrees a leaf stands (`params['w'][0]`): asked once something is wrong."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minixla.core.errors import MinixlaError, TransformError, explain
-from minixla.core.shapes import AnyShape
-from minixla.core.tracing import _state, check_value, shape_of
+from minixla.core.shapes import AnyShape, TupleValue
+from minixla.core.tracing import Tracer, _state, check_value, not_a_value, shape_of, shape_of_data
 from minixla.engine.float0 import structure_places
 
 #: Gives the place of each leaf, in their order.
@@ -35,11 +36,38 @@ def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
 
+#: The option of a transformation that marks arguments which are no arrays.
+_STATIC = {
+    "jit": "static_argnames",
+    "pmap": "static_broadcasted_argnums",
+    "make_graph": "static_argnums",
+    "checkpoint": "static_argnums",
+}
+
+
+def check_leaf(leaf: Any, subject: str, place: str) -> None:
+    """Refuses a leaf that is no array, and too large integers, and says what to do instead."""
+    argument = re.match(r"argument (\w+)", place)
+    is_traced = isinstance(leaf, (Tracer, TupleValue))
+    if argument is None or is_traced or shape_of_data(leaf) is not None:
+        return check_value(leaf, subject, place)
+    name, option = argument[1], _STATIC.get(subject)
+    advice = "Give an array, a NumPy scalar or a Python number. "
+    if option == "static_argnames":
+        advice += f'For an argument that is no array write {subject}(f, static_argnames="{name}") '
+        advice += "or static_argnums; its values must be hashable."
+    elif option is not None:
+        advice += f"For an argument that is no array give {option}, with its position."
+    else:
+        advice += f"Bind it beforehand: {subject}(functools.partial(f, {name}=...), ...)."
+    raise not_a_value(leaf, subject, place, advice)
+
+
 def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
     """Refuses leaves that are no arrays, and too large integers; of its own JAX knows better."""
     for leaf, place in zip(leaves, where, strict=True):
         if not hasattr(leaf, "aval"):
-            check_value(leaf, subject, place)
+            check_leaf(leaf, subject, place)
 
 
 def _each(function: Any, subject: str, leaves: Sequence[Any], where: Places) -> list[Any]:
@@ -48,7 +76,7 @@ def _each(function: Any, subject: str, leaves: Sequence[Any], where: Places) -> 
         return [function(leaf, subject) for leaf in leaves]
     except MinixlaError:
         for leaf, place in zip(leaves, where(), strict=True):
-            check_value(leaf, subject, place)
+            check_leaf(leaf, subject, place)
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Unpack, overload
 
@@ -201,12 +201,14 @@ class _Mapping:
 
     def program(self, layout: _Layout, tree: Any, fixed: dict[int, Any], count: int) -> OnMesh:
         """The function of the leaves of `count` arguments, those that are `fixed` left out."""
+        # Without a reference to the programs, which are freed with the function.
+        mapping = replace(self, compiled=Cache())
 
         def of_leaves(*leaves: Any) -> Any:
             rest, kwargs = tree_unflatten(tree, leaves)
             others = iter(rest)
             args = [fixed[n] if n in fixed else next(others) for n in range(count)]
-            return self.bind(*args, **kwargs)
+            return mapping.bind(*args, **kwargs)
 
         of_leaves.__name__ = layout.given.name
         donated, others = numbers_among(self.donated, count), set(range(count)) - set(fixed)

@@ -11,7 +11,7 @@ from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
-from minixla.engine.float0 import flatten, of_values, structure_places
+from minixla.engine.float0 import flatten, structure_places
 from minixla.engine.random_keys import shapes_of_members
 from minixla.transforms.arguments import Arguments, Cache, Signature, flatten_prefix, misfit
 from minixla.transforms.typed_functions import Function
@@ -40,8 +40,8 @@ class Staged(NamedTuple):
         `name` is the option that gives this, `kind` what `flatten_prefix` takes besides.
         """
         shapes = shapes_of_members(self.result_tree, list(self.graph.output_shapes))
-        tree = of_values(jax.tree.unflatten(self.result_tree, range(len(shapes))))
-        return list(zip(shapes, flatten_prefix(subject, name, tree, prefix, *kind), strict=True))
+        found = flatten_prefix(subject, name, self.result_tree, prefix, *kind)
+        return list(zip(shapes, found, strict=True))
 
 
 def traced(

@@ -15,10 +15,12 @@ from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import Arguments, flatten_prefix, in_place_of, leaving, misfit
 from minixla.transforms.named_axes import batch_axis, mapped_axis
 from minixla.transforms.places import leaf_shapes
+from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Parameters, Result
 from minixla.typing import PyTree
 
 
+@shares
 @checks_kinds
 def vmap(
     fun: Callable[Parameters, Result],
@@ -63,9 +65,9 @@ def vmap(
         try:
             with under(trace), mapped_axis(axis_name, axis):
                 out = given.call(*inputs)
+                outputs, out_tree = flatten(out)
         finally:
             trace.alive = False
-        outputs, out_tree = flatten(out)
         wanted = flatten_prefix("vmap", "out_axes", out, out_axes)
         ranks = key_ranks(out_tree) or [0] * len(outputs)
         results = [

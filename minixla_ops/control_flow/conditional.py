@@ -16,9 +16,10 @@ from minixla.core.data_flow import Place, edge
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, Value, remembered
-from minixla.core.linear import instantiate, pullback_by, spread
+from minixla.core.linear import instantiate, spread
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, Shape
+from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow.loops import any_of, choose, shadowed
 from minixla_ops.programs import runs_programs as running
@@ -112,7 +113,7 @@ class Conditional(RunsPrograms):
         return Conditional(tuple(branches)), known, joint
 
     def enter(self, trace, operands):
-        (index, *_), _ = trace.taken_apart(operands[0])
+        index, *_ = trace.as_known(operands[0], None)
         return self._enter(trace, [index], operands[1:])
 
     def dependent(self, variables):

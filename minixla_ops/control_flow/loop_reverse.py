@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.derived import ReverseGraphs, call_vjp_graphs, vjp_graphs
+from minixla.core.derived import ReverseGraphs, vjp_graphs
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import spread
 from minixla.core.shapes import ShapeList
+from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loops, scan
 from minixla_ops.control_flow.loop_blocks import back_in_blocks, bytes_of

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
-from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
+from minixla.core.derived import batched_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import register
 from minixla.core.shapes import ShapeList
+from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loop_reverse, loops
 from minixla_ops.programs import runs_programs as running

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import minixla_ops as ops
 from minixla.core import REGISTRY, Graph, Operation, Shape, TupleShape, register
 from minixla.core.attributes import Instance, Text, attribute
-from minixla.core.stablehlo_text import quoted
+from minixla.core.hlo_text import quoted
 from minixla_ops.collectives.collective_joins import AllGather
 from minixla_ops.collectives.collective_passing import CollectivePermute
 from minixla_ops.collectives.collective_reductions import AllReduce

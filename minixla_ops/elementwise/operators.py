@@ -186,7 +186,8 @@ def promoting(
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
         return weakly_typed(operation(*operands), weak)
 
-    promoted.__name__ = function.__name__ = name
+    for each in (promoted, function):
+        each.__name__ = each.__qualname__ = name
     whole = one_program()(promoted)
     return function
 

@@ -21,6 +21,8 @@ from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 # The slope of erf at 0.
 _BELL = 2 / math.sqrt(math.pi)
+# From here on exp(-x * x) is 0 in double; 1 + x * x is x * x, in double, too.
+_FAR, _FAR_ROOT = 40.0, 1e9
 
 
 class _Special(Expandable):
@@ -76,6 +78,21 @@ def _atanh(x: Any) -> Any:
     return ops.select(x == 0, x, ops.sign(x) * result)
 
 
+def _bell(x: Any) -> Any:
+    """The derivative of erf; where the square of x is infinite, its own derivative is 0, too."""
+    x = ops.clamp(full_like(x, -_FAR), x, full_like(x, _FAR))
+    return _BELL * ops.exp(-x * x)
+
+
+def _slope_of_asinh(x: Any) -> Any:
+    """1 / sqrt(1 + x * x), where the square is infinite, too."""
+    size = ops.abs(x)
+    is_far = size > _FAR_ROOT
+    near = ops.select(is_far, full_like(x, 1), x)
+    far = ops.select(is_far, size, full_like(x, 1))
+    return ops.select(is_far, 1 / far, ops.rsqrt(1 + near * near))
+
+
 def _chlo(name: str, numpy: Any, slope: Callable[[Any, Any], Any], composed: Any = None) -> Any:
     family, more = (_Composed, {"composed": composed}) if composed else (_SpecialUnary, {})
     return row(family, name, source=" (chlo)", numpy=numpy, slope=slope, **more)
@@ -90,7 +107,7 @@ _chlo("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)))(
     "Inverse cosine.", "0 -> 1.5707964"
 )
 _chlo("Atan", np.arctan, lambda x, y: 1 / (1 + x * x))("Inverse tangent.", "1 -> 0.7853981")
-_chlo("Asinh", np.arcsinh, lambda x, y: ops.rsqrt(1 + x * x))(
+_chlo("Asinh", np.arcsinh, lambda x, y: _slope_of_asinh(x))(
     "Inverse hyperbolic sine.", "1 -> 0.88137364"
 )
 _chlo("Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)))(
@@ -99,7 +116,7 @@ _chlo("Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)))(
 _chlo("Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), _atanh)(
     "Inverse hyperbolic tangent.", "0.5 -> 0.54930615"
 )
-_chlo("Erfc", special.erfc, lambda x, y: -_BELL * ops.exp(-x * x))(
+_chlo("Erfc", special.erfc, lambda x, y: -_bell(x))(
     "1 - erf(x), accurate where small.", "[0, 1] -> [1.        , 0.15729924]"
 )
 _chlo("ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y))(
@@ -127,7 +144,7 @@ class Erf(_SpecialUnary, FloatUnary):
 
     numpy = special.erf
     # The exponent's rounding is multiplied by its size.
-    slope = staticmethod(lambda x, y: _BELL * ops.exp(-x * x))
+    slope = staticmethod(lambda x, y: _bell(x))
 
 
 class _Sum(_Special, Binary):

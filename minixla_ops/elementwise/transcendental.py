@@ -38,7 +38,7 @@ def _row(name: str, stablehlo_name: str, numpy: Any, derivative: Callable[[Any, 
 
 # Name, StableHLO's name, NumPy's function, derivative from operand x and result y; and in words.
 _row("Exp", "exponential", np.exp, lambda x, y: y)("Exponential, e**x.", "1 -> 2.7182817")
-_row("Expm1", "exponential_minus_one", special.expm1, lambda x, y: y + 1)(
+_row("Expm1", "exponential_minus_one", special.expm1, lambda x, y: ops.exp(x))(
     "e**x - 1, accurate near 0.", "1 -> 1.7182817"
 )
 _row("Log", "log", np.log, lambda x, y: 1 / x)(
@@ -54,9 +54,19 @@ _row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x))(
     "1 / sqrt(x).", "[4, 16] -> [0.5 , 0.25]"
 )
 _row("Tan", "tan", np.tan, lambda x, y: 1 + y * y)("Tangent.", "1 -> 1.5574077")
-_row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y))(
+_row("Tanh", "tanh", np.tanh, lambda x, y: _slope_of_tanh(x, y))(
     "Hyperbolic tangent.", "[0, 1] -> [0.       , 0.7615942]"
 )
+
+
+def _slope_of_tanh(x: Any, y: Any) -> Any:
+    """1 / cosh(x)**2, which is below the rounding of tanh(x) far from 0."""
+    if array_shape(x).element_type.is_complex:
+        return (1 - y) * (1 + y)
+    falling = ops.exp(ops.select(x < 0, 2 * x, -2 * x))
+    share = 1 / (1 + falling)
+    # Near 0 the second derivative, a multiple of y, must not come from a difference.
+    return ops.select(ops.abs(y) < 0.5, 1 - y * y, 4 * falling * (share * share))
 
 
 @register
@@ -72,9 +82,9 @@ class Logistic(FloatUnary):
     numpy = special.logistic
 
     def derivative(self, operand, result):
-        if array_shape(operand).element_type.bits >= 32:
+        if array_shape(operand).element_type.is_complex:
             return result * (1 - result)
-        # A result of few digits leaves the difference fewer.
+        # Where the result is nearly 1, a difference from 1 has no digits left.
         return in_f32(lambda x: ops.logistic(x) * ops.logistic(-x), operand)
 
 

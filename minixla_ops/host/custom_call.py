@@ -12,6 +12,7 @@ from minixla.core import attributes as kinds
 from minixla.core.attributes import Boolean, Integer, Integers, Text, attribute
 from minixla.core.builders import builds, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
+from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.shapes import AnyShape, Shape, ShapeList, TokenShape, TupleShape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.stablehlo_text import Layouts, quoted
@@ -107,6 +108,10 @@ class CustomCall(Operation):
     stated_rule: ShardingRule | None = attribute(
         kinds.Instance(ShardingRule), default=None, stablehlo=None, hlo=None
     )
+    #: Where a call without results runs, as the program says it: there is no value that says it.
+    out_shardings: tuple[Any, ...] | None = attribute(
+        kinds.Attribute(), default=None, stablehlo=None, hlo=None
+    )
 
     def shape(self, *args):
         if not self.target_name:
@@ -154,6 +159,8 @@ class CustomCall(Operation):
         config = dictionary_text(self.options) if self.api_version == 4 else untyped
         stated = self._stated(shapes, results)
         hints = self.hints(shapes, results) if emit.calls_host else ""
+        if self.out_shardings and not emit.calls_host:
+            hints = f" {{sdy.sharding = {emit.shardings(self.out_shardings)}}}"
         told = {
             "layouts": (self.operand_layouts, self.result_layouts),
             "has_side_effect": self.has_side_effect,
@@ -179,7 +186,7 @@ class CustomCall(Operation):
 
     def hlo_attributes(self, shapes):
         return {
-            "custom_call_target": quoted(self.target_name),
+            "custom_call_target": hlo_quoted(self.target_name),
             "custom_call_has_side_effect": self.has_side_effect or None,
             "api_version": "API_VERSION_TYPED_FFI" if self.api_version == 4 else None,
             "backend_config": dictionary_text(self.options) if self.options else None,

@@ -7,6 +7,7 @@ import numpy as np
 from minixla.core import register, shape_of
 from minixla.core.attributes import ShapeAttribute, Text, attribute
 from minixla.core.builders import builds
+from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, TupleValue, shape_of_data
 from minixla.core.stablehlo_text import quoted
@@ -22,7 +23,7 @@ class _Config(Text):
         return quoted(value)
 
     def hlo(self, value: str) -> str | None:
-        return quoted(value) if value else None
+        return hlo_quoted(value) if value else None
 
 
 @register

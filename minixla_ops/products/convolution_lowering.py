@@ -106,7 +106,7 @@ def _by_feature_groups(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape
 def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """The sum over the elements of a kernel of a part of lhs times a weight."""
     numbers = it.dimension_numbers
-    wide = summing_type(array_shape(lhs).element_type, result.element_type)
+    wide = summing_type(result.element_type, array_shape(lhs).element_type)
     feature, groups = numbers.output_feature_dimension, it.feature_group_count
     # Of all arrays the features become two dimensions: groups, and the features of a group.
     order = _matched(numbers.output, numbers.lhs)
@@ -143,7 +143,7 @@ def _elements(kernel: Any, it: ConvGeneralDilated) -> Iterator[tuple[Any, int, l
 def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """One output feature for each member of the batch: sums of products at each position."""
     numbers = it.dimension_numbers
-    wide = summing_type(array_shape(lhs).element_type, result.element_type)
+    wide = summing_type(result.element_type, array_shape(lhs).element_type)
     # rhs in the order of lhs: its output features stand at the batch, its input features at those.
     kernel = ops.transpose(convert(rhs, wide), _matched(numbers.lhs, numbers.rhs))
     spatial = numbers.input_spatial_dimensions

@@ -34,6 +34,7 @@ class Dot(products.SumOfProducts):
     """
 
     lacking = {"tpu": "s64 u64"}
+    mixes_types = True
     dimension_numbers: Any = attribute(DotDimensions(), stablehlo="dot_dimension_numbers")
     precision_config: Any = products.PRECISION
     preferred_element_type: Any = products.PREFERRED_TYPE
@@ -77,7 +78,7 @@ class DotGeneral(Dot, products.Product):
 
     Args:
         lhs: an array of any element type.
-        rhs: an array of the same element type.
+        rhs: an array of the same element type, or of any if preferred_element_type is given.
         dimension_numbers: a DotDimensionNumbers, or JAX's
             ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
@@ -122,6 +123,10 @@ class DotGeneral(Dot, products.Product):
         return product.reshape([*batch, *rows, *columns])
 
     def write(self, emit, operands, shapes, results):
+        kinds = [shape.element_type for shape in shapes]
+        if emit.platform not in (None, "tpu") and kinds[0] is not kinds[1]:
+            # XLA:CPU and XLA:GPU compile few of the mixed pairs.
+            return emit.expand(kept_program(self._in_one_type, tuple(shapes)), operands)
         at, kind = self.dimension_numbers.lhs_contracting_dimensions, shapes[0].element_type
         are_bytes = emit.platform == "cuda" and kind.is_integer and kind.bits == 8
         if are_bytes and at and prod(shapes[0].dimensions[each] for each in at) % 4:
@@ -129,6 +134,11 @@ class DotGeneral(Dot, products.Product):
             return emit.expand(kept_program(self._in_fours, tuple(shapes)), operands)
         given = f"{operands[0]}, {operands[1]}, {self._attributes_text}"
         return written(emit, f"stablehlo.dot_general {given}", shapes, results[0])
+
+    def _in_one_type(self, *operands: Any) -> Any:
+        kinds = [array_shape(each).element_type for each in operands]
+        wide = products.summing_type(self.preferred_element_type, *kinds)
+        return self(*[convert(each, wide) for each in operands])
 
     def _in_fours(self, *operands: Any) -> Any:
         numbers = self.dimension_numbers

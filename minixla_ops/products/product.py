@@ -62,25 +62,29 @@ class SumOfProducts(Operation):
     rounded once.
 
     Checks:
-        (C1) lhs and rhs have one element type.
+        (C1) lhs and rhs have one element type; in a class that `mixes_types` they may differ if
+            preferred_element_type is given.
         (C2) preferred_element_type goes neither from complex to real nor from float to integer or
             pred, and makes integers no narrower.
     """
 
+    #: Whether lhs and rhs may have different element types.
+    mixes_types = False
+
     def result_type(self, lhs: Shape, rhs: Shape) -> ElementType:
         """The result's element type, for operands that pass the checks above."""
-        own = lhs.element_type
         preferred: ElementType | None = self.preferred_element_type  # type: ignore[attr-defined]  # members'
-        if own is not rhs.element_type:
+        if lhs.element_type is not rhs.element_type and not (self.mixes_types and preferred):
             advice = "Convert one side with convert_element_type"
             advice = f"{advice}; preferred_element_type sets the type of the result."
             self.refuse("C1", "the element types of lhs and rhs differ", advice)
-        result = preferred or own
-        is_narrower = _KINDS[result.kind] < 2 and result.bits < own.bits
-        if _KINDS[result.kind] < _KINDS[own.kind] or is_narrower:
-            problem = f"a product of {own} cannot be accumulated in {preferred}"
-            advice = "Leave preferred_element_type out and convert the result."
-            self.refuse_attribute("C2", problem, advice)
+        result = preferred or lhs.element_type
+        for own in (lhs.element_type, rhs.element_type):
+            is_narrower = _KINDS[result.kind] < 2 and result.bits < own.bits
+            if _KINDS[result.kind] < _KINDS[own.kind] or is_narrower:
+                problem = f"a product of {own} cannot be accumulated in {preferred}"
+                advice = "Leave preferred_element_type out and convert the result."
+                self.refuse_attribute("C2", problem, advice)
         return result
 
 
@@ -116,17 +120,22 @@ def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:
     one, other = array_shape(first).element_type, array_shape(second).element_type
     if one is other:
         return first, second
-    wide = summing_type(one, other)
+    wide = _inexact_type(one, other)
     return convert(first, wide), convert(second, wide)
 
 
-def summing_type(own: ElementType, result: ElementType) -> ElementType:
-    """The type in which products of elements of type `own` are summed to one of type `result`."""
-    if not result.is_inexact:
-        return result
-    # Integers that a float type accumulates are rounded to it first.
-    kinds = [F32 if each.bits < 32 else each for each in (own, result) if each.is_inexact]
-    return element_type(np.result_type(*(each.dtype for each in kinds)))
+def summing_type(result: ElementType, *operands: ElementType) -> ElementType:
+    """The type in which products of elements of `operands` are summed to one of type `result`."""
+    return _inexact_type(result, *operands) if result.is_inexact else result
+
+
+def _inexact_type(*kinds: ElementType) -> ElementType:
+    """The type, f32 or wider, that holds all values of those that are inexact.
+
+    Integers that a float type accumulates are rounded to it first.
+    """
+    wide = [F32 if each.bits < 32 else each for each in kinds if each.is_inexact]
+    return element_type(np.result_type(*(each.dtype for each in wide)))
 
 
 def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | None) -> np.ndarray:
@@ -135,7 +144,7 @@ def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | No
     result = preferred or own
     with np.errstate(all="ignore"):
         if result.is_inexact:
-            wide = summing_type(own, result).dtype
+            wide = summing_type(result, own, element_type(rhs.dtype)).dtype
             product = _contiguous(lhs, wide) @ _contiguous(rhs, wide)
             return cast(product, result)
         if result.kind == "pred":

@@ -73,7 +73,7 @@ class RaggedDot(Composed, Dot):
 
     Args:
         lhs: an array of any element type, one dimension of which is ragged.
-        rhs: an array of the same element type.
+        rhs: an array of the same element type, or of any if preferred_element_type is given.
         group_sizes: integers, how many neighbours along the ragged dimension are in each group.
         dimension_numbers: a RaggedDotDimensionNumbers.
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.

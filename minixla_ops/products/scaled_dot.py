@@ -27,7 +27,7 @@ class ScaledDot(Composed, Dot):
     Args:
         lhs: an array of floats.
         lhs_scale: a scalar, or an array with a float for each block of lhs.
-        rhs: an array of the type of lhs.
+        rhs: an array of floats; of the element type of lhs unless preferred_element_type is given.
         rhs_scale: the same for rhs.
         dimension_number: see `dot_general`; the attribute's name is dimension_numbers.
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
@@ -67,16 +67,16 @@ class ScaledDot(Composed, Dot):
     def reference(self, *operands):
         own = element_type(operands[0].dtype)
         kind = self._result_type(own)
-        wide = summing_type(own, kind)
+        wide = summing_type(kind, own, element_type(operands[2].dtype))
         lhs, lhs_scale, rhs, rhs_scale = (cast(each, wide) for each in operands)
         with np.errstate(all="ignore"):
             lhs, rhs = lhs * _repeated(lhs_scale, lhs.shape), rhs * _repeated(rhs_scale, rhs.shape)
             return cast(DotGeneral(self.dimension_numbers).reference(lhs, rhs), kind)
 
     def composition(self, *operands):
-        own = array_shape(operands[0]).element_type
+        own, _, other, _ = (array_shape(each).element_type for each in operands)
         kind = self._result_type(own)
-        wide = summing_type(own, kind)
+        wide = summing_type(kind, own, other)
         lhs, lhs_scale, rhs, rhs_scale = (convert(each, wide) for each in operands)
         lhs = lhs * _spread(lhs_scale, array_shape(lhs).dimensions)
         rhs = rhs * _spread(rhs_scale, array_shape(rhs).dimensions)

@@ -5,9 +5,10 @@ from typing import Any
 
 from minixla.core import Graph, shape_of
 from minixla.core.attributes import Instance, attribute
-from minixla.core.derived import batched_graph, call_vjp_graphs, entered_graph, vjp_graphs
+from minixla.core.derived import batched_graph, entered_graph, vjp_graphs
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.registry import fill_role
+from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of

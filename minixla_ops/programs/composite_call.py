@@ -11,6 +11,7 @@ from minixla.core import element_type, shape_of
 from minixla.core.attributes import Int32, Text, attribute
 from minixla.core.data_flow import Place, edge
 from minixla.core.errors import AttributeValueError, explain
+from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.stablehlo_text import bytes_text, nested_text, quoted
@@ -46,7 +47,10 @@ class CompositeCall(Call):
     stablehlo = RunsPrograms.stablehlo
 
     def shape(self, *operands):
-        if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", self.composite_name, re.ASCII):
+        space, *names = self.composite_name.split(".")
+        is_name = re.compile(r"[\w$]+", re.ASCII).fullmatch
+        is_space = re.fullmatch(r"[a-zA-Z]\w*", space, re.ASCII) is not None
+        if not (is_space and names and all(map(is_name, names))):
             problem = f"the name {self.composite_name!r} is not a dotted name"
             advice = "Give a namespace and a name, such as my_library.my_operation."
             self.refuse_attribute("C3", problem, advice)
@@ -66,7 +70,7 @@ class CompositeCall(Call):
 
     def hlo(self, emit, operands, shapes, result):
         texts = [
-            f"composite.name={quoted(self.composite_name)}",
+            f"composite.name={hlo_quoted(self.composite_name)}",
             f"composite.attributes={self.composite_attributes}",
             f'composite.version="{self.version}"',
         ]

@@ -1,20 +1,39 @@
 """Operations that run as a program of other operations, and have that program's derivative."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import compress
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from minixla.core import TOKEN, AnyShape, Graph, Operation, Shape, TupleShape, element_type
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.linear import spread
 from minixla.core.sharding_rule import ShardingRule
+from minixla.core.tracebacks import Function
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.program_sharding import program_rule
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import as_results
+
+
+def _kept(make: Function) -> Function:
+    """Remember results by arguments, the first of which is an operation or a function.
+
+    If it is an operation that runs programs, or a method of one, results live as long as these.
+    """
+    bounded = lru_cache(maxsize=2048)(make)
+
+    @wraps(make)
+    def found(owner: Any, *given: Any) -> Any:
+        operation = getattr(owner, "__self__", owner)
+        programs = operation.computations if isinstance(operation, Operation) else ()
+        if not programs:
+            return bounded(owner, *given)
+        return programs[0].remembered((make, owner, *given), make, owner, *given)
+
+    return cast(Function, found)
 
 
 class Composed(Operation):
@@ -79,7 +98,7 @@ def composed_program(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph
     return kept_program(operation.composition, shapes, operation.builder_name)
 
 
-@lru_cache(maxsize=1024)
+@_kept
 def _derivative(operation: Composed, shapes: Any, active: Any) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
     graph, known = jvp_graph(composed_program(operation, shapes), active)
@@ -88,12 +107,12 @@ def _derivative(operation: Composed, shapes: Any, active: Any) -> tuple[Graph, t
     return without_lines(pruned), known
 
 
-@lru_cache(maxsize=1024)
+@_kept
 def _rule(operation: Composed, shapes: tuple[AnyShape, ...]) -> ShardingRule:
     return program_rule(composed_program(operation, shapes))
 
 
-@lru_cache(maxsize=2048)
+@_kept
 def kept_program(
     function: Callable[..., Any], shapes: tuple[AnyShape, ...], name: str = "expansion"
 ) -> Graph:

@@ -12,10 +12,11 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core import REGISTRY, ElementType, Operation
-from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
+from minixla.core.derived import batched_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import AnyShape, Shape, ShapeList
+from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
 from minixla_ops.vocabulary.shorthand import array_shape, splat
 

@@ -49,11 +49,11 @@ class RunsPrograms(Operation):
             values = [value for pair in pairs for value in trace.as_known(*pair)]
             results = iter(operation(*before, *values))
         assert isinstance(shapes, tuple)
-        parts = [
-            ([next(results) for _ in trace.shapes_of(shape, each)], each)
-            for shape, each in zip(shapes, known, strict=True)
-        ]
-        return tuple([trace.put_together(*part) for part in parts])
+        found = []
+        for shape, each in zip(shapes, known, strict=True):
+            parts = [next(results) for _ in trace.shapes_of(shape, each)]
+            found.append(trace.put_together(parts, each) if parts else trace.absent(shape))
+        return tuple(found)
 
     def forward(self, primals, tangents):
         trace = ForwardTrace(_state.trace)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
@@ -18,8 +19,8 @@ from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 Values = Sequence[Any]
 Places = Sequence[int | None]
 
-_SPLATS: dict[Any, np.ndarray] = {}
-_MOST_SPLATS = 4096
+#: Those that a program, or the engine, holds.
+_SPLATS: WeakValueDictionary[Any, np.ndarray] = WeakValueDictionary()
 
 
 def splat(value: Any, shape: Shape) -> np.ndarray:
@@ -31,9 +32,7 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
     key = (value.__class__, value if value else repr(value), shape)
     found = _SPLATS.get(key)
     if found is None:
-        if len(_SPLATS) >= _MOST_SPLATS:
-            _SPLATS.clear()
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             scalar = np.asarray(value).astype(shape.dtype)
         found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
     return found

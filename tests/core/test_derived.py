@@ -8,9 +8,10 @@ import pytest
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core.derived import batched_graph, call_vjp_graphs, jvp_graph, vjp_graphs
+from minixla.core.derived import batched_graph, jvp_graph, vjp_graphs
 from minixla.core.errors import TransformError
 from minixla.core.shapes import Shape
+from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, current_trace, trace_to_graph, under
 from minixla.reference_evaluator.trace import ReferenceTrace

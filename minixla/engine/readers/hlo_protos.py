@@ -23,7 +23,7 @@ ELIDED = "minixla.elided"
 # negative zeros that it writes as integers, which have no sign.
 _CONSTANT = r"\bconstant\(\s*(?:(\{\.\.\.\})\s*\)|[a-z]\w*\[[\d,]*\](?:\{[\d,]*\})?\s*(?=[({\d-]))"
 _ZERO = r"(?<=[({, ])(-0)(?=[)}, \n])"
-_WRITTEN = re.compile(rf'"(?:[^"\\]|\\.)*+(?:"|\Z)|{_CONSTANT}|{_ZERO}|(\{{\.\.\.\}})')
+_WRITTEN = re.compile(rf'"(?:[^"\\]|\\.)*+"?|{_CONSTANT}|{_ZERO}|(\{{\.\.\.\}})')
 # Most programs have none of these.
 _SIGNS = [re.compile(each) for each in (r"constant\(\s*[a-z]", r"-0[)}, \n]", r"\{\.\.\.\}")]
 
@@ -130,7 +130,8 @@ def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str
     and a number, but for the entry, `main`. Tables beside them: `computations`, their names by
     number; `entry`, its number; `names`, `opcodes`, `owners` (the computation's number) and
     `sources` (an index, or -1) of instructions; `places`: file, name and line of each source;
-    `callees` of instructions that have some; `details` of those for which others stand: `_DETAILS`.
+    `callees` of instructions that have some; `frontend`, the names of their frontend attributes;
+    `details` of those for which others stand: `_DETAILS`.
     """
     if any(each.search(text) for each in _SIGNS):
         text = _WRITTEN.sub(_rewritten, text)
@@ -170,7 +171,8 @@ class _Edited:
         self._known: dict[bytes, int] = {b"": -1}
         entry = self._numbers[module.get(_ENTRY, 0)]
         names = [_text(head[_NAME]) for head, _ in computations]
-        self.tables: Any = {"computations": names, "entry": entry, "callees": {}, "details": {}}
+        self.tables: Any = {"computations": names, "entry": entry}
+        self.tables |= {each: {} for each in ("callees", "details", "frontend")}
         self.tables |= {each: [] for each in ("names", "opcodes", "owners", "sources", "places")}
         made = [self._computation(index, *each) for index, each in enumerate(computations)]
         parts = [_field(_COMPUTATION, each) for each, _ in made]
@@ -203,6 +205,9 @@ class _Edited:
         if _CALLEES in found:
             ids = _numbers(found[_CALLEES])
             tables["callees"][number] = [self._numbers[each] for each in ids]
+        if _FRONTEND in found:
+            entries = _message(found[_FRONTEND], 1)[1]
+            tables["frontend"][number] = [_text(_message(each).get(1, b"")) for each in entries]
         if stand_in is not None:
             # What a translation may ask for of an instruction that is translated here.
             rows = [(*_DETAILS[each], found[each]) for each in _DETAILS if each in found]

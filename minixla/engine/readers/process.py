@@ -7,7 +7,7 @@ number and what becomes the arguments of `Sent` or of `Refusal`.
 
 import io
 import math
-import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +21,17 @@ from jax.interpreters.mlir import make_ir_context
 from minixla.core.forks import limits, problem_of, serve_in_forks
 from minixla.core.shared_contexts import SharedContexts
 
-sys.path.append(str(Path(__file__).parent))
-import hlo_protos
 
+def _beside(name: str) -> Any:
+    """The module in a file beside this one, whatever else may be found under its name."""
+    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+hlo_protos = _beside("hlo_protos")
 # What a healthy program needs, several times over: seconds of CPU, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
 _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000

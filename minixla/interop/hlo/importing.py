@@ -1,6 +1,7 @@
 """import_hlo: HLO text as functions of ours."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from minixla.core.argument_kinds import checks_kinds
@@ -25,10 +26,12 @@ _LOST = (
 )
 # HLO does not always say for how many devices it is: these make no difference between devices.
 _SAME_EVERYWHERE = re.compile(r"\{*(replicated|maximal device=0|manual)?\}*", re.ASCII)
-_PARTITIONS = re.compile(r"HloModule[^\n]*\bnum_partitions=(\d+)", re.ASCII)
-_SHARDING = re.compile(
-    r'"(?:[^"\\]|\\.)*+(?:"|\Z)|(?<=[\s,])sharding=(\{(?:[^{}"\n]|\{[^{}"\n]*\})*+\})'
-)
+_PARTITIONS = re.compile(r"\bnum_partitions=(\d+)", re.ASCII)
+_STRING = r'"(?:[^"\\]|\\.)*+"?'
+# No more of a sharding is looked at, or shown.
+_LONGEST = 100
+# A brace of a sharding's value has the name in front.
+_BRACE = re.compile(rf"{_STRING}|((?<=[\s,])sharding=)?\{{|\}}|\n", re.DOTALL)
 
 
 @api_boundary
@@ -52,6 +55,10 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
         ImportError_: `source` is no such program; the message names the line and column, what was
             found and what to do.
 
+    Warns:
+        UserWarning: the program has attributes that graphs do not hold, such as
+            `frontend_attributes`; the message names them and their lines.
+
     Example:
         >>> text = jax.jit(lambda x: x + 1).lower(np.float32(0)).as_text("hlo")
         >>> mx.import_hlo(text)(np.float32(2))
@@ -69,6 +76,7 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
         say("reading")
         module = HloModule(text)
         module.translated(say)
+    module.lost.warn(SUBJECT)
     return _HloProgram(module.tables["computations"][module.tables["entry"]], module)
 
 
@@ -105,14 +113,29 @@ def _refuse_shardings(source: HloText) -> None:
     """Raises ImportError_ at the first sharding of a program that tells devices apart."""
     if "sharding=" not in source.text:
         return
-    match = _PARTITIONS.search(source.text)
+    start = max(source.text.find("HloModule"), 0)
+    end = source.text.find("\n", start) % (len(source.text) + 1)
+    match = _PARTITIONS.search(source.text, start, end)
     is_partitioned = match is not None and match[1] != "1"
-    for match in _SHARDING.finditer(source.text):
-        sharding = match[1]
-        if sharding is None or not (is_partitioned or not _SAME_EVERYWHERE.fullmatch(sharding)):
+    for position, sharding in sorted(_shardings(source.text)):
+        if not (is_partitioned or not _SAME_EVERYWHERE.fullmatch(sharding)):
             continue
         problem = (
-            f"{source.opcode(match.start())}: sharding={sharding[:80]} says how values lie over "
+            f"{source.opcode(position)}: sharding={sharding[:80]} says how values lie over "
             "devices, which would be lost"
         )
-        raise source.refused(match.start(1), problem, (), _LOST)
+        raise source.refused(position, problem, (), _LOST)
+
+
+def _shardings(text: str) -> Iterator[tuple[int, str]]:
+    """The values in braces of attributes `sharding=`, each in one line, and where they begin."""
+    opened: list[re.Match[str]] = []
+    for match in _BRACE.finditer(text):
+        last = match[0][-1]
+        if last == "{":
+            opened.append(match)
+        elif last != "}":
+            opened.clear()
+        elif opened and (begin := opened.pop())[1]:
+            start = begin.end() - 1
+            yield start, text[start : min(match.end(), start + _LONGEST)]

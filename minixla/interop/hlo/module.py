@@ -80,6 +80,14 @@ class HloModule(Module):
         problem = _OPERATION.sub("", problem)
         return self._text.refused_at(_number(location), problem, given, advice)
 
+    def translated(self, say: Any = None) -> dict[str, Graph]:
+        """The graphs of all computations; see `Module.translated`."""
+        graphs = super().translated(say)
+        for index, keys in self.tables["frontend"].items():
+            line = self._text.line(self._text.position_of(index))
+            self.lost.of_frontend(keys, self.tables["opcodes"][index], line)
+        return graphs
+
     def _order(self) -> list[str]:
         return self._names
 

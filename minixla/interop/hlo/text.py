@@ -19,18 +19,18 @@ ADVICE = (
 _NAME = r"(?<![\w.\-])%?([\w.\-]++)"
 # Strings and comments are passed over. A name before a blank and = is an instruction's.
 _MARK = re.compile(
-    r'"(?:[^"\\]|\\.)*+(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*'
+    r'"(?:[^"\\]|\\.)*+"?|/\*.*?(?:\*/|\Z)|//[^\n]*'
     rf"|^[ \t]*+(?:ENTRY\s++)?{_NAME}[ \t]*+[({{]|(?<=\}})[ \t]*+(?:ENTRY[ \t]++)?{_NAME}[ \t]*+\{{"
     rf"|(?:ROOT[ \t]++)?{_NAME}[ \t]++=\s",
     re.ASCII | re.DOTALL | re.MULTILINE,
 )
 _OPCODE = re.compile(r"\s([a-z][\w\-]*)\(", re.ASCII)
-_MEMBER = re.compile(r"get-tuple-element\((?:[^\w.\-\n]*+([\w.\-]++))+?\s*+\),", re.ASCII)
+_OPERAND = re.compile(r"(?<![\w.\-])([\w.\-]++)\s*+\),", re.ASCII)
 _INDEX = re.compile(r"\bindex=0*(\d{1,19})\b", re.ASCII)
-_COMMENT = re.compile(r"/\*.*?\*/")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CALLEE = re.compile(
     r"\b(?:body|branch_computations|called_computations|calls|condition|false_computation|scatter"
-    r"|select|to_apply|true_computation)=\s*(\{[^}]*\}|%?[\w.\-]+)"
+    r"|select|to_apply|true_computation)=\s*(\{[^{}]*\}|%?[\w.\-]+)"
 )
 # So far an opcode may be from where its instruction begins.
 _LONGEST = 1 << 16
@@ -115,26 +115,36 @@ class HloText:
         """Refuses indices beyond a tuple: XLA's parser reads what lies there in memory."""
         if "get-tuple-element(" not in self.text:
             return
-        for _, own in self.computations.values():
-            places, members = {name: at for at, name in own}, cache(self._members)
-            for at, _ in own:
-                opcode = _OPCODE.search(self.text, at, at + _LONGEST)
-                member = opcode and _MEMBER.match(self.text, opcode.start(1))
-                index = member and _INDEX.search(self.text, member.end(), self._end(member.end()))
-                if member and index and member[1] in places:
-                    count = members(places[member[1]])
+        for head, own in self.computations.values():
+            ends = [*[at for at, _ in own[1:]], self._after(head)]
+            spans = {name: (at, end) for (at, name), end in zip(own, ends, strict=False)}
+            members = cache(self._members)
+            for at, end in zip([at for at, _ in own], ends, strict=False):
+                opcode = _OPCODE.search(self.text, at, min(at + _LONGEST, end))
+                if opcode is None or opcode[1] != "get-tuple-element":
+                    continue
+                operand = _OPERAND.search(self.text, opcode.end(), end)
+                index = operand and _INDEX.search(self.text, operand.end(), end)
+                if operand and index and operand[1] in spans:
+                    count = members(*spans[operand[1]])
                     if count is not None and int(index[1]) >= count:
                         problem = f"get-tuple-element: index {index[1]} in a tuple of {count}"
                         raise self.refused(at, problem, (), "Indices of members begin at 0.")
 
-    def _end(self, position: int) -> int:
-        """Where the line of a position ends."""
-        return self.text.find("\n", position) % (len(self.text) + 1)
+    def _after(self, head: int) -> int:
+        """Where the computation ends that begins at a position."""
+        at = bisect_right(self._heads, head)
+        return self._heads[at] if at < len(self._heads) else len(self.text)
 
-    def _members(self, position: int) -> int | None:
-        """How many members an instruction's tuple has; None where it is none."""
+    @cached_property
+    def _heads(self) -> list[int]:
+        """Where computations begin."""
+        return sorted([head for head, _ in self.computations.values()])
+
+    def _members(self, position: int, end: int) -> int | None:
+        """How many members the tuple of an instruction has; None where it is none."""
         start = self.text.index("=", position) + 1
-        shape = _COMMENT.sub("", self.text[start : self._end(start)]).lstrip()
+        shape = _COMMENT.sub("", self.text[start:end]).lstrip()
         depth = commas = 0
         for at, mark in enumerate(shape):
             depth += (mark in "([{") - (mark in ")]}")

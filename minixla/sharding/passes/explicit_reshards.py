@@ -41,6 +41,7 @@ def insert_explicit_reshards(program: Program, *, enable_full_version: bool = Fa
             calls, concatenations, and results of some products: the rest is left to XLA's
             partitioner.
     """
+    _reduce_operands(program)
     inserted = Insertions(program)
     for function in program.functions.values():
         for step in _inner_first(function):
@@ -58,6 +59,38 @@ def insert_explicit_reshards(program: Program, *, enable_full_version: bool = Fa
             for number, sharding in enumerate(function.output_shardings):
                 _fit(inserted, Use(function, number), sharding)
     inserted.write()
+
+
+def _reduce_operands(program: Program) -> None:
+    """Sum up what is read along its unreduced axes, but for those that the reader's result has."""
+    inserted = Insertions(program)
+    for function in program.functions.values():
+        for step in _inner_first(function):
+            if not isinstance(step.op, AllReduce):
+                left = sharding_of(step.results[0]) if step.results else None
+                for number in range(len(step.operands)):
+                    _reduce(inserted, Use(step, number), left)
+        for number, sharding in enumerate(function.output_shardings):
+            _reduce(inserted, Use(function, number), sharding)
+    inserted.write()
+
+
+def _reduce(inserted: Insertions, use: Use, wanted: TensorSharding | None) -> None:
+    """Sum up what is read somewhere along the unreduced axes that are not wanted."""
+    given = sharding_of(use.value)
+    if given is None or not given.unreduced:
+        return
+    mesh = given.mesh
+    kept = [] if wanted is None else [wanted.mesh.part(each) for each in wanted.unreduced]
+    left = [mesh.part(each) for each in given.unreduced]
+    for other in kept:
+        left = [part for each in left for part in each.without(other)]
+    if left:
+        rest = [mesh.part(each) for each in given.unreduced]
+        for other in left:
+            rest = [part for each in rest for part in each.without(other)]
+        op = AllReduce(given.of(unreduced=mesh.listed(rest)), mesh.listed(left))
+        inserted.read_through(use, op)
 
 
 def _inner_first(block: Block) -> Iterator[Step]:

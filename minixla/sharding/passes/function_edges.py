@@ -23,11 +23,11 @@ def add_function_edges(program: Program) -> None:
     for block in program.blocks():
         steps = []
         if block.step is None and block is not program.main:
-            steps += [edge(block, value) for value in block.inputs]
+            steps += [edge(block, value) for value in block.inputs if value.can_be_sharded]
         for step in block.steps:
             steps.append(step)
             if step.callee is not None:
-                steps += [edge(block, value) for value in step.results]
+                steps += [edge(block, value) for value in step.results if value.can_be_sharded]
         block.steps = steps
 
 

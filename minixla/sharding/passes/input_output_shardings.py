@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from minixla.sharding.axes import Part
+from minixla.sharding.axes import Part, size_of
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.program import Program, Value
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -18,11 +19,14 @@ def keep_dividing_axes(program: Program) -> None:
     """
 
     def kept(parts: Parts, size: int) -> Parts:
+        if size % size_of(parts) == 0:
+            return parts
         found: list[Part] = []
         for part in parts:
             common = math.gcd(part.size, size)
-            if common > 1:
-                found.append(Part(part.name, part.start, part.start * common))
+            if common == 1:
+                break
+            found.append(Part(part.name, part.start, part.start * common))
             if common < part.size:
                 break
             size //= common
@@ -36,7 +40,7 @@ def keep_dividing_axes(program: Program) -> None:
         for value, sharding in zip(
             step.results, step.callee.output_shardings if step.callee else (), strict=False
         ):
-            value.sharding = sharding or value.sharding
+            value.sharding = sharding or _changed(value.sharding, value, of_sharding)
 
 
 def remove_sub_axes(program: Program) -> None:
@@ -53,13 +57,31 @@ def remove_sub_axes(program: Program) -> None:
                     return parts[:count]
         return parts
 
-    _change(program, kept)
+    _change(program, kept, keeps_priorities=True)
+
+
+def _changed(
+    sharding: TensorSharding | None,
+    value: Value,
+    kept: Callable[[TensorSharding, int, int], Parts],
+    keeps_priorities: bool = False,
+) -> TensorSharding | None:
+    """The sharding of a value with the axes that each dimension keeps."""
+    if sharding is None or sharding.mesh.is_maximal:
+        return sharding
+    sizes = getattr(value.shape, "dimensions", ())
+    found = sharding.with_parts([kept(sharding, *each) for each in enumerate(sizes)])
+    if not keeps_priorities:
+        return found
+    pairs = zip(found.dimensions, sharding.dimensions, strict=True)
+    return found.of(dimensions=[replace(new, priority=old.priority) for new, old in pairs])
 
 
 def _change(
     program: Program,
     kept: Callable[[TensorSharding, int, int], Parts],
     everywhere: bool = False,
+    keeps_priorities: bool = False,
 ) -> None:
     """Lets each dimension of arguments and results keep some of its axes.
 
@@ -67,18 +89,14 @@ def _change(
         program: it is changed.
         kept: the axes that a dimension of a sharding keeps, given its number and size.
         everywhere: whether those of private functions and of manual computations change too.
+        keeps_priorities: whether dimensions that change keep their priorities.
     """
-
-    def changed(sharding: TensorSharding | None, sizes: Sequence[int]) -> TensorSharding | None:
-        if sharding is None or sharding.mesh.is_maximal:
-            return sharding
-        return sharding.with_parts([kept(sharding, *each) for each in enumerate(sizes)])
 
     def all_changed(
         shardings: Sequence[TensorSharding | None], values: Sequence[Value]
     ) -> list[TensorSharding | None]:
         pairs = zip(shardings, values, strict=True)
-        return [changed(each, getattr(value.shape, "dimensions", ())) for each, value in pairs]
+        return [_changed(each, value, kept, keeps_priorities) for each, value in pairs]
 
     for function in program.functions.values():
         if not (function.is_public or everywhere):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from minixla.core.operation import Operation
 from minixla.sharding.operations import Reshard
 from minixla.sharding.program import Block, Program, Step, Use, Value
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -25,7 +26,11 @@ class Insertions:
             wanted: how it is to lie.
             is_late: whether the reshard stands where it is read, not behind what makes the value.
         """
-        value, made = use.value, Reshard(wanted)
+        self.read_through(use, Reshard(wanted), is_late)
+
+    def read_through(self, use: Use, made: Operation, is_late: bool = True) -> None:
+        """Has an operation of what is read somewhere read instead; see `reshard`."""
+        value = use.value
         block = use.block if is_late else value.block
         step = block.new_step(made, [value], _source(use, value))
         if is_late:

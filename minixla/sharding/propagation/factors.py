@@ -138,15 +138,20 @@ def joined(
 
 
 def _taken(left: list[Part], size: int) -> list[Part]:
-    """Takes from `left`, whose last is the most major, what a factor of a size can hold."""
+    """Take from `left`, whose last is the most major, as much as a factor of a size can hold.
+
+    Axes of size one always fit.
+    """
     taken: list[Part] = []
-    while left and size > 1:
-        part = left.pop()
+    while left:
+        part = left[-1]
         common = math.gcd(part.size, size)
+        if common == 1 and part.size > 1:
+            break
+        left.pop()
         middle = part.start * common
-        if common > 1:
-            taken.append(Part(part.name, part.start, middle))
-            size //= common
+        taken.append(Part(part.name, part.start, middle))
+        size //= common
         if middle < part.end:
             left.append(Part(part.name, middle, part.end))
             break

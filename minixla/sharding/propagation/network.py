@@ -153,6 +153,8 @@ class Network:
             self._add_held(step)
         for step in edges:
             self._alias_targets(step)
+        for step in plain:
+            self._alias_without_edge(step)
         self._add_nodes(steps)
         for function in functions:
             if function.is_public:
@@ -203,6 +205,14 @@ class Network:
                 if value is not step.operands[0]:
                     self._tensors[value] = self._tensors[step.results[0]]
                     self._targets.add(value)
+
+    def _alias_without_edge(self, step: Step) -> None:
+        """Has targets of owners on which no edge stands share the owner's sharding."""
+        for edge in step.edges if step.blocks else ():
+            owner = step.at(edge.owner)
+            if owner in self._tensors and owner not in self._owners:
+                for value in map(step.at, edge.targets):
+                    self._tensors.setdefault(value, self._tensors[owner])
 
     def _edge_of(self, step: Step) -> tuple[Step, Edge] | None:
         """The step and edge whose owner an edge step reads."""

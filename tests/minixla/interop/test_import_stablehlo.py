@@ -294,7 +294,7 @@ def test_each_operation_takes_a_few_calls_however_long_the_program_is():
         assert len(mx.import_stablehlo(source).graph.instructions) == count
         counts[count] = calls_of(lambda source=source: mx.import_stablehlo(source))
     assert counts[10_000] < 11 * counts[1_000]
-    assert counts[10_000] < 20 * 10_000
+    assert counts[10_000] < 30 * 10_000
 
 
 def test_each_operation_has_its_line_and_each_copy_of_a_constant_that_of_its_use():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from minixla.sharding.axes import Part, merged
 from minixla.sharding.mesh import Mesh
@@ -18,6 +18,12 @@ _MESHES = [
     {"a": 2, "b": 3, "c": 4},
     {"a": 8},
     {"a": 4, "b": 4, "c": 2},
+]
+_WITH_SIZE_ONE = [
+    {"a": 1, "b": 2, "c": 1},
+    {"a": 2, "b": 1, "c": 4},
+    {"a": 1, "b": 1, "c": 2},
+    {"a": 4, "b": 1, "c": 1, "d": 2},
 ]
 _SIZES = (1, 2, 3, 4, 4, 6, 8, 8, 12, 16)
 
@@ -94,9 +100,8 @@ class Body:
 
     def grow(self, count: int) -> None:
         """Adds so many random operations."""
-        names = list(_MAKERS)
         for _ in range(count):
-            _MAKERS[self.draw.choice(names)](self)
+            self.draw.choice(self.program.makers)(self)
 
 
 class RandomProgram:
@@ -107,15 +112,26 @@ class RandomProgram:
         steps: about how many operations its function has.
         has_named: whether it may have named computations.
         placed: how often an operation has a sharding; if often no dimension has a priority.
+        features: `size one` for axes of that size, `unreduced` for such axes.
+        makers: functions that add other operations.
     """
 
     def __init__(
-        self, seed: int, steps: int = 12, has_named: bool = True, placed: float = 0.12
+        self,
+        seed: int,
+        steps: int = 12,
+        has_named: bool = True,
+        placed: float = 0.12,
+        features: Collection[str] = (),
+        makers: Collection[Callable[[Body], None]] = (),
     ) -> None:
         self.draw = random.Random(seed)
+        self.features = features
+        #: What may add operations; those of the features as often as all others.
+        self.makers = [*_MAKERS.values(), *[each for each in makers for _ in range(6)]]
         self.has_named, self.placed = has_named, placed
         self.counter = 0
-        axes = self.draw.choice(_MESHES)
+        axes = self.draw.choice(_WITH_SIZE_ONE if "size one" in features else _MESHES)
         self.mesh = Mesh(None, list(axes), list(axes.values()))
         self.groups: dict[Sizes, list[int]] = {}
         self.has_priorities = self.draw.random() < 0.4 and placed < 0.5
@@ -158,6 +174,7 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
         draw, mesh = self.draw, self.mesh
         dimensions: list[list[Part]] = [[] for _ in sizes]
         replicated: list[Part] = []
+        unreduced: list[Part] = []
         parts = [
             each for name in mesh.shape if name not in self.manual for each in self.parts(name)
         ]
@@ -168,6 +185,8 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
                 draw.choice(dimensions).append(part)
             elif kind < 0.56:
                 replicated.append(part)
+            elif kind < 0.66 and "unreduced" in self.features and not self.manual:
+                unreduced.append(part)
         given = [
             DimensionSharding(
                 tuple(map(mesh.axis, merged(each))),
@@ -178,8 +197,11 @@ func.func @main({", ".join(shown)}) -> ({given}) {{
             )
             for each in dimensions
         ]
-        axes = tuple(map(mesh.axis, merged(mesh.sorted_parts(replicated))))
-        return TensorSharding(mesh, tuple(given), axes, (), "mesh")
+        axes, summed = (
+            tuple(map(mesh.axis, merged(mesh.sorted_parts(each))))
+            for each in (replicated, unreduced)
+        )
+        return TensorSharding(mesh, tuple(given), axes, summed, "mesh")
 
     def parts(self, name: str) -> list[Part]:
         """An axis, now and then cut in two."""

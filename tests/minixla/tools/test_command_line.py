@@ -359,7 +359,7 @@ BAD = {
     "no file of an array": (["grad", "p.mlir", "x.npy", "no.npy"], "no.npy: No such file"),
     "a folder for the output": (["run", "p.mlir", "--output", "."], ".: Is a directory"),
     "no function called main": (["show", "two.mlir"], "Name one by --function."),
-    "a tuple over a batch": (["vmap", "tuple.mlir"], "only arrays of fixed size"),
+    "a token over a batch": (["vmap", "token.mlir"], "only arrays of fixed size"),
     "a dynamic size over a batch": (["vmap", "dynamic.mlir"], "only arrays of fixed size"),
     "a derivative at a dynamic size": (["grad", "dynamic.mlir"], "only arrays of fixed size"),
     "more than there is memory": (["run", "large.mlir"], "does not fit in memory"),
@@ -379,7 +379,7 @@ TEXTS = {
     "cut.mlir": PROGRAM[:300],
     "cut.hlo": "HloModule m\n",
     "two.mlir": "func.func @a() { return }\nfunc.func @b() { return }",
-    "tuple.mlir": "func.func @main(%x: tuple<tensor<f32>>) { return }",
+    "token.mlir": "func.func @main(%x: !stablehlo.token) { return }",
     "dynamic.mlir": "func.func @main(%x: tensor<?xf32, #stablehlo.bounds<5>>) { return }",
     "large.mlir": "func.func @main(%x: tensor<100000000000x100000xf32>) { return }",
 }

@@ -14,6 +14,7 @@ import minixla.numpy as mnp
 from minixla.tools.explorer import shown_parts
 from minixla.tools.html_page import page
 from minixla.tools.overlays import Overlay
+from minixla.tools.source_lines import SourceLines
 
 X = np.ones((4, 8), "f4")
 
@@ -46,12 +47,12 @@ class Reader(HTMLParser):
 
 def page_of(fun, *args):
     parts, overlays, _ = shown_parts(mx.make_graph(fun)(*args))
-    return page(parts, overlays, {})
+    return page(parts, overlays, SourceLines({}))
 
 
 def test_every_node_is_a_row_and_a_box():
     parts, overlays, _ = shown_parts(mx.make_graph(squashed)(X))
-    found = Reader(page(parts, overlays, {}))
+    found = Reader(page(parts, overlays, SourceLines({})))
     names = [node.id for part in parts for node in part.nodes()]
     assert found.named("tr", "data-node") == names
     assert sorted(found.named("g", "data-node")) == sorted(names)
@@ -79,16 +80,18 @@ def test_nothing_is_loaded_from_elsewhere():
 def test_without_a_source_the_program_is_shown():
     program = mx.import_stablehlo(mx.make_graph(squashed)(X).stablehlo())
     parts, overlays, _ = shown_parts(program.graph)
-    text = page(parts, overlays, {})
+    text = page(parts, overlays, SourceLines({}))
     assert "<h2>StableHLO</h2>" in text and "stablehlo.tanh" in text
-    found = Reader(page(parts, overlays, {"<stablehlo>": "one\ntwo\nthree"}))
+    found = Reader(page(parts, overlays, SourceLines({"<stablehlo>": "one\ntwo\nthree"})))
     assert found.named("span", "data-line")[0] == "<stablehlo>:3"
 
 
 @pytest.mark.parametrize("name", ["</script><b>", "{{rows}}", 'a"b', "{{", "}}"])
 def test_names_do_not_break_the_page(name):
     parts, _, _ = shown_parts(mx.make_graph(squashed)(X))
-    text = page(parts, [Overlay(name, {"0": name}, {name: "#f00"})], {"<stablehlo>": name})
+    text = page(
+        parts, [Overlay(name, {"0": name}, {name: "#f00"})], SourceLines({"<stablehlo>": name})
+    )
     assert json.loads(Reader(text).data) == {
         name: {"nodes": {"0": [name, "#f00"]}, "legend": [[name, "#f00"]]}
     }

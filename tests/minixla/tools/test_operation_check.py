@@ -166,3 +166,38 @@ def test_second_opinions_on_jax_functions():
     op.kernel("reference", lambda context, x: np.logaddexp(x, np.float32(0)))
     report = mx.check_op(op, [(X,)])
     assert report.ok, report
+
+
+def reference_only(gradient: float | None, strings: bool = False) -> Any:
+    """An operation that only the reference can run: square of its input."""
+    op = mx.register_op(
+        f"OcReference{next(NAMES)}",
+        inputs=["x: string" if strings else "x: float"],
+        outputs=["y: int32" if strings else "y: float"],
+        shape_fn=mx.unchanged_shape,
+    )
+    lengths = np.vectorize(len, otypes=[np.int32])
+    op.kernel("reference", lambda context, x: lengths(x) if strings else x * x)
+    if gradient is not None:
+        op.gradient(lambda context, grad: [grad * np.float32(gradient) * context.inputs[0]])
+    return op
+
+
+def test_an_operation_that_has_only_a_reference_is_checked_by_it():
+    for gradient, verdicts in {2.0: ("ok", "ok"), None: ("not evaluated",)}.items():
+        report = mx.check_op(reference_only(gradient), [(X,)])
+        assert report.ok, report
+        found = {check.check: check.verdict for check in report.checks}
+        assert found["reference"] == "ok" and found["XLA"] == "not evaluated"
+        names = ("second derivatives", "finite differences")[: len(verdicts)]
+        assert tuple([found[name] for name in names]) == verdicts
+    report = mx.check_op(reference_only(3.0), [(X,)], variants=False)
+    bad = {check.check for check in report.checks if check.verdict == "parts"}
+    assert bad == {"finite differences", "second derivatives"}, report
+
+
+def test_an_operation_on_strings_is_called():
+    op = reference_only(None, strings=True)
+    report = mx.check_op(op, [(np.array(["a", "bc"]),)])
+    assert report.ok and [check.check for check in report.checks] == ["reference"]
+    assert not mx.check_op(op, [(np.float32([1]),), (np.array(["a"]),)]).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -306,3 +307,70 @@ def test_a_scan_is_followed_inside(plant):
     plant("Tanh", stablehlo=sine_form)
     report = mx.cross_check(scanned, random(4), gradients=False)
     assert report.findings[0].operation == "tanh"
+
+
+@pytest.fixture
+def xla_is_wrong_as_a_whole(monkeypatch):
+    """XLA gives other results of programs of several instructions: each array is rolled."""
+    right = built_in_evaluators.run_graph
+
+    def wrong(graph, operands):
+        results = right(graph, operands)
+        is_alone = len([step for step in graph.instructions if step.operands]) <= 1
+        return results if is_alone else [np.roll(each, 1) for each in results]
+
+    monkeypatch.setattr(built_in_evaluators, "run_graph", wrong)
+
+
+INTEGERS, FLOATS = np.int8([12, -7, 20, 15, 11]), np.float32([0.1, -2.5, 1e30, 3.25, 7])
+# Programs in which nothing is rounded.
+EXACT = {
+    "integers": (lambda i: i * i + i // 3, INTEGERS),
+    "64 bits": (lambda i: (i * 3) ^ i, INTEGERS.astype("i8") * 10**17),
+    "booleans": (lambda i: (i > 3) & (i % 2 == 0), INTEGERS),
+    "bits of floats": (
+        lambda x: ops.bitcast_convert_type(x, "s32") >> ops.constant(np.full(5, 3)),
+        FLOATS,
+    ),
+    "floats that are moved": (lambda x: mnp.concatenate([x[::-1][1:], x[:1]]), FLOATS),
+    "moved in double": (lambda x: x[::-1][mnp.array([0, 2, 1, 3, 4])], FLOATS.astype("f8")),
+    "moved complex": (lambda x: mnp.stack([x, -x])[:, ::-1][0], FLOATS + 1j * FLOATS[::-1]),
+    "selected floats": (lambda x: mnp.where(x > 1, -x, mnp.abs(x)), FLOATS),
+    "narrow floats": (lambda x: mnp.maximum(x, -x)[::-1], FLOATS.astype(mx.numpy.bfloat16)),
+    "an order": (lambda x: mnp.argsort(-x), FLOATS),
+    "a sort": (lambda x: mnp.sort(x)[::-1], FLOATS),
+    "the largest": (lambda x: mnp.argmax(x) + mnp.argmin(x) + mnp.arange(3), FLOATS),
+    "whole numbers as floats": (lambda i: mnp.cumsum(i.astype(np.float32)) - 3, INTEGERS),
+    "floats compared": (lambda x: (x > 1).astype(np.int32) * mnp.arange(5), FLOATS),
+    "floats truncated": (lambda x: mnp.floor(x).astype(np.int32)[::-1], FLOATS[[0, 1, 3, 4]]),
+    "a loop": (
+        lambda i: mx.fori_loop(0, 3, lambda k, x: x[::-1] + k.astype(x.dtype), i)[::-1],
+        INTEGERS,
+    ),
+    "a loop of floats": (lambda x: mx.fori_loop(0, 3, lambda k, x: mnp.roll(x, 1), -x), FLOATS),
+    "a branch": (lambda x: mx.cond(x[0] > 0, lambda x: x[::-1], lambda x: -x, x) * 1, FLOATS),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_rounding_is_not_blamed_where_nothing_is_rounded(name, xla_is_wrong_as_a_whole):
+    function, argument = EXACT[name]
+    with jax.enable_x64(argument.dtype.itemsize > 4):
+        report = mx.cross_check(function, argument, gradients=False)
+    bad = [row for row in report.rows if row.verdict == "parts"]
+    assert {row.evaluator for row in bad} == {"XLA"}, report
+    assert not any("rounding" in row.note for row in report.rows)
+    assert {each for finding in report.findings for each in finding.suspects} == {"XLA"}, report
+    assert {finding.kind for finding in report.findings} == {"whole"}
+
+
+def partly_rounded(i, x):
+    is_small = i * i < 100
+    return mnp.where(is_small, mnp.exp(x), 0.5 * mnp.exp(x))
+
+
+def test_the_first_operation_without_rounding_is_named(xla_is_wrong_as_a_whole):
+    report = mx.cross_check(partly_rounded, INTEGERS, np.float32([1, 2, 3, 4, 5]), gradients=False)
+    (finding,) = report.findings
+    assert not report.ok and finding.suspects == ("XLA",)
+    assert finding.operation == "mul" and line_of(partly_rounded, "i * i") in str(finding.source)

@@ -83,3 +83,65 @@ def test_the_transpose_of_a_linear_function():
         jax.tree.map(np.testing.assert_allclose, found, expected)
     with pytest.raises(TransformError, match="cotangent"):
         mx.linear_transpose(function, *shapes)(X)
+
+
+def of_closure(y):
+    """10 g y in place of the gradient of x y, by a rule that closes over y."""
+    return mx.custom_gradient(lambda x: (x * y, lambda g: g * y * 10))
+
+
+def with_integers(x):
+    return (x * 2, mnp.round(x).astype(np.int32)), lambda g: g[0] * 10
+
+
+V = np.arange(1, 4, dtype=np.float32)
+#: What jax.custom_gradient gives.
+CUSTOM_GRADIENTS = {
+    "integer output": (lambda: mx.grad(lambda x: mx.custom_gradient(with_integers)(x)[0])(1.3), 10),
+    "integer output in jit": (
+        lambda: mx.jit(mx.grad(lambda x: mx.custom_gradient(with_integers)(x)[0]))(1.3),
+        10,
+    ),
+    "integer output in a batch": (
+        lambda: mx.vmap(mx.grad(lambda x: mx.custom_gradient(with_integers)(x)[0]))(V),
+        [10, 10, 10],
+    ),
+    "boolean in a dictionary": (
+        lambda: mx.grad(
+            lambda x: mx.custom_gradient(
+                lambda x: ({"a": x * 2, "b": x > 1}, lambda g: g["a"] * 7)
+            )(x)["a"]
+        )(1.3),
+        7,
+    ),
+    "nothing but an integer": (
+        lambda: mx.grad(
+            lambda x: x * mx.custom_gradient(lambda x: (mnp.round(x).astype(int), lambda g: g))(x)
+        )(1.3),
+        1,
+    ),
+    "closure over a batch": (lambda: mx.vmap(lambda y: of_closure(y)(2.0))(V), [2, 4, 6]),
+    "gradient in a batch": (lambda: mx.vmap(lambda y: mx.grad(of_closure(y))(2.0))(V), 10 * V),
+    "gradient around a batch": (
+        lambda: mx.grad(lambda x: mx.vmap(lambda y: of_closure(y)(x))(V).sum())(2.0),
+        60,
+    ),
+    "gradient around a batch in jit": (
+        lambda: mx.jit(mx.grad(lambda x: mx.vmap(lambda y: of_closure(y)(x))(V).sum()))(2.0),
+        60,
+    ),
+    "closure over what is differentiated": (
+        lambda: mx.grad(lambda y: mx.grad(of_closure(y))(2.0))(3.0),
+        10,
+    ),
+    "second derivative": (
+        lambda: mx.grad(mx.grad(mx.custom_gradient(lambda x: (x, lambda g: g * x**3))))(2.0),
+        12,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUSTOM_GRADIENTS)
+def test_custom_gradients_with_integers_and_closures(name):
+    found, expected = CUSTOM_GRADIENTS[name]
+    np.testing.assert_allclose(found(), expected, rtol=1e-6)

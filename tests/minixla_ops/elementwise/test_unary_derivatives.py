@@ -224,6 +224,8 @@ def test_second_derivatives_at_special_points_as_jax_has_them(name):
     with jax.enable_x64(True):
         _, expected = derivatives_by_jax()(name)
         actual = mx.reference(twice(mx, getattr(ops, name)))(points)
+    if name == "erf":  # NaN in JAX where the square is infinite; the limit is 0
+        expected = np.nan_to_num(expected)
     np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 

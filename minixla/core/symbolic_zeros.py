@@ -1,0 +1,210 @@
+"""Symbolic zeros: cotangents that do not exist, carried through the pullback of a program.
+
+A pullback of a program takes a cotangent for each of its results. A result that nothing reads has
+none. As an array of zeros it would meet the slopes of the program, and 0 * inf is NaN. So it enters
+as a `ZeroTracer`: linear operations make symbolic zeros of it, and programs drop it.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from minixla.core.derived import ReverseGraphs, entered_graph
+from minixla.core.forward import has_tangent
+from minixla.core.graph import Graph
+from minixla.core.linear import spread, zeros_like
+from minixla.core.operation import Operation
+from minixla.core.registry import role
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import Trace, Tracer, _state, shape_of, tracing, under
+
+
+class ZeroTracer(Tracer):
+    """A derivative that is zero; only its shape is known."""
+
+    __slots__ = ()
+
+    def __init__(self, trace: "ZeroTrace", shape: AnyShape) -> None:
+        self._trace, self._shape, self._weak = trace, shape, False
+
+    def _mark_weak(self) -> None:
+        """Do nothing: a derivative that is zero is not weakly typed."""
+
+    def _concrete(self, wanted: str) -> Any:
+        zeros = self._trace.instantiated(self)
+        return zeros._concrete(wanted) if isinstance(zeros, Tracer) else zeros
+
+
+class ZeroTrace(Trace):
+    """Computes under the parent trace, without what linear operations make of zeros.
+
+    What it knows of a symbolic zero is its shape. An operation that is not linear in its zeros gets
+    arrays of zeros: the gradient rules of users may do anything with a cotangent.
+    """
+
+    transformation = "a pullback"
+    prefix = memo_key = "without_zeros"
+    sees_all = False
+    __slots__ = ()
+
+    def again(self, parent: Trace) -> "ZeroTrace":
+        return ZeroTrace(parent)
+
+    def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
+        """No value of the parent for a symbolic zero, which is what is known."""
+        return ([], True) if self.is_own(value) else ([value], False)
+
+    def output_apart(self, value: Any) -> tuple[list[Any], bool]:
+        """The same; a program returns a constant where no derivative reaches an output."""
+        is_constant = _can_be_zero(shape_of(value)) and _is_zero_constant(value)
+        return ([], True) if is_constant else self.taken_apart(value)
+
+    def put_together(self, values: Sequence[Any], known: bool) -> Any:
+        return values[0]
+
+    def absent(self, shape: AnyShape) -> ZeroTracer:
+        return ZeroTracer(self, shape)
+
+    def shapes_of(self, shape: AnyShape, known: bool) -> list[AnyShape]:
+        return [] if known else [shape]
+
+    def joined(self, known: bool, other: bool) -> bool:
+        return known and other
+
+    def as_known(self, value: Any, known: bool) -> list[Any]:
+        return [] if known else [self.instantiated(value)]
+
+    def instantiated(self, value: Any) -> Any:
+        """A value of the parent: an array of zeros for a symbolic zero."""
+        if not self.is_own(value):
+            return value
+        with under(self.parent):
+            return zeros_like(value._shape)
+
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        zero = [type(each) is ZeroTracer and each._trace is self for each in operands]
+        if not any(zero):
+            return self.outside(operation, operands)
+        if operation.enter is not None:
+            return operation.enter(self, operands)
+        if operation.stage_operands is None:
+            shapes = operation.infer(tuple(map(shape_of, operands)))
+            flat = shapes if isinstance(shapes, tuple) else (shapes,)
+            if operation.is_linear_in(zero) and all(map(_can_be_zero, flat)):
+                if self._gives_zeros(operation, operands, zero):
+                    made = tuple([ZeroTracer(self, shape) for shape in flat])
+                    return made if isinstance(shapes, tuple) else made[0]
+                if isinstance(shapes, tuple) and operation.linear_operands is not None:
+                    return self._without_zeros(operation, operands, zero, shapes)
+        values = tuple(map(self.instantiated, operands))
+        with under(self.parent):
+            return self.parent.process(operation, values)
+
+    def _gives_zeros(
+        self, operation: Operation, operands: Sequence[Any], zero: Sequence[bool]
+    ) -> bool:
+        """Whether an operation that is linear in the marked operands gives zeros."""
+        if operation.computations:
+            # A computation of scalars is linear if it makes zeros of zeros.
+            zeros = [_makes_zeros(each) for each in operation.computations if _is_inexact(each)]
+            if not all(zeros):
+                return False
+        elif not operation.jointly_linear:
+            return True
+        linear = operation.linear_operands
+        return all(
+            is_zero or _is_zero_constant(operand)
+            for i, (operand, is_zero) in enumerate(zip(operands, zero, strict=True))
+            if (has_tangent(operand) if linear is None else i in linear)
+        )
+
+    def _without_zeros(
+        self, operation: Operation, operands: Sequence[Any], zero: Sequence[bool], shapes: Any
+    ) -> Any:
+        """The results of a jointly linear operation by its jvp rule, which leaves zeros out."""
+        linear, rows = operation.linear_operands or (), zip(operands, zero, strict=True)
+        given = [x if i in linear and not flag else None for i, (x, flag) in enumerate(rows)]
+        with under(self.parent):
+            found = operation.jvp(operands, given, None)
+        pairs = zip(found, shapes, strict=True)
+        return tuple([ZeroTracer(self, s) if each is None else each for each, s in pairs])
+
+
+def _is_inexact(computation: Graph) -> bool:
+    return any(map(has_tangent, computation.output_shapes))
+
+
+def _makes_zeros(computation: Graph) -> bool:
+    """Whether a computation of scalars is known to give zeros for zeros."""
+    known = (True,) * len(computation.inputs)
+    return all(entered_graph(computation, ZeroTrace(None), known).known)
+
+
+def _is_zero_constant(value: Any) -> bool:
+    """Whether a value is known to hold zeros only: one number, or a constant of a program."""
+    literal = getattr(getattr(value, "_value", None), "literal", None)
+    if literal is not None:
+        return literal.is_splat and not literal.scalar
+    if not isinstance(value, (int, float, complex, np.generic, np.ndarray)):
+        return False
+    array = np.asarray(value)
+    is_splat = array.size == 1 or (array.size > 0 and not any(array.strides))
+    return is_splat and not array.flat[0]
+
+
+def _zero(trace: ZeroTrace, value: Any) -> Any:
+    """A symbolic zero like a value, or an array of zeros where the size depends on the value."""
+    shape = shape_of(value)
+    return ZeroTracer(trace, shape) if _can_be_zero(shape) else zeros_like(value)
+
+
+def _can_be_zero(shape: AnyShape) -> bool:
+    """Whether a shape alone says what an array of zeros is."""
+    return type(shape) is Shape and not shape.is_dynamic and shape.element_type.is_inexact
+
+
+def pulled(
+    backward: Callable[..., Sequence[Any]], cotangents: Sequence[Any], results: Sequence[Any]
+) -> list[Any]:
+    """Apply a pullback to cotangents, any of which may be None, and so may what it gives.
+
+    Args:
+        backward: takes a cotangent for each of `results`, and is linear in them.
+        cotangents: None where there is no cotangent.
+        results: values or shapes.
+    """
+    if not any(each is None for each in cotangents):
+        return list(backward(*cotangents))
+    trace = ZeroTrace(_state.trace)
+    given = [
+        _zero(trace, result) if each is None and has_tangent(result) else each
+        for each, result in zip(cotangents, results, strict=True)
+    ]
+    with tracing(trace):
+        found = backward(*given)
+    return [None if trace.is_own(each) else each for each in found]
+
+
+def pullback_by(
+    backward: Callable[..., Any], results: Sequence[Any], outputs: Sequence[Any], inputs: Any
+) -> Callable[[Any], list[Any]]:
+    """A pullback (`Operation.linearize`) by what takes cotangents of the marked `outputs`."""
+
+    def pullback(cotangents: Any) -> list[Any]:
+        marked = list(compress(enumerate(results), outputs))
+        given = [cotangents.get(index) for index, _ in marked]
+        return spread(inputs, pulled(backward, given, [result for _, result in marked]))
+
+    return pullback
+
+
+def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    """Runs the forward half; returns the results and the pullback that runs the other."""
+    call, count = role("call"), len(graphs.active_outputs)
+    everything = call(graphs.forward, *operands)
+    results, residuals = everything[:count], everything[count:]
+    backward = partial(call, graphs.backward, *residuals)
+    return results, pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)

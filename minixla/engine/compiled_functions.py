@@ -1,0 +1,298 @@
+"""Functions of arrays as compiled functions, by the arguments that are static.
+
+Arrays and floats are operands, so that there is one compilation for all values of a float. All
+other arguments are static: there is a compiled function for each value.
+"""
+
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import signature
+from itertools import islice
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.errors import ConcretizationTypeError, JaxRuntimeError
+from jax.tree_util import tree_flatten, tree_unflatten
+
+from minixla.core.attributes import INEXACT
+from minixla.core.errors import ConcretizationError
+from minixla.core.shapes import DeclaredArray
+from minixla.core.tracer import Tracer
+from minixla.core.whole_programs import plain_flags
+from minixla.engine.foreign_code import raise_ours
+from minixla.engine.program import stage_for_jax
+
+_MOST_COMPILED = 256  # of a function; options may be ever new
+_NUMBERS = (bool, int, float, complex)
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, partial)
+_OPERAND = "operand"
+# Types of static arguments whose equal values are the same.
+_PLAIN = {bool, int, str, type(None), type}
+
+
+class _Kept(NamedTuple):
+    """A compiled function for one choice of static arguments.
+
+    Attributes:
+        run: the compiled function of the operands.
+        is_exact: whether floats are static, as the function must know them.
+    """
+
+    run: Callable[..., Any]
+    is_exact: bool
+
+
+class _Form(NamedTuple):
+    """Calls whose arguments are of the same types: which are static, and the compiled functions."""
+
+    static: Callable[[Sequence[Any]], tuple[Any, ...]]
+    operands: Callable[[Sequence[Any]], tuple[Any, ...]]
+    compiled: dict[tuple[Any, ...], Callable[..., Any]]
+
+
+def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """A function that gives some members of a sequence."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return (lambda values: (values[places[0]],)) if places else (lambda values: ())
+
+
+def _unused(*_: Any) -> Any:
+    raise AssertionError("the floats are static")
+
+
+class _Given(NamedTuple):
+    """The arguments of a call, taken apart.
+
+    Attributes:
+        key: tells the static ones apart.
+        leaves: all of them, of which those that are `fixed` are static.
+        parts: of each argument how many leaves it has, and the structure, or None for a leaf.
+        keywords: the names of the last arguments.
+    """
+
+    key: Any
+    leaves: list[Any]
+    fixed: list[bool]
+    parts: list[tuple[int, Any]]
+    keywords: tuple[str, ...]
+
+    @property
+    def operands(self) -> list[Any]:
+        """The leaves that are not static."""
+        return [
+            leaf for leaf, is_static in zip(self.leaves, self.fixed, strict=True) if not is_static
+        ]
+
+    def rebuilder(self) -> Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]]:
+        """A function from operands to the arguments and keywords, which does not hold these."""
+        fixed, parts, keywords = self.fixed, self.parts, self.keywords
+        static = [x if is_static else None for x, is_static in zip(self.leaves, fixed, strict=True)]
+
+        def rebuild(operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+            rest = iter(operands)
+            pairs = zip(static, fixed, strict=True)
+            leaves = iter([x if is_static else next(rest) for x, is_static in pairs])
+            values = [
+                next(leaves) if tree is None else tree_unflatten(tree, islice(leaves, size))
+                for size, tree in parts
+            ]
+            count = len(values) - len(keywords)
+            return values[:count], dict(zip(keywords, values[count:], strict=True))
+
+        return rebuild
+
+
+class CompiledFunctions:
+    """The compiled functions of a function of arrays, by its static arguments.
+
+    A call takes the positional arguments and the keywords. It returns NotImplemented where there is
+    no compiled function: for operands that are not arrays, for static arguments that cannot be
+    hashed or are functions, and for arguments that the function rejects.
+
+    Args:
+        function: the function.
+        names, known, numbers: see `one_program`.
+        by_jax: whether the function is one of JAX's.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        names: Sequence[str] = (),
+        known: Sequence[str] = (),
+        numbers: bool = False,
+        by_jax: bool = False,
+    ) -> None:
+        self._function, self._names, self._known = function, names, known
+        self._numbers, self._by_jax = numbers, by_jax
+        self._kept: dict[Any, _Kept] = {}
+        #: Where the function must know the value of an operand.
+        self._unknowable: dict[Any, None] = {}
+        self._forms: dict[Any, _Form] = {}
+        self._is_declared = False
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function's result, or NotImplemented."""
+        values = (*args, *kwargs.values()) if kwargs else args
+        form = self._forms.get((*map(type, values), *kwargs))
+        if form is not None:
+            run = form.compiled.get(form.static(values))
+            if run is not None:
+                try:
+                    return run(*form.operands(values))
+                except Exception:
+                    pass  # what is wrong is said below
+        try:
+            return self._general(args, kwargs)
+        except JaxRuntimeError as error:
+            raise_ours(error, self._function.__name__)
+            raise
+
+    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not self._is_declared:
+            self._declare()
+        given = self._taken_apart(args, kwargs)
+        if given is None:
+            return NotImplemented
+        kept = self._kept.get(given.key)
+        if kept is None or not kept.is_exact:
+            result = self._result(given)
+            if result is not NotImplemented:
+                self._remember_form(given, args, kwargs)
+                return result
+        # The function may have to know the floats among its options.
+        exact = self._taken_apart(args, kwargs, is_exact=True)
+        if exact is None or exact.fixed == given.fixed:
+            return NotImplemented
+        result = self._result(exact)
+        if result is not NotImplemented and (kept is None or not kept.is_exact):
+            self._bounded(self._kept)[given.key] = _Kept(_unused, True)
+        return result
+
+    def _remember_form(self, given: _Given, args: Any, kwargs: Any) -> None:
+        """Has further calls with arguments of these types find the compiled function at once."""
+        values = (*args, *kwargs.values())
+        if not all(tree is None for _, tree in given.parts):
+            return
+        static = [i for i, is_static in enumerate(given.fixed) if is_static]
+        if not all(type(values[i]) in _PLAIN and values[i] is given.leaves[i] for i in static):
+            return
+        kinds = (*map(type, values), *kwargs)
+        form = self._forms.get(kinds)
+        if form is None:
+            others = [i for i, is_static in enumerate(given.fixed) if not is_static]
+            form = _Form(_getter(static), _getter(others), {})
+            self._bounded(self._forms)[kinds] = form
+        run = self._kept[given.key].run
+        self._bounded(form.compiled)[form.static(values)] = run
+
+    def _result(self, given: _Given) -> Any:
+        """The result of the compiled function, which is kept if there is one."""
+        kept = self._kept.get(given.key)
+        if given.key in self._unknowable:
+            return NotImplemented
+        found = _Kept(self._compiled(given), False) if kept is None else kept
+        try:
+            result = found.run(*given.operands)
+        except JaxRuntimeError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, (ConcretizationError, ConcretizationTypeError)):
+                self._bounded(self._unknowable)[given.key] = None
+            return NotImplemented
+        if kept is None:
+            self._bounded(self._kept)[given.key] = found
+        return result
+
+    def _compiled(self, given: _Given) -> Callable[..., Any]:
+        function, rebuild = self._function, given.rebuilder()
+
+        def whole(*operands: Any) -> Any:
+            args, kwargs = rebuild(operands)
+            return function(*args, **kwargs)
+
+        whole.__name__ = getattr(function, "__name__", "function")
+        return jax.jit(whole if self._by_jax else stage_for_jax(whole))
+
+    @staticmethod
+    def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
+        if len(cache) >= _MOST_COMPILED:
+            cache.clear()
+        return cache
+
+    def _declare(self) -> None:
+        function = self._function
+        self._places = frozenset(getattr(function, "places", ()))  # where results are to be
+        declared = signature(function).parameters
+        positional = [each for each in declared.values() if each.kind <= each.VAR_POSITIONAL]
+        stars = [each for each in positional if each.kind is each.VAR_POSITIONAL]
+        self._by_position = [each.name for each in positional if each not in stars]
+        self._stars = stars[0].name if stars else None
+        listed = self._names or [each.name for each in positional]
+        self._operands = {*listed} - {*self._known}
+        flags = [each.name for each in declared.values() if isinstance(each.default, bool)]
+        self._flags = frozenset(flags)
+        self._is_declared = True
+
+    def _taken_apart(self, args: Any, kwargs: Any, is_exact: bool = False) -> _Given | None:
+        """The arguments, with static floats if `is_exact`; None: call the function as it is."""
+        by_position, count = self._by_position, len(args)
+        if not self._places.isdisjoint(kwargs) or (count > len(by_position) and not self._stars):
+            return None
+        names = [*by_position[:count], *[self._stars] * (count - len(by_position)), *kwargs]
+        leaves, fixed, parts, key = list[Any](), list[bool](), list[tuple[int, Any]](), list[Any]()
+        for name, value in zip(names, (*args, *kwargs.values()), strict=True):
+            if name in self._flags and type(value) is not bool:
+                value = plain_flags(self._function.__name__, (name,), {name: value}).get(
+                    name, value
+                )
+            try:
+                found, tree = ([value], None) if _is_leaf(value) else tree_flatten(value)
+            except (RecursionError, SystemError, ValueError):  # a list that holds itself
+                return None
+            for leaf in found:
+                part = _part_of_key(leaf, name in self._operands, is_exact)
+                if part is None:
+                    return None
+                leaves.append(leaf)
+                fixed.append(part is not _OPERAND)
+                key.append(part)
+            parts.append((len(found), tree))
+        kinds = [type(x) for x, is_static in zip(leaves, fixed, strict=True) if not is_static]
+        if not kinds or (not self._numbers and all(each in _NUMBERS for each in kinds)):
+            return None
+        keywords, told = (*kwargs,), (is_exact, *kwargs, *parts, *key)
+        try:
+            hash(told)
+        except TypeError:  # an option cannot be hashed
+            return None
+        return _Given(told, leaves, fixed, parts, keywords)
+
+
+def _is_leaf(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)):
+        return False
+    return value is None or not hasattr(value, "tree_flatten")
+
+
+def _part_of_key(leaf: Any, is_operand: bool, is_exact: bool) -> Any:
+    """`_OPERAND`, or what tells a static leaf apart; None for what is neither."""
+    kind = type(leaf)
+    if kind is DeclaredArray or isinstance(leaf, Tracer):
+        return None
+    is_array = isinstance(leaf, (jax.Array, np.ndarray))
+    if is_operand:
+        if is_array or isinstance(leaf, (*_NUMBERS, np.generic)):
+            return _OPERAND
+        return (kind,) if leaf is None else None
+    if is_array:
+        return None if is_exact else _OPERAND
+    if isinstance(leaf, INEXACT):
+        return (kind, repr(leaf)) if is_exact else _OPERAND
+    # Functions would be kept as long as the compiled function.
+    is_function = isinstance(leaf, _FUNCTIONS) or (callable(leaf) and not isinstance(leaf, type))
+    return None if is_function else (kind, leaf)

@@ -1,0 +1,50 @@
+"""Structures of pytrees compared and changed without the containers that users define.
+
+A user's container may accept only arrays. It is made only of values that the user computes with,
+never of stand-ins.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from jax.tree_util import default_registry, tree_structure
+
+LEAF = tree_structure(0)
+
+
+def subtrees(prefix: Any, whole: Any) -> list[Any]:
+    """The structures in `whole` that stand where `prefix` has leaves.
+
+    Raises:
+        ValueError: `prefix` is not a prefix of `whole`.
+    """
+    if prefix == LEAF:
+        return [whole]
+    if prefix.node_data() != whole.node_data():
+        raise ValueError(f"{prefix} stands where the structure is {whole}")
+    pairs = zip(prefix.children(), whole.children(), strict=False)
+    if len(prefix.children()) != len(whole.children()):
+        count = len(whole.children())
+        raise ValueError(f"{prefix} has {len(prefix.children())} members, the structure {count}")
+    return [each for pair in pairs for each in subtrees(*pair)]
+
+
+def with_leaves(structure: Any, is_leaf: Callable[[type, Any], bool]) -> Any:
+    """The structure with a leaf in place of each node of which `is_leaf(kind, data)` holds."""
+    data = structure.node_data()
+    if structure == LEAF or data is None:
+        return structure
+    if is_leaf(*data):
+        return LEAF
+    children = [with_leaves(each, is_leaf) for each in structure.children()]
+    return type(structure).from_node_data_and_children(default_registry, data, children)
+
+
+def nodes(structure: Any, is_wanted: Callable[[type, Any], bool]) -> list[Any]:
+    """The leaves (None) and the data of the nodes of which `is_wanted(kind, data)` holds."""
+    data = structure.node_data()
+    if structure == LEAF:
+        return [None]
+    if data is not None and is_wanted(*data):
+        return [data]
+    return [found for each in structure.children() for found in nodes(each, is_wanted)]

@@ -1,0 +1,126 @@
+"""Modified Bessel functions of orders 0 and 1, whose derivatives are those of higher orders.
+
+Derivatives of JAX's polynomials are NaN or wrong at 0, and cancel far from it.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax
+
+import minixla.numpy as mnp
+from minixla.interop.from_jax import from_jax
+from minixla.numpy.element_functions import Function, with_derivatives
+from minixla.scipy.real_functions import of_reals
+
+# Up to here the series is summed; from `_FAR` on the difference of two scaled functions is one.
+_NEAR, _FAR = 4.0, 30.0
+_LOWEST: list[Callable[[Any], Any]] = [
+    from_jax(jax.lax.bessel_i0e),
+    from_jax(jax.lax.bessel_i1e),
+]
+
+
+def _coefficients(order: int, count: int) -> list[float]:
+    """Those of the asymptotic series, without signs. Source: DLMF 10.40.1."""
+    found = [1.0]
+    for k in range(1, count):
+        found.append(found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
+    return found
+
+
+# Coefficients of the difference of the scaled functions of orders 1 and 0.
+_PAIRS = zip(_coefficients(1, 20), _coefficients(0, 20), strict=True)
+_DIFFERENCE = [(-1) ** k * (one - zero) for k, (one, zero) in enumerate(_PAIRS)][1:]
+
+
+def _series(order: int, x: Any) -> Any:
+    """I of an order where x is small. Source: DLMF 10.25.2."""
+    square, total = 0.25 * x * x, mnp.zeros_like(x)
+    for k in reversed(range(24)):
+        total = total * square + 1 / (math.factorial(k) * math.factorial(k + order))
+    return total * (0.5 * x) ** order
+
+
+def _scaled_value(order: int, x: Any) -> Any:
+    """I(x) exp(-|x|)."""
+    if order < 2:
+        return _LOWEST[order](x)
+    size = mnp.abs(x)
+    is_near = size < _NEAR
+    far, near = mnp.maximum(size, _NEAR), mnp.where(is_near, x, 0)
+    before, found = (function(far) for function in _LOWEST)
+    for k in range(1, order):
+        before, found = found, before - 2 * k / far * found
+    signed = mnp.where(x < 0, -found, found) if order % 2 else found
+    return mnp.where(is_near, _series(order, near) * mnp.exp(-mnp.abs(near)), signed)
+
+
+def _growing(x: Any, scaled: Any) -> Any:
+    """The product scaled * exp(|x|), which overflows only where it must."""
+    root = mnp.exp(0.5 * mnp.abs(x))
+    return root * (root * scaled)
+
+
+def _difference(size: Any) -> Any:
+    """The scaled function of order 1 less that of order 0, far from 0."""
+    size, total = mnp.maximum(size, _FAR), mnp.zeros_like(size)
+    for each in reversed(_DIFFERENCE):
+        total = (total + each) / size
+    return total / mnp.sqrt(2 * math.pi * size)
+
+
+@cache
+def _scaled(order: int) -> Function:
+    """I(x) exp(-|x|), with derivatives of every order."""
+
+    def slope(y: Any, x: Any) -> Any:
+        size, sign = mnp.abs(x), mnp.sign(x)
+        far = _difference(size)
+        if order == 0:
+            near, far = _scaled(1)(x) - sign * _scaled(0)(x), sign * far
+        else:
+            near = 0.5 * (_scaled(order - 1)(x) + _scaled(order + 1)(x)) - sign * _scaled(order)(x)
+            if order > 1:
+                return near
+            far = -far - _scaled(1)(size) / mnp.maximum(size, _FAR)
+        return mnp.where(size > _FAR, far, near)
+
+    return with_derivatives(lambda x: _scaled_value(order, x), slope)
+
+
+@cache
+def _unscaled(order: int) -> Function:
+    """I(x), with derivatives of every order."""
+
+    def slope(y: Any, x: Any) -> Any:
+        above = _unscaled(order + 1)(x)
+        return above if order == 0 else 0.5 * (_unscaled(order - 1)(x) + above)
+
+    return with_derivatives(lambda x: _growing(x, _scaled_value(order, x)), slope)
+
+
+@of_reals()
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0. SciPy: special.i0."""
+    return _unscaled(0)(x)
+
+
+@of_reals()
+def i1(x: Any) -> Any:
+    """The modified Bessel function of order 1. SciPy: special.i1."""
+    return _unscaled(1)(x)
+
+
+@of_reals()
+def i0e(x: Any) -> Any:
+    """I0(x) exp(-|x|), the scaled modified Bessel function of order 0. SciPy: special.i0e."""
+    return _scaled(0)(x)
+
+
+@of_reals()
+def i1e(x: Any) -> Any:
+    """I1(x) exp(-|x|), the scaled modified Bessel function of order 1. SciPy: special.i1e."""
+    return _scaled(1)(x)

@@ -1,0 +1,62 @@
+"""Source lines for pages: of code that this process traced, and below a folder that the user names.
+
+A file that was read names files of other machines, or any file of this one: such names are printed
+and not opened, unless they lie below the folder.
+"""
+
+import linecache
+import os
+import stat
+from collections.abc import Mapping
+
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.source import Source
+
+# Larger files are not source code.
+_MOST_BYTES = 1 << 24
+
+
+class SourceLines:
+    """Where the lines of sources are found.
+
+    Args:
+        texts: the text of files that cannot be read by their name, such as that of a program.
+        folder: below which files may be read that an imported program names, or None.
+
+    Raises:
+        AttributeValueError: `folder` is not a folder.
+    """
+
+    def __init__(
+        self, texts: Mapping[str, str], folder: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._texts = texts
+        self._folder = None if folder is None else os.path.realpath(os.fspath(folder))
+        if self._folder is not None and not os.path.isdir(self._folder):
+            problem, advice = f"there is no folder {folder}", "Give the folder of the source files."
+            raise explain(AttributeValueError, "source", problem, (), advice)
+
+    def of(self, source: Source) -> list[str]:
+        """The lines of the file of a source; none where they may not be shown."""
+        if source.file in self._texts:
+            return self._texts[source.file].splitlines()
+        if source.is_imported:
+            return self._below_folder(source.file)
+        # It knows the cells of notebooks, too.
+        return [line.rstrip("\n") for line in linecache.getlines(source.file)]
+
+    def _below_folder(self, name: str) -> list[str]:
+        if self._folder is None:
+            return []
+        try:
+            # Links and `..` are followed before the comparison.
+            path = os.path.realpath(os.path.join(self._folder, name))
+            if os.path.commonpath([path, self._folder]) != self._folder:
+                return []
+            found = os.stat(path)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+                return []
+            with open(path, encoding="utf-8", errors="replace") as file:
+                return file.read().splitlines()
+        except (OSError, ValueError):
+            return []

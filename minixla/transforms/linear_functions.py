@@ -1,0 +1,168 @@
+"""The linear functions that `vjp` and `linearize` return. They are pytrees, as in JAX.
+
+A linear function computes with values that it closes over. These are its leaves: where it becomes
+part of the arguments or results of another function it is traced, and the graph is its structure.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import compress
+from typing import Any, NamedTuple, Self
+
+from jax.tree_util import (
+    register_pytree_node_class,
+    tree_flatten,
+    tree_structure,
+    tree_unflatten,
+)
+
+from minixla.core.forward import has_tangent
+from minixla.core.linear import spread
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import shape_of
+from minixla.engine.float0 import float0_zeros, is_float0, structure_places, with_float0
+from minixla.engine.random_keys import without_keys
+from minixla.transforms.arguments import Signature, misfit
+from minixla.transforms.places import Places, lifted_leaves, other_structure
+from minixla.transforms.staging import Staged, stage
+from minixla_ops.programs.call import call
+
+
+class Sides(NamedTuple):
+    """What a linear function takes and gives; the functions of one are alike.
+
+    Attributes:
+        taken: the structure of what it takes.
+        shapes: those of the leaves; not all have tangents.
+        given: the structure of what it gives.
+    """
+
+    taken: Any
+    shapes: tuple[Any, ...]
+    given: Any
+
+
+class _Form(NamedTuple):
+    """The structure of a linear function: its graph, and what else is not a value."""
+
+    sides: Sides
+    graph: Any
+    result_tree: Any
+    weak: tuple[bool, ...]
+    zeros: tuple[tuple[int, ...] | None, ...]  # of each result the dimensions, if it is float0
+
+
+class _LinearFunction:
+    """A linear function of the leaves of a pytree.
+
+    Args:
+        apply: takes a value for each leaf, None where it has no tangent, and gives all results.
+        sides: what the function takes and gives.
+        where: gives what messages call the leaves of what it takes.
+    """
+
+    subject: str
+
+    def __init__(
+        self,
+        apply: Callable[[Sequence[Any]], Sequence[Any]],
+        sides: Sides,
+        where: Places | None = None,
+    ) -> None:
+        self._apply, self._sides = apply, sides
+        what = "the result" if self.subject == "vjp" else "argument"
+        self._where = where or partial(structure_places, what, sides.taken)
+        self._parts: tuple[list[Any], _Form] | None = None
+
+    def _call(self, given: Any) -> Any:
+        sides = self._sides
+        leaves = checked_tangents(self.subject, given, sides.taken, sides.shapes, self._where)
+        return tree_unflatten(sides.given, self._apply(leaves))
+
+    def tree_flatten(self) -> tuple[list[Any], _Form]:
+        """The values that it computes with, and the graph."""
+        if self._parts is None:
+            self._parts = self._traced()
+        return self._parts
+
+    def _traced(self) -> tuple[list[Any], _Form]:
+        moving, zeros = list(map(has_tangent, self._sides.shapes)), list[Any]()
+
+        def of_leaves(*given: Any) -> list[Any]:
+            found = self._apply(spread(moving, given))
+            zeros[:] = [each.shape if is_float0(each) else None for each in found]
+            return [each for each in found if not is_float0(each)]
+
+        shapes = list(compress(self._sides.shapes, moving))
+        signature = Signature(tree_structure((0,) * len(shapes)), shapes, [False] * len(shapes))
+        staged = stage(of_leaves, signature, self.subject)
+        weak = tuple(staged.weak)
+        return staged.read, _Form(self._sides, staged.graph, staged.result_tree, weak, tuple(zeros))
+
+    @classmethod
+    def tree_unflatten(cls, form: _Form, values: Sequence[Any]) -> Self:
+        """The linear function that computes with other values."""
+        staged = Staged(form.graph, list(values), form.result_tree, list(form.weak))
+        moving = list(map(has_tangent, form.sides.shapes))
+
+        def apply(leaves: Sequence[Any]) -> Sequence[Any]:
+            found = iter(staged.results(call(form.graph, *values, *compress(leaves, moving))))
+            return [next(found) if each is None else float0_zeros(each) for each in form.zeros]
+
+        made = cls(apply, form.sides)
+        made._parts = staged.read, form
+        return made
+
+
+@register_pytree_node_class
+class Pullback(_LinearFunction):
+    """Takes a cotangent like the result of a function, gives one for each argument."""
+
+    subject = "vjp"
+
+    @api_boundary
+    def __call__(self, cotangent: Any) -> Any:
+        return self._call(cotangent)
+
+
+@register_pytree_node_class
+class Pushforward(_LinearFunction):
+    """Takes a tangent for each argument of a function, gives that of the result."""
+
+    subject = "linearize"
+
+    @api_boundary
+    def __call__(self, *tangents: Any) -> Any:
+        return self._call(tangents)
+
+
+def checked_tangents(
+    subject: str, given: Any, tree: Any, primals: Sequence[Any], where: Places
+) -> list[Any]:
+    """The leaves of (co)tangents of `primals`, leaves of a pytree; None for float0 zeros."""
+    what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
+    leaves, own = tree_flatten(given)
+    wanted, empty = with_float0(without_keys(tree))
+    if own != wanted or not all(map(is_float0, compress(leaves, empty))):
+        problem = f"the {what} has another structure than the {other}"
+        both = (f"{what} has", own), (f"{other} has", tree)
+        advice = f"Give a {what} with one array for each array of the {other}."
+        raise other_structure(subject, problem, "", *both, advice)
+    what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
+    found = []
+    for index, (tangent, primal) in enumerate(zip(leaves, primals, strict=True)):
+        shape = shape_of(primal)
+        wanted = shape if has_tangent(primal) else "float0, since integers have no derivative"
+        if is_float0(tangent):
+            value, own, is_fit = None, f"float0{list(tangent.shape)}", wanted is not shape
+        else:
+            (value,) = lifted_leaves(
+                subject, [tangent], lambda i=index: [f"the {what} of {where()[i]}"]
+            )
+            own, is_fit = shape_of(value), shape_of(value) is wanted
+        if not is_fit:
+            problem = f"the {what} of {where()[index]} does not fit it"
+            shown = [f"{where()[index]}: {shape}", f"{what}: {own}"]
+            raise misfit(subject, problem, shown, f"It must be {wanted}.")
+        found.append(value)
+    return found
