@@ -71,7 +71,8 @@ class Case:
         for piece in rest:
             others = [value for value in values[1:] if _alike(value, result)]
             given_to_it = [result, *others, *[result] * piece.arity][: piece.arity]
-            if not piece.takes(mx.core.shape_of(result).element_type):
+            shape: Any = mx.core.shape_of(result)
+            if not piece.takes(shape.element_type):
                 raise LookupError(f"{piece.name} does not take the result")
             result = piece.apply(draws, given_to_it)
         return result
@@ -209,7 +210,7 @@ def _shown(arrays: list[np.ndarray]) -> str:
     return "; ".join(f"{element_type(x.dtype)}{list(x.shape)} {x.ravel().tolist()}" for x in arrays)
 
 
-def _parts(array: np.ndarray) -> list[np.ndarray]:
+def _parts(array: Any) -> list[np.ndarray]:
     return [array.real, array.imag] if array.dtype.kind == "c" else [array]
 
 

@@ -197,6 +197,8 @@ def _identity(name: str, value: Any) -> Any:
     kind = _shape(value).element_type
     if name in ("max", "min"):
         is_low = name == "max"
+        if kind.name in ("f8e8m0fnu", "f4e2m1fn"):
+            raise LookupError(f"{kind} has no infinity")
         if kind.is_float:
             return _number(value, -np.inf if is_low else np.inf)
         least = -(1 << (kind.bits - 1)) if kind.kind == "signed" else 0

@@ -4,6 +4,7 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32
+from minixla.core.registry import REGISTRY
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import are_constants, on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
@@ -13,10 +14,7 @@ from minixla_ops.elementwise.families import FLOATS
 _F4, _POWERS = ELEMENT_TYPES["f4e2m1fn"], ELEMENT_TYPES["f8e8m0fnu"]
 # XLA folds these of f8e8m0fnu rightly; XLA:CPU takes its least number, which f32 has not, for 0.
 _RIGHT_OF_POWERS = ("Add", "Mul", "Div", "Min", "Max", "Clamp")
-_ELEMENTWISE = classes(
-    "Abs Neg Sign Floor Ceil RoundNearestAfz RoundNearestEven IsFinite Add Sub Mul Div Rem Max Min "
-    "Pow Clamp Eq Ne Lt Le Gt Ge ConvertElementType ReducePrecision Sqrt Rsqrt Cbrt Exp Log"
-)
+_ELEMENTWISE = [each for each in REGISTRY.values() if each.is_elementwise]
 
 
 @legalize(
