@@ -126,7 +126,7 @@ class Constants:
         for _ in range(_MOST_DEPTH):
             step = value.instruction
             if step is None or not step.operands:
-                return step is not None or self._known[value]
+                return step is not None or self._known.get(value, False)
             value = step.operands[0]
         return False
 

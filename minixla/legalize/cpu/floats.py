@@ -14,7 +14,7 @@ from minixla_ops.elementwise.families import FLOATS
 _F4, _POWERS = ELEMENT_TYPES["f4e2m1fn"], ELEMENT_TYPES["f8e8m0fnu"]
 # XLA folds these of f8e8m0fnu rightly; XLA:CPU takes its least number, which f32 has not, for 0.
 _RIGHT_OF_POWERS = ("Add", "Mul", "Div", "Min", "Max", "Clamp")
-_ELEMENTWISE = [each for each in REGISTRY.values() if each.is_elementwise]
+_ELEMENTWISE = [each for each in REGISTRY.values() if each.is_elementwise and each.operands]
 
 
 @legalize(

@@ -12,7 +12,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core import operation_named
+from minixla.core import ELEMENT_TYPES, operation_named
 from minixla.legalize import Target, disabled, legalize, legalized, rules_of
 from minixla.legalize.registry import active_rules
 
@@ -70,6 +70,13 @@ def test_rules_apply_in_derivatives_and_imported_programs():
 
 def test_a_program_without_rules_stays_the_same():
     graph = mx.make_graph(lambda x: mnp.tanh(x @ x).sum())(np.ones((3, 3), np.float32))
+    assert legalized(graph, CPU) is graph
+
+
+@pytest.mark.parametrize("kind", ELEMENT_TYPES)
+def test_constants_and_arguments_of_every_type_stay(kind):
+    array = np.array([1, 0, 1]).astype(ELEMENT_TYPES[kind].dtype)
+    graph = mx.make_graph(lambda x: (ops.constant(array), ops.rev(x, (0,))))(array)
     assert legalized(graph, CPU) is graph
 
 

@@ -245,6 +245,12 @@ def _rows() -> list[Row]:
     )
     row(
         "overflown_squares",
+        "called abs of a called square",
+        lambda x: mx.jit(ops.abs)(square(x)),
+        array([12], "s8"),
+    )
+    row(
+        "overflown_squares",
         "called abs of a square",
         lambda x: mx.jit(ops.abs)(ops.mul(x, x)),
         array([12], "s8"),
