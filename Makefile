@@ -11,7 +11,7 @@ INSTALL := -m pip --disable-pip-version-check install --quiet
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo examples test test-full docs docs-test far far-full lint format bench
+.PHONY: help environment demo examples test test-full docs docs-test far far-full lint format bench soak
 .PHONY: bench-check lock clean check-python
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo 'make examples run the other examples, about four minutes'
 	@echo 'make test     check style and types, then run the tests'
 	@echo 'make test-full exhaustive tables and many more random inputs, under 25 minutes'
+	@echo 'make soak     search for faults for MINUTES=60, and write what is found into build/soak'
 	@echo 'make docs     build the site into build/site'
 	@echo 'make docs-test build the site, run its notebook, open pages in a browser (Chromium)'
 	@echo 'make far      compile programs for TPU and GPU, which need not be there, under 12 minutes'
@@ -61,6 +62,11 @@ test: lint
 
 test-full: environment
 	$(PYTEST) --dist load --full
+
+# Continues where it stopped. Continuous integration does not run it.
+MINUTES ?= 60
+soak: environment
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 # Apart from the environment, without the half of a gigabyte of adapters that graphs as JSON need not.
 EXPLORER := $(CURDIR)/build/explorer

@@ -32,6 +32,7 @@ providers._get_local_constants = lambda: providers._local_constants
 # No deadline in any: the first example of a shape pays for a compilation.
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("full", max_examples=200, derandomize=True, deadline=None)
+settings.register_profile("soak", max_examples=40, deadline=None, print_blob=True)
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
 
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: So many workers at a time, each for so many seconds, after which another search has its turn.
 WORKERS, TURN = 2, 120
 #: A case that takes longer is ended, and is a finding.
-LONGEST = 300
+LONGEST = 600
 #: After so many cases a search goes on with the next seed.
 CASES_OF_A_SEED = 2000
 
