@@ -88,18 +88,8 @@ _TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check"
 _TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
 _TOOLS |= {"explore": "explorer", "register_evaluator": "evaluators"}
 _MODULES = {"core", "debug", "distributed", "dlpack", "dtypes", "flatten_util", "image"}
-_MODULES |= {
-    "legalize",
-    "monitoring",
-    "nn",
-    "numpy",
-    "ops",
-    "profiler",
-    "random",
-    "scipy",
-    "sharding",
-}
-_MODULES |= {"stages", "test_util", "tree", "tree_util", "typing"}
+_MODULES |= {"legalize", "monitoring", "nn", "numpy", "ops", "profiler", "random", "scipy"}
+_MODULES |= {"sharding", "stages", "test_util", "tree", "tree_util", "typing"}
 
 
 if not TYPE_CHECKING:  # to type checkers there is nothing besides what is imported above

@@ -41,7 +41,7 @@ class PlatformEmitter(Emitter):
     def module(self, graph: Graph, *given: Any, **options: Any) -> str:
         """As `Emitter.module`; on one CPU calls of large programs that are many stay calls."""
         if self._target is not None:
-            graph = legalized(graph.pruned(), self._target).pruned()
+            graph = legalized(graph.pruned(), self._target)
         # What is split over devices must not hide in a call from XLA's partitioner.
         if self.is_for_one_cpu:
             self.apart = repeated(graph)

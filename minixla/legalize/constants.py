@@ -12,9 +12,10 @@ import numpy as np
 
 from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.registry import operation_named
 from minixla.core.shapes import Shape
+from minixla.core.tracing import nested
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
 from minixla_ops.elementwise.comparisons import Comparison
@@ -187,9 +188,15 @@ def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
     if isinstance(step.op, (Call, Conditional)):
         facts = [CONSTANT if flag else NOTHING for flag in flags]
         given = [inputs_of(step, number, facts) for number in range(len(programs))]
-        pairs = zip(programs, given, strict=True)
-        return all(Constants(each, own)(each.outputs[index]) for each, own in pairs)
+        with nested():
+            pairs = zip(programs, given, strict=True)
+            return all(_is_constant_output(each, own, index) for each, own in pairs)
     return False
+
+
+@remembered
+def _is_constant_output(graph: Graph, inputs: tuple[Fact, ...], index: int) -> bool:
+    return Constants(graph, inputs)(graph.outputs[index])
 
 
 def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[Fact, ...]:

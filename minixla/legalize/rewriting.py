@@ -36,7 +36,7 @@ def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Grap
     facts = tuple(inputs or (NOTHING,) * len(graph.inputs))
     key_of_facts = (*key, facts)
     if key_of_facts not in graph.memo:
-        found = _Pass(graph, facts, target, table).run()
+        found = _Pass(graph, facts, target, table).run().pruned()
         # Rules have been applied to it; where it is the same, they are for other inputs.
         found.memo[(*key, "seen") if found is graph else key] = True
         graph.memo[key_of_facts] = found

@@ -301,8 +301,10 @@ _add("dot", 2, "psu", lambda draws, values: ops.dot(*map(_flat, values)))
 
 
 def _counted(draws: random.Random, values: list[Any]) -> Any:
-    """A loop of constant bounds of the values' type, which adds up the values."""
+    """A loop of constant bounds of the values' type, which folds the values."""
     value = values[0]
+    if _shape(value).element_type.bits < 8:
+        raise LookupError("the counter would wrap, and the loop would not end")
     start, limit, step = draws.choice([(0, 1, 2), (1, 0, 1), (0, 3, 1), (0, 1, 1), (1, 3, 2)])
 
     def goes_on(i: Any, x: Any) -> Any:

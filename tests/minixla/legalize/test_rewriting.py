@@ -87,6 +87,18 @@ def test_a_constant_of_every_type_is_passed_to_a_call(kind):
     assert legalized(graph, CPU) is graph
 
 
+def test_programs_of_many_calls_take_time_linear_in_their_length():
+    def twice(function):
+        jitted = mx.jit(function)
+        return lambda x: jitted(jitted(x))
+
+    function = clz_of_constant
+    for _ in range(24):  # 2**24 calls
+        function = twice(function)
+    graph = mx.make_graph(function)(CONSTANT)
+    assert legalized(graph, CPU) is not graph
+
+
 def test_reducers_stay_as_they_are():
     def add_booleans(a, b):
         return ops.add(a, b)
