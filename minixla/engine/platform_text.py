@@ -77,7 +77,7 @@ class PlatformEmitter(Emitter):
 
 
 def platform_text(graph: Graph, platform: str) -> str:
-    """What XLA receives of a program on one device of a platform, without source lines.
+    """Return the program that XLA receives on one device of a platform, without source lines.
 
     Raises:
         AttributeValueError: there is no such platform.

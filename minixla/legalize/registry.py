@@ -24,7 +24,7 @@ _WITH_RULES = ("cpu",)
 
 
 class Target(NamedTuple):
-    """What a program is lowered for.
+    """The platform and devices that a program is lowered for.
 
     Attributes:
         platform: `cpu`, `cuda`, `rocm` or `tpu`.
@@ -33,8 +33,8 @@ class Target(NamedTuple):
         is_constant: `is_constant(value)`: whether a value of the graph depends on no input, so that
             XLA may compute it while compiling. The pass fills it in for each graph.
         array: `array(value)`: the numbers of a constant, or None where they are not known.
-        note: `note(value, name)`: what the function in `NOTES` says of the value that an input of a
-            called program stands for.
+        note: `note(value, name)`: the result of the function in `NOTES` for the value that an input
+            of a called program stands for.
     """
 
     platform: str
@@ -73,7 +73,7 @@ class Rule:
     replace: Callable[..., Any]
 
 
-#: `note(value, target)` by name: what rules must know of a value beyond the call that takes it.
+#: `note(value, target)` by name: facts about values that rules need within called programs, too.
 NOTES: dict[str, Callable[[Value, Target], Any]] = {}
 
 #: Rules by operation and by the element type of the first operand, if it is an array.
@@ -194,7 +194,7 @@ def _table(platform: str, off: frozenset[tuple[str, str]]) -> Table:
 def disabled(
     platform: str, rule: str | Callable[..., Any] | Collection[Any] | None = None
 ) -> Iterator[None]:
-    """Switch rules of a platform off inside a `with` block, to see what XLA does without them.
+    """Switch rules of a platform off inside a `with` block, to compare with XLA itself.
 
     Programs that are compiled inside the block are kept apart from others.
 

@@ -17,14 +17,14 @@ from minixla_ops.vocabulary.shorthand import as_tuple
 
 
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
-    """The program that XLA gets for a platform: `graph` where no rule applies.
+    """Return the program that XLA receives for a platform: `graph` if no rule applies.
 
     Results are kept with the graph, for each target and set of active rules.
 
     Args:
         graph: the program.
-        target: what the program is lowered for.
-        inputs: what is known of each input; default: nothing.
+        target: the platform and devices that the program is lowered for.
+        inputs: the facts about each input; default: none.
 
     Returns:
         A graph with the same inputs, outputs and results.
@@ -92,12 +92,12 @@ class _Pass:
         return Graph(graph.inputs, kept, self.all(graph.outputs), graph.name, notes)
 
     def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
-        """What is read in place of values of the old graph."""
+        """The values that stand for values of the old graph."""
         get = self.values.get
         return tuple([get(value, value) for value in values])
 
     def add(self, step: Instruction, operands: tuple[Value, ...], used: tuple[Rule, ...]) -> None:
-        """Adds an instruction, or what replaces it by the rules that are not used yet."""
+        """Add an instruction, or its replacement by the rules that are not used yet."""
         op = step.op if step.op.is_plain else self._with_programs(step, operands)
         for rule in self.table.get(type(op), {}).get(_type_of(step), ()):
             if rule not in used and rule.when(op, operands, self.target):
@@ -142,7 +142,7 @@ class _Pass:
         return op.changed(lambda value: _exchanged(value, by_identity))
 
     def _fact(self, value: Value) -> Fact:
-        """What a program that takes a value is told of it."""
+        """The facts about a value for a program that takes it."""
         target = self.target
         if target.is_constant(value):
             number = splat_of(value)

@@ -1,9 +1,8 @@
-"""A search for programs that XLA:CPU gets wrong: operations alone and in chains of two.
+"""A search for programs that XLA:CPU gets wrong: single operations and chains of two.
 
 A case runs a program of one or two operations on small arrays of one element type. Each operand is
 a constant or an argument. `mx.jit` is compared with `mx.reference`; where they differ, StableHLO's
-interpreter says which of the two is alone. XLA may end the process: who runs cases runs them in
-processes of their own.
+interpreter decides. XLA may end the process, so run cases in processes of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tests.soak.pieces import PIECES, Piece
 
 #: XLA:CPU has no floats of 6 bits.
 TYPES = [name for name, kind in ELEMENT_TYPES.items() if kind.bits != 6 or kind.is_integer]
-# What an operation that rounds may differ by, in units of the last place; two of them by more.
+# The tolerance of an operation that rounds, in units of the last place; two of them have more.
 _ULPS = 64.0
 _SIZES = (1, 2, 3, 5, 8)
 
@@ -84,7 +83,7 @@ class Case:
         return [array for array, is_constant in pairs if not is_constant]
 
     def run(self) -> str | None:
-        """What disagrees; None if nothing does, or if the operations do not take the operands."""
+        """Return the disagreement; None if nothing does, or if the operations do not take the operands."""
         with mx.enable_x64(True):
             try:
                 graph = mx.make_graph(self.program)(*self.arguments)
@@ -112,7 +111,7 @@ class Case:
         return self if smaller is None else smaller.smallest(fails)
 
     def shrunk(self) -> str:
-        """What disagrees in the smallest case that fails."""
+        """Return the disagreement of the smallest case that fails."""
         smallest = self.smallest()
         return smallest.run() or str(smallest)
 
@@ -168,7 +167,7 @@ def case_of(seed: int, number: int) -> Case:
     while True:
         kind = draws.choice(TYPES)
         fitting = [name for name, piece in PIECES.items() if piece.takes(ELEMENT_TYPES[kind])]
-        # Exact ones first: what rounds decides in what comes after it.
+        # Exact ones first: a rounding may decide a comparison that follows.
         exact = [name for name in fitting if PIECES[name].is_exact]
         chain = (draws.choice(fitting),)
         if exact and draws.random() < 0.7:

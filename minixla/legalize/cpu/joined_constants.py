@@ -152,7 +152,7 @@ def _cancels(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(_SHIFTS, "cpu", element_types=FLOATS, when=_cancels)
 def joined_terms(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA computes (x + c) + d as x + (c + d): what x + c rounds off stays where c + d cancels."""
+    """XLA computes (x + c) + d as x + (c + d), without the rounding of x + c."""
     return on_hidden(operation, operands)
 
 

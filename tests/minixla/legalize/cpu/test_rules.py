@@ -1,4 +1,4 @@
-"""Each rule of XLA:CPU: XLA alone is wrong, and right with the rule.
+"""Each rule for XLA:CPU: XLA is wrong without the rule, and right with it.
 
 Where a row says that XLA is right by now, XLA was fixed: delete the rule.
 """
