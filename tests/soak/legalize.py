@@ -83,7 +83,7 @@ class Case:
         return [array for array, is_constant in pairs if not is_constant]
 
     def run(self) -> str | None:
-        """Return the disagreement; None if nothing does, or if the operations do not take the operands."""
+        """Return the disagreement; None if there is none, or if the operands do not fit."""
         with mx.enable_x64(True):
             try:
                 graph = mx.make_graph(self.program)(*self.arguments)

@@ -1,4 +1,4 @@
-"""The pass from graph to graph: where rules apply, which programs stay, and the key of compiled programs."""
+"""The pass from graph to graph: where rules apply, and the key of compiled programs."""
 
 from __future__ import annotations
 
