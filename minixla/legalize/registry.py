@@ -60,6 +60,7 @@ class Rule:
         platform: where the rule applies.
         operations: the classes of operations.
         element_types: those of the first operand (of a constant: of the result); None for all.
+        folds: whether the reference computes the result if the numbers of all operands are known.
         when: whether it applies to an operation and its operands.
         replace: `replace(operation, operands, target)` applies other operations to the operands,
             which are traced values, and returns the result (or tuple of results).
@@ -69,6 +70,7 @@ class Rule:
     platform: str
     operations: tuple[type[Operation], ...]
     element_types: Collection[ElementType] | None
+    folds: bool
     when: Condition
     replace: Callable[..., Any]
 
@@ -90,6 +92,7 @@ def legalize(
     platform: str,
     *,
     element_types: Collection[ElementType] | None = None,
+    folds: bool = False,
     when: Condition = lambda operation, operands, target: True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the replacement of an operation on one platform.
@@ -103,6 +106,8 @@ def legalize(
         platform: where the rule applies, such as `cpu`.
         element_types: the element types of the first operand for which `when` is called; default:
             all. Operations of other types cost no time.
+        folds: whether the pass computes the result with the operation's `reference` rule where
+            the numbers of all operands are known: for operations that XLA folds wrongly.
         when: `when(operation, operands, target)`, whether the rule applies; default: it does.
             Operands are Values of
             the graph: `literal` is a constant's value, `instruction` the producer.
@@ -126,7 +131,7 @@ def legalize(
         name = replace.__name__
         if name in rules:
             raise ValueError(f"the platform {platform} has a rule named {name}; choose another")
-        rules[name] = Rule(name, platform, kinds, element_types, when, replace)
+        rules[name] = Rule(name, platform, kinds, element_types, folds, when, replace)
         _table.cache_clear()
         return replace
 

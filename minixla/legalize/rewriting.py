@@ -4,6 +4,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Annotations, Graph, Instruction, Value
 from minixla.core.operation import Operation
@@ -116,11 +118,17 @@ class _Pass:
         trace: Any = GraphTrace(state.trace)
         with held("source", step.source), tracing(trace):
             tracers = [GraphTracer(trace, value) for value in operands]
-            results = as_tuple(rule.replace(op, tracers, self.target))
+            known = self._folded(op, operands) if rule.folds else None
+            results = known or as_tuple(rule.replace(op, tracers, self.target))
             outputs = [trace.capture(each, rule.name) for each in results]
         for made in trace.instructions:
             self.add(made, self.all(made.operands), (*used, rule))
         self.values.update(zip(step.results, self.all(outputs), strict=True))
+
+    def _folded(self, op: Operation, operands: Sequence[Value]) -> tuple[np.ndarray, ...] | None:
+        """The results of an operation on constants whose numbers are known."""
+        arrays = [self.target.array(value) for value in operands]
+        return None if any(each is None for each in arrays) else as_tuple(op.reference(*arrays))
 
     def _with_programs(self, step: Instruction, operands: Sequence[Value]) -> Operation:
         """The operation with the programs that it runs legalized; reducers stay as they are."""
