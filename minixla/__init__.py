@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         dtypes,
         flatten_util,
         image,
+        legalize,
         monitoring,
         nn,
         numpy,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 # By the module that a name is looked for in, below.
 __all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding", "check_grads"]
 __all__ += ["cost", "cross_check", "explore", "typing", "check_compatible", "check_op"]
-__all__ += ["flatten_util", "register_evaluator", "test_util"]
+__all__ += ["flatten_util", "legalize", "register_evaluator", "test_util"]
 __all__ += ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
 __all__ += ["AxisError", "DeadlockError", "DerivativeError", "ElementType", "ForeignCallError"]
 __all__ += ["GradientCheckError", "Graph", "ImportError_", "IndexingError", "InfinityError"]
@@ -87,8 +88,8 @@ _TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check"
 _TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
 _TOOLS |= {"explore": "explorer", "register_evaluator": "evaluators"}
 _MODULES = {"core", "debug", "distributed", "dlpack", "dtypes", "flatten_util", "image"}
-_MODULES |= {"monitoring", "nn", "numpy", "ops", "profiler", "random", "scipy", "sharding"}
-_MODULES |= {"stages", "test_util", "tree", "tree_util", "typing"}
+_MODULES |= {"legalize", "monitoring", "nn", "numpy", "ops", "profiler", "random", "scipy"}
+_MODULES |= {"sharding", "stages", "test_util", "tree", "tree_util", "typing"}
 
 
 if not TYPE_CHECKING:  # to type checkers there is nothing besides what is imported above

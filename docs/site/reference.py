@@ -23,6 +23,7 @@ NAMESPACES = {
     "minixla.sharding": "Meshes, layouts over devices, and what follows from them.",
     "minixla.scipy": "SciPy's functions.",
     "minixla.image": "Pictures.",
+    "minixla.legalize": "Replacements for operations that a platform gets wrong.",
     "minixla.debug": "Looking at values while programs run.",
     "minixla.test_util": "What tests of programs need.",
 }

@@ -41,7 +41,7 @@ class PlatformEmitter(Emitter):
     def module(self, graph: Graph, *given: Any, **options: Any) -> str:
         """As `Emitter.module`; on one CPU calls of large programs that are many stay calls."""
         if self._target is not None:
-            graph = legalized(graph.pruned(), self._target).pruned()
+            graph = legalized(graph.pruned(), self._target)
         # What is split over devices must not hide in a call from XLA's partitioner.
         if self.is_for_one_cpu:
             self.apart = repeated(graph)
@@ -77,7 +77,7 @@ class PlatformEmitter(Emitter):
 
 
 def platform_text(graph: Graph, platform: str) -> str:
-    """What XLA receives of a program on one device of a platform, without source lines.
+    """Return the program that XLA receives on one device of a platform, without source lines.
 
     Raises:
         AttributeValueError: there is no such platform.

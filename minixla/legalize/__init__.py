@@ -1,4 +1,4 @@
-"""Legalization: a pass from graph to graph that avoids what a platform lacks or gets wrong.
+"""Legalization: a pass from graph to graph that replaces operations a platform gets wrong.
 
 Each platform has a package of rules, such as `minixla.legalize.cpu`, with one file for each topic.
 """

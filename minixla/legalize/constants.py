@@ -12,9 +12,10 @@ import numpy as np
 
 from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.registry import operation_named
 from minixla.core.shapes import Shape
+from minixla.core.tracing import nested
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
 from minixla_ops.elementwise.comparisons import Comparison
@@ -39,7 +40,7 @@ _ZERO, _ONES, _UNIT = classes("Mul And"), classes("Or"), classes("Rem")
 _BOUNDED = (*classes("Min Max"), Comparison)
 _SHIFTS = classes("ShiftLeft ShiftRightLogical")
 _PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
-# What is computed to find a constant's numbers.
+# Limits on the evaluation of constants.
 _MOST_STEPS, _MOST_DEPTH, _MOST_ELEMENTS = 64, 12, 1 << 16
 # Operations that are constants only where all operands are: the most frequent ones.
 _PLAIN = frozenset(
@@ -53,12 +54,12 @@ _DEPTH = 4
 
 
 class Fact(NamedTuple):
-    """What is known of an input of a program where it is called.
+    """The facts about an input of a program where it is called.
 
     Attributes:
         is_constant: whether XLA may know it while it compiles.
         number: the number that a constant repeats.
-        notes: what rules know of the value that the input stands for, by the name of the note.
+        notes: facts for rules about the value that the input stands for, by name.
     """
 
     is_constant: bool = False
@@ -79,7 +80,7 @@ class Constants:
 
     Args:
         graph: the graph.
-        inputs: what is known of each input where the graph is called.
+        inputs: the facts about each input where the graph is called.
     """
 
     def __init__(self, graph: Graph, inputs: Sequence[Fact]) -> None:
@@ -93,7 +94,7 @@ class Constants:
                 self._arrays[value] = np.broadcast_to(number, value.shape.dimensions)
 
     def note(self, value: Value, name: str) -> Any:
-        """What rules noted of the value that an input stands for, or None."""
+        """A note about the value that an input stands for, or None."""
         fact = self.facts.get(value)
         return None if fact is None or not fact.notes else dict(fact.notes).get(name)
 
@@ -119,7 +120,7 @@ class Constants:
         return found[value]
 
     def _may_be_short(self, value: Value) -> bool:
-        """Whether the first operands of what makes a value soon end in a constant.
+        """Whether the chain of first operands behind a value soon ends in a constant.
 
         Most values do not: that saves the time of looking at everything they depend on.
         """
@@ -187,13 +188,19 @@ def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
     if isinstance(step.op, (Call, Conditional)):
         facts = [CONSTANT if flag else NOTHING for flag in flags]
         given = [inputs_of(step, number, facts) for number in range(len(programs))]
-        pairs = zip(programs, given, strict=True)
-        return all(Constants(each, own)(each.outputs[index]) for each, own in pairs)
+        with nested():
+            pairs = zip(programs, given, strict=True)
+            return all(_is_constant_output(each, own, index) for each, own in pairs)
     return False
 
 
+@remembered
+def _is_constant_output(graph: Graph, inputs: tuple[Fact, ...], index: int) -> bool:
+    return Constants(graph, inputs)(graph.outputs[index])
+
+
 def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """What is known of each input of a program that an instruction runs, from its operands.
+    """The facts about each input of a program that an instruction runs, from its operands.
 
     The first values of a loop may be its last: XLA removes loops of one iteration.
     """

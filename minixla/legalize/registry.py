@@ -24,7 +24,7 @@ _WITH_RULES = ("cpu",)
 
 
 class Target(NamedTuple):
-    """What a program is lowered for.
+    """The platform and devices that a program is lowered for.
 
     Attributes:
         platform: `cpu`, `cuda`, `rocm` or `tpu`.
@@ -33,8 +33,8 @@ class Target(NamedTuple):
         is_constant: `is_constant(value)`: whether a value of the graph depends on no input, so that
             XLA may compute it while compiling. The pass fills it in for each graph.
         array: `array(value)`: the numbers of a constant, or None where they are not known.
-        note: `note(value, name)`: what the function in `NOTES` says of the value that an input of a
-            called program stands for.
+        note: `note(value, name)`: the result of the function in `NOTES` for the value that an input
+            of a called program stands for.
     """
 
     platform: str
@@ -60,6 +60,7 @@ class Rule:
         platform: where the rule applies.
         operations: the classes of operations.
         element_types: those of the first operand (of a constant: of the result); None for all.
+        folds: whether the reference computes the result if the numbers of all operands are known.
         when: whether it applies to an operation and its operands.
         replace: `replace(operation, operands, target)` applies other operations to the operands,
             which are traced values, and returns the result (or tuple of results).
@@ -69,11 +70,12 @@ class Rule:
     platform: str
     operations: tuple[type[Operation], ...]
     element_types: Collection[ElementType] | None
+    folds: bool
     when: Condition
     replace: Callable[..., Any]
 
 
-#: `note(value, target)` by name: what rules must know of a value beyond the call that takes it.
+#: `note(value, target)` by name: facts about values that rules need within called programs, too.
 NOTES: dict[str, Callable[[Value, Target], Any]] = {}
 
 #: Rules by operation and by the element type of the first operand, if it is an array.
@@ -90,6 +92,7 @@ def legalize(
     platform: str,
     *,
     element_types: Collection[ElementType] | None = None,
+    folds: bool = False,
     when: Condition = lambda operation, operands, target: True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the replacement of an operation on one platform.
@@ -103,6 +106,8 @@ def legalize(
         platform: where the rule applies, such as `cpu`.
         element_types: the element types of the first operand for which `when` is called; default:
             all. Operations of other types cost no time.
+        folds: whether the pass computes the result with the operation's `reference` rule where
+            the numbers of all operands are known: for operations that XLA folds wrongly.
         when: `when(operation, operands, target)`, whether the rule applies; default: it does.
             Operands are Values of
             the graph: `literal` is a constant's value, `instruction` the producer.
@@ -126,7 +131,7 @@ def legalize(
         name = replace.__name__
         if name in rules:
             raise ValueError(f"the platform {platform} has a rule named {name}; choose another")
-        rules[name] = Rule(name, platform, kinds, element_types, when, replace)
+        rules[name] = Rule(name, platform, kinds, element_types, folds, when, replace)
         _table.cache_clear()
         return replace
 
@@ -194,7 +199,7 @@ def _table(platform: str, off: frozenset[tuple[str, str]]) -> Table:
 def disabled(
     platform: str, rule: str | Callable[..., Any] | Collection[Any] | None = None
 ) -> Iterator[None]:
-    """Switch rules of a platform off inside a `with` block, to see what XLA does without them.
+    """Switch rules of a platform off inside a `with` block, to compare with XLA itself.
 
     Programs that are compiled inside the block are kept apart from others.
 

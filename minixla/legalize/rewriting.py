@@ -4,6 +4,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Annotations, Graph, Instruction, Value
 from minixla.core.operation import Operation
@@ -17,14 +19,14 @@ from minixla_ops.vocabulary.shorthand import as_tuple
 
 
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
-    """The program that XLA gets for a platform: `graph` where no rule applies.
+    """Return the program that XLA receives for a platform: `graph` if no rule applies.
 
     Results are kept with the graph, for each target and set of active rules.
 
     Args:
         graph: the program.
-        target: what the program is lowered for.
-        inputs: what is known of each input; default: nothing.
+        target: the platform and devices that the program is lowered for.
+        inputs: the facts about each input; default: none.
 
     Returns:
         A graph with the same inputs, outputs and results.
@@ -36,7 +38,7 @@ def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Grap
     facts = tuple(inputs or (NOTHING,) * len(graph.inputs))
     key_of_facts = (*key, facts)
     if key_of_facts not in graph.memo:
-        found = _Pass(graph, facts, target, table).run()
+        found = _Pass(graph, facts, target, table).run().pruned()
         # Rules have been applied to it; where it is the same, they are for other inputs.
         found.memo[(*key, "seen") if found is graph else key] = True
         graph.memo[key_of_facts] = found
@@ -92,12 +94,12 @@ class _Pass:
         return Graph(graph.inputs, kept, self.all(graph.outputs), graph.name, notes)
 
     def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
-        """What is read in place of values of the old graph."""
+        """The values that stand for values of the old graph."""
         get = self.values.get
         return tuple([get(value, value) for value in values])
 
     def add(self, step: Instruction, operands: tuple[Value, ...], used: tuple[Rule, ...]) -> None:
-        """Adds an instruction, or what replaces it by the rules that are not used yet."""
+        """Add an instruction, or its replacement by the rules that are not used yet."""
         op = step.op if step.op.is_plain else self._with_programs(step, operands)
         for rule in self.table.get(type(op), {}).get(_type_of(step), ()):
             if rule not in used and rule.when(op, operands, self.target):
@@ -116,11 +118,17 @@ class _Pass:
         trace: Any = GraphTrace(state.trace)
         with held("source", step.source), tracing(trace):
             tracers = [GraphTracer(trace, value) for value in operands]
-            results = as_tuple(rule.replace(op, tracers, self.target))
+            known = self._folded(op, operands) if rule.folds else None
+            results = known or as_tuple(rule.replace(op, tracers, self.target))
             outputs = [trace.capture(each, rule.name) for each in results]
         for made in trace.instructions:
             self.add(made, self.all(made.operands), (*used, rule))
         self.values.update(zip(step.results, self.all(outputs), strict=True))
+
+    def _folded(self, op: Operation, operands: Sequence[Value]) -> tuple[np.ndarray, ...] | None:
+        """The results of an operation on constants whose numbers are known."""
+        arrays = [self.target.array(value) for value in operands]
+        return None if any(each is None for each in arrays) else as_tuple(op.reference(*arrays))
 
     def _with_programs(self, step: Instruction, operands: Sequence[Value]) -> Operation:
         """The operation with the programs that it runs legalized; reducers stay as they are."""
@@ -142,11 +150,12 @@ class _Pass:
         return op.changed(lambda value: _exchanged(value, by_identity))
 
     def _fact(self, value: Value) -> Fact:
-        """What a program that takes a value is told of it."""
+        """The facts about a value for a program that takes it."""
         target = self.target
         if target.is_constant(value):
             number = splat_of(value)
-            return CONSTANT if number is None else Fact(True, number.item())
+            # NaN would never be found again in the cache.
+            return CONSTANT if number is None or number != number else Fact(True, number.item())
         found = {name: note(value, target) for name, note in NOTES.items()}
         notes = tuple([(name, each) for name, each in found.items() if each])
         return Fact(False, None, notes) if notes else NOTHING

@@ -1,4 +1,4 @@
-"""Faults of XLA:CPU (jaxlib 0.10.2) and what is written instead, by topic."""
+"""Faults of XLA:CPU (jaxlib 0.10.2) and the replacements, by topic."""
 
 from minixla.legalize.cpu import bits as bits
 from minixla.legalize.cpu import booleans as booleans

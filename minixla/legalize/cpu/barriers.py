@@ -1,4 +1,4 @@
-"""What most rules do: hide the operands of an operation from XLA's folder and simplifier."""
+"""The remedy of most rules: hide the operands of an operation from XLA's folder and simplifier."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -9,23 +9,23 @@ from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.families import SIGNED
 
 
-@legalize(classes("Clz"), "cpu", element_types=SIGNED)
+@legalize(classes("Clz"), "cpu", folds=True, element_types=SIGNED)
 def leading_zeros(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds count_leading_zeros of constants in 64 bits, so that some counts are negative."""
     return on_hidden(operation, operands)
 
 
-@legalize(classes("PopulationCount"), "cpu", element_types=[ELEMENT_TYPES["s2"]])
+@legalize(classes("PopulationCount"), "cpu", folds=True, element_types=[ELEMENT_TYPES["s2"]])
 def bits_of_two(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds popcnt of s2 constants with the copies of the sign, as a count of wider numbers."""
     return on_hidden(operation, operands)
 
 
 def _becomes_narrow(operation: Any, operands: Operands, target: Target) -> bool:
-    return operation.new_element_type.bits < 8 <= type_of(operands[0]).bits
+    return operation.new_element_type.bits < min(8, type_of(operands[0]).bits)
 
 
-@legalize(classes("BitcastConvertType"), "cpu", when=_becomes_narrow)
+@legalize(classes("BitcastConvertType"), "cpu", folds=True, when=_becomes_narrow)
 def bits_of_narrow_types(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds bitcast_convert of constants to 2 or 4 bits to bytes that it never set."""
     return on_hidden(operation, operands)

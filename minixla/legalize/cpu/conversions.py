@@ -17,7 +17,7 @@ def _is_narrowing(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(classes("ConvertElementType"), "cpu", element_types=INTEGERS, when=_is_narrowing)
 def narrowed_integers(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU dies (SIGSEGV) of `and` and `or` of narrowed integers and their sums over windows.
+    """XLA:CPU crashes (SIGSEGV) on `and` and `or` of narrowed integers and their sums over windows.
 
     Converted to the unsigned type first, the same bits compile.
     """

@@ -8,7 +8,9 @@ from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.families import INTEGERS
 
 
-@legalize(classes("ConvGeneralDilated"), "cpu", element_types=INTEGERS, when=are_constants)
+@legalize(
+    classes("ConvGeneralDilated"), "cpu", folds=True, element_types=INTEGERS, when=are_constants
+)
 def integer_convolution(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds convolutions of integers in double precision and saturates instead of wrapping."""
     return on_hidden(operation, operands)

@@ -21,7 +21,7 @@ def _may_fold_a_zero(operation: Any, operands: Operands, target: Target) -> bool
     return divisor is None or bool((np.asarray(divisor).astype(np.int64) == 0).any())
 
 
-@legalize(classes("Div Rem"), "cpu", element_types=INTEGERS, when=_may_fold_a_zero)
+@legalize(classes("Div Rem"), "cpu", folds=True, element_types=INTEGERS, when=_may_fold_a_zero)
 def integer_division_by_zero(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA's folder ends the process (SIGFPE) where it divides integers by 0."""
     return on_hidden(operation, operands)

@@ -4,6 +4,7 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32
+from minixla.core.registry import REGISTRY
 from minixla.legalize.constants import classes
 from minixla.legalize.cpu.barriers import are_constants, on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
@@ -13,15 +14,13 @@ from minixla_ops.elementwise.families import FLOATS
 _F4, _POWERS = ELEMENT_TYPES["f4e2m1fn"], ELEMENT_TYPES["f8e8m0fnu"]
 # XLA folds these of f8e8m0fnu rightly; XLA:CPU takes its least number, which f32 has not, for 0.
 _RIGHT_OF_POWERS = ("Add", "Mul", "Div", "Min", "Max", "Clamp")
-_ELEMENTWISE = classes(
-    "Abs Neg Sign Floor Ceil RoundNearestAfz RoundNearestEven IsFinite Add Sub Mul Div Rem Max Min "
-    "Pow Clamp Eq Ne Lt Le Gt Ge ConvertElementType ReducePrecision Sqrt Rsqrt Cbrt Exp Log"
-)
+_ELEMENTWISE = [each for each in REGISTRY.values() if each.is_elementwise and each.operands]
 
 
 @legalize(
     [each for (_, is_total), each in MEMBERS.items() if is_total],
     "cpu",
+    folds=True,
     element_types=FLOATS,
     when=are_constants,
 )
@@ -30,7 +29,7 @@ def total_order(operation: Any, operands: Operands, target: Target) -> Any:
     return on_hidden(operation, operands)
 
 
-@legalize(classes("Sign"), "cpu", element_types=FLOATS, when=are_constants)
+@legalize(classes("Sign"), "cpu", folds=True, element_types=FLOATS, when=are_constants)
 def sign_of_zero(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds the sign of -0 to +0."""
     return on_hidden(operation, operands)
@@ -40,14 +39,17 @@ def _is_narrow_constant(operation: Any, operands: Operands, target: Target) -> b
     return type_of(operands[0]).bits <= 16 and are_constants(operation, operands, target)
 
 
-@legalize(classes("ReducePrecision"), "cpu", when=_is_narrow_constant)
+@legalize(classes("ReducePrecision"), "cpu", folds=True, when=_is_narrow_constant)
 def reduced_subnormals(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds reduce_precision with 5 exponent bits of subnormal f16 and f8e5m2fnuz to 0."""
     return on_hidden(operation, operands)
 
 
 @legalize(
-    classes("RoundNearestAfz RoundNearestEven"), "cpu", element_types=[ELEMENT_TYPES["f8e3m4"]]
+    classes("RoundNearestAfz RoundNearestEven"),
+    "cpu",
+    folds=True,
+    element_types=[ELEMENT_TYPES["f8e3m4"]],
 )
 def rounded_f8e3m4(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds roundings of f8e3m4 constants to NaN."""
@@ -60,7 +62,7 @@ def _is_odd(operation: Any, operands: Operands, target: Target) -> bool:
     return type_of(operands[0]) is _F4 or operation.name not in _RIGHT_OF_POWERS
 
 
-@legalize(_ELEMENTWISE, "cpu", element_types=(_F4, _POWERS), when=_is_odd)
+@legalize(_ELEMENTWISE, "cpu", folds=True, element_types=(_F4, _POWERS), when=_is_odd)
 def formats_without_infinity(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds f8e8m0fnu and f4e2m1fn constants with zeros, signs or infinities that they lack."""
     return on_hidden(operation, operands)
@@ -74,7 +76,7 @@ def _becomes_odd(operation: Any, operands: Operands, target: Target) -> bool:
     return operation.new_element_type in (_F4, _POWERS)
 
 
-@legalize(classes("ConvertElementType"), "cpu", when=_becomes_odd)
+@legalize(classes("ConvertElementType"), "cpu", folds=True, when=_becomes_odd)
 def conversions_without_infinity(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds conversions to f8e8m0fnu and f4e2m1fn without regard to signs and NaN."""
     return on_hidden(operation, operands)

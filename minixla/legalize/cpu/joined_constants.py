@@ -34,6 +34,10 @@ def _may_hold(value: Value, kinds: tuple) -> bool:
     return step is None or step.op.is_call or type(step.op) in kinds
 
 
+def _is_float(value: Value) -> bool:
+    return getattr(value.shape, "element_type", None) in FLOATS
+
+
 def _parts(value: Value, kinds: tuple, target: Target) -> tuple | None:
     """The operation that makes a value, its operand that varies, its constant, and which is first.
 
@@ -62,6 +66,8 @@ def _numbers(value: Value, target: Target) -> np.ndarray | None:
 
 def _factors(value: Value, target: Target, steps: int = _STEPS) -> _Scale | None:
     """The constants that a value is scaled by."""
+    if not _is_float(value):
+        return None
     if value.instruction is None:
         return target.note(value, "scale")
     parts = _parts(value, _SCALES, target) if steps else None
@@ -108,6 +114,8 @@ def joined_factors(operation: Any, operands: Operands, target: Target) -> Any:
 
 def _shift(value: Value, target: Target, steps: int = _STEPS) -> tuple[float, float] | None:
     """The sum of the constants that are added to a value, and the greatest of their magnitudes."""
+    if not _is_float(value):
+        return None
     if value.instruction is None:
         return target.note(value, "shift")
     parts = _parts(value, _SHIFTS, target) if steps else None
@@ -144,7 +152,7 @@ def _cancels(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(_SHIFTS, "cpu", element_types=FLOATS, when=_cancels)
 def joined_terms(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA computes (x + c) + d as x + (c + d): what x + c rounds off stays where c + d cancels."""
+    """XLA computes (x + c) + d as x + (c + d), without the rounding of x + c."""
     return on_hidden(operation, operands)
 
 

@@ -21,7 +21,7 @@ def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
     return any(not 0 <= int(each) < 64 for each in numbers.flat)
 
 
-@legalize(classes("Pow"), "cpu", element_types=INTEGERS, when=_is_beyond)
+@legalize(classes("Pow"), "cpu", folds=True, element_types=INTEGERS, when=_is_beyond)
 def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU takes integer exponents modulo 64, and unsigned ones as signed.
 

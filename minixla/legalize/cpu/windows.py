@@ -17,7 +17,10 @@ _S8 = ELEMENT_TYPES["s8"]
 def _is_cropped(operation: Any, operands: Operands, target: Target) -> bool:
     window = operation.window
     is_plain = all(each == 1 for each in (*window.base_dilations, *window.sizes))
-    return is_plain and any(min(pair) < 0 for pair in window.padding)
+    sizes = zip(operands[0].shape.dimensions, window.padding, strict=True)
+    # Where less than nothing is left, XLA has nothing to compute.
+    is_left = all(size + min(low, 0) + min(high, 0) >= 0 for size, (low, high) in sizes)
+    return is_plain and is_left and any(min(pair) < 0 for pair in window.padding)
 
 
 @legalize(classes("ReduceWindow"), "cpu", when=_is_cropped)

@@ -1,4 +1,4 @@
-"""The pass from graph to graph: where rules apply, what stays, and what compiled programs know."""
+"""The pass from graph to graph: where rules apply, and the key of compiled programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core import operation_named
+from minixla.core import ELEMENT_TYPES, operation_named
 from minixla.legalize import Target, disabled, legalize, legalized, rules_of
 from minixla.legalize.registry import active_rules
 
@@ -20,7 +20,10 @@ CPU = Target("cpu")
 CONSTANT = np.array([-1, 5], np.int32)
 
 
-def clz_of_constant(x=np.int32(0)):
+ZERO = np.int32(0)
+
+
+def clz_of_constant(x=ZERO):
     return ops.clz(ops.constant(CONSTANT)) + x
 
 
@@ -68,6 +71,32 @@ def test_rules_apply_in_derivatives_and_imported_programs():
 def test_a_program_without_rules_stays_the_same():
     graph = mx.make_graph(lambda x: mnp.tanh(x @ x).sum())(np.ones((3, 3), np.float32))
     assert legalized(graph, CPU) is graph
+
+
+@pytest.mark.parametrize("kind", ELEMENT_TYPES)
+def test_constants_and_arguments_of_every_type_stay(kind):
+    array = np.array([1, 0, 1]).astype(ELEMENT_TYPES[kind].dtype)
+    graph = mx.make_graph(lambda x: (ops.constant(array), ops.rev(x, (0,))))(array)
+    assert legalized(graph, CPU) is graph
+
+
+@pytest.mark.parametrize("kind", ELEMENT_TYPES)
+def test_a_constant_of_every_type_is_passed_to_a_call(kind):
+    number = np.ones((), ELEMENT_TYPES[kind].dtype)
+    graph = mx.make_graph(lambda: mx.jit(lambda x: ops.broadcast(x, (2,)))(ops.constant(number)))()
+    assert legalized(graph, CPU) is graph
+
+
+def test_programs_of_many_calls_take_time_linear_in_their_length():
+    def twice(function):
+        jitted = mx.jit(function)
+        return lambda x: jitted(jitted(x))
+
+    function = clz_of_constant
+    for _ in range(24):  # 2**24 calls
+        function = twice(function)
+    graph = mx.make_graph(function)(CONSTANT)
+    assert legalized(graph, CPU) is not graph
 
 
 def test_reducers_stay_as_they_are():
@@ -130,13 +159,12 @@ def test_rules_are_switched_off_by_name_function_or_list():
     rule = by_name["leading_zeros"]
     for given in ("leading_zeros", rule.replace, ["leading_zeros", "total_order"], None):
         with disabled("cpu", given):
-            assert operation_named("Clz") not in active_rules("cpu")
+            by_type = active_rules("cpu").get(operation_named("Clz"), {})
+            assert ELEMENT_TYPES["s32"] not in by_type
     with pytest.raises(mx.AttributeValueError, match="cpu has no rule 'none_such'"):
-        with disabled("cpu", "none_such"):
-            pass
+        disabled("cpu", "none_such").__enter__()
     with pytest.raises(mx.AttributeValueError, match="there is no platform 'abacus'"):
-        with disabled("abacus"):
-            pass
+        disabled("abacus").__enter__()
     with disabled("tpu"):  # which has none
         pass
 

@@ -29,6 +29,32 @@ def of_constants(function: Callable[..., Any], *arrays: np.ndarray) -> Callable[
     return lambda: function(*map(ops.constant, arrays))
 
 
+def with_number(name: str, number: Any, is_first: bool = False) -> Callable[[Any], Any]:
+    """An operation on the operand and a constant that repeats a number."""
+
+    def program(x: Any) -> Any:
+        values = (full(x, number), x) if is_first else (x, full(x, number))
+        return getattr(ops, name)(*values)
+
+    return program
+
+
+def chain(*steps: tuple[str, float]) -> Callable[[Any], Any]:
+    """Operations with constants, one after the other."""
+
+    def program(x: Any) -> Any:
+        for name, number in steps:
+            x = with_number(name, number)(x)
+        return x
+
+    return program
+
+
+def clamped(low: np.ndarray, high: np.ndarray) -> Callable[[Any], Any]:
+    """The operand between two constants."""
+    return lambda x: ops.clamp(ops.constant(low), x, ops.constant(high))
+
+
 def tables(kind: str) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of numbers of a narrow type."""
     bits = ELEMENT_TYPES[kind].bits
@@ -94,12 +120,6 @@ def count(kind: Any, start: int, limit: int, step: int, by: str, change: Any = o
 def windows(padding: Any) -> Callable[[Any], Any]:
     """Windows of one element."""
     return lambda x: ops.reduce_window(x, np.float32(0), ops.add, (1, 1), (1, 1), padding)
-
-
-def crop_and_sum(x: Any) -> Any:
-    """A crop, then sums over windows that are padded."""
-    cropped = ops.pad(x, np.float32(0), [(-1, -1, 0)])
-    return ops.reduce_window(cropped, np.float32(0), ops.add, (3,), (1,), ((1, 1),))
 
 
 def argmax(kind: str) -> Callable[[Any], Any]:
