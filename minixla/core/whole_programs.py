@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from minixla.core.argument_kinds import is_flag
 from minixla.core.errors import ArgumentTypeError, explain
-from minixla.core.state import state, transforming
+from minixla.core.state import state
 from minixla.core.tracebacks import Function, hide_frames
 from minixla.core.tracer import Tracer
 
@@ -41,7 +41,7 @@ def one_program(
         def called(*args: Any, **kwargs: Any) -> Any:
             nonlocal compiled
             try:
-                if not transforming or state.trace.compiles:
+                if state.trace.compiles:
                     if compiled is None:
                         compiled = _compiled_functions(called, names, known, numbers)
                     result = compiled(args, kwargs)

@@ -46,7 +46,7 @@ def named_after(wrapper: Wrapper, fun: Function) -> Wrapper:
     functools.update_wrapper(wrapper, fun)
     wrapper.__dict__.pop(ORIGIN, None)
     for name in wrapper.__dict__.pop(METHODS, ()):  # they are of the jitted function alone
-        del wrapper.__dict__[name]
+        wrapper.__dict__.pop(name, None)
     return wrapper
 
 
