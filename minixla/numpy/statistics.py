@@ -350,8 +350,10 @@ def interp(
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)
-    # At a point another value has no part in the result, be it infinite.
-    result = mnp.where(is_point | (x == x0), f0, mnp.where(x == x1, f1, f0 + (x - x0) * slope))
+    result = mnp.where(is_point, f0, f0 + (x - x0) * slope)
+    # At a point the next value has no part in the result, be it infinite.
+    is_open = ~mnp.isfinite(slope)
+    result = mnp.where(is_open & (x == x0), f0, mnp.where(is_open & (x == x1), f1, result))
     if left != "extrapolate":
         result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
     if right == "extrapolate":
