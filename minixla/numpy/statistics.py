@@ -350,8 +350,11 @@ def interp(
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)
-    # At a point another value has no part in the result, be it infinite.
-    result = mnp.where(is_point | (x == x0), f0, mnp.where(x == x1, f1, f0 + (x - x0) * slope))
+    # At a point another value has no part in the result, be it large or infinite.
+    is_last, is_open = ~is_point & (x == x1), ~mnp.isfinite(slope)
+    near, distance = mnp.where(is_last, f1, f0), x - mnp.where(is_last, x1, x0)
+    is_alone = is_point | is_open & (distance == 0)
+    result = near + mnp.where(is_alone, 0, distance) * mnp.where(is_alone, 0, slope)
     if left != "extrapolate":
         result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
     if right == "extrapolate":

@@ -19,13 +19,11 @@ def test_cases_are_the_same_for_a_seed() -> None:
 
 
 def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = FUNCTIONS["tanh"]
-    case = Derivatives("tanh", "f32", (0.5, 9.0, -0.25))
+    case = Derivatives("exp", "f32", (0.5, 9.0, -0.25))
     assert case.run() is None
-    # Its derivative, 1 - tanh**2, cancels far from 0.
-    wrong = lambda x: mnp.where(x > 5, 1 - 2 / (mnp.exp(2 * x) + 1), right(x))  # noqa: E731
-    monkeypatch.setitem(FUNCTIONS, "tanh", lambda x: wrong(x) + 1e-3 * x * (x > 5))
-    assert "tanh in f32: derivative" in str(case.run())
+    # Both types have the same function, so that the fault must be one of rounding.
+    monkeypatch.setitem(FUNCTIONS, "exp", lambda x: (mnp.exp(x) + 1e8 * (x > 5)) - 1e8 * (x > 5))
+    assert "exp in f32: derivative 0 at 9.0" in str(case.run())
     assert case.shrunk().operands == (9.0,)
 
 

@@ -111,3 +111,6 @@ def test_interp_at_a_point_is_the_points_value() -> None:
     fp = np.float32([5, -np.inf, 3, np.nan, 2])
     np.testing.assert_array_equal(mnp.interp(np.arange(5), np.arange(5), fp), fp)
     np.testing.assert_array_equal(np.interp(np.arange(5), np.arange(5), fp), fp)
+    # Its derivative there is the slope of the line.
+    slopes = mx.vmap(mx.grad(lambda x: mnp.interp(x, np.arange(3), np.float32([1, 3, 4]))))
+    np.testing.assert_array_equal(slopes(np.float32([0, 0.5, 1])), [2, 2, 1])
