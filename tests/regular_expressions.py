@@ -160,10 +160,10 @@ def literal_patterns() -> Iterator[tuple[str, Any]]:
     for folder in ("minixla", "minixla_ops"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text())):
-                is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-                if not is_call or not isinstance(node.func.value, ast.Name):
+                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                     continue
-                if node.func.value.id == "re" and node.func.attr in _FUNCTIONS:
+                module, name = node.func.value, node.func.attr
+                if isinstance(module, ast.Name) and module.id == "re" and name in _FUNCTIONS:
                     first = node.args[0]
                     pattern = first.value if isinstance(first, ast.Constant) else None
                     yield f"{file.relative_to(ROOT)}:{node.lineno}", pattern

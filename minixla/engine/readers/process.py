@@ -61,6 +61,7 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
             module = stablehlo.deserialize_portable_artifact(context, source)
         else:
             module = ir.Module.parse(source)
+        constants = _taken_constants(module) if may_be_large else []
         text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
         shown = text or source
         if isinstance(shown, str):
@@ -69,7 +70,6 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
             if _PLACE.search(shown):
                 _refuse_locations(module)
         del source, shown
-        constants = _taken_constants(module) if may_be_large else []
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
     return [stream.getvalue(), *constants], text
@@ -93,7 +93,7 @@ def _convert_mhlo(module: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    for each in copies:  # of which StableHLO has nothing
+    for each in copies:  # StableHLO lacks it
         each.results[0].replace_all_uses_with(each.operands[0])
         each.erase()
     mhlo.register_mhlo_passes()

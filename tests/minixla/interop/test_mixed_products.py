@@ -43,7 +43,7 @@ def _operands(lhs: ElementType, rhs: ElementType) -> tuple[np.ndarray, np.ndarra
 def _expected(operands: tuple[np.ndarray, np.ndarray], result: ElementType) -> np.ndarray:
     wide = [each.astype(np.complex128) for each in operands]
     product = np.matmul(*wide)
-    return (product if result.is_complex else product.real).astype(result.dtype)
+    return (product if result.is_complex else np.real(product)).astype(result.dtype)
 
 
 def _inexact(pair: tuple[str, str]) -> list[int]:
