@@ -28,6 +28,7 @@ from minixla.core.operation import operation_named
 from minixla.core.shapes import Shape, TupleValue
 from minixla.core.state import transforming
 from minixla.engine import ENGINE, compiled_functions
+from minixla.engine.compiled_functions import CompiledFunctions
 from minixla.engine import eager as eager_module
 from minixla_ops.vocabulary import shorthand as rules
 from tests.harness import compiled_rows
@@ -699,7 +700,7 @@ def test_the_first_operand_may_have_its_name():
 def test_what_does_not_run_as_one_program():
     # JAX would narrow a constant of a rule.
     constant = rules.splat(1.0, Shape("f64"))
-    add = ENGINE.compiled_functions(mnp.add)
+    add: Any = CompiledFunctions(mnp.add)
     assert add((constant, constant), {}) is NotImplemented
     assert add((1, 2), {}) is NotImplemented
     # 2**40 is no int32, which JAX would make it.
