@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from minixla.core.graph import Value
-from minixla.legalize.constants import classes
+from minixla.legalize.constants import classes, distinct
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS, INEXACT, INTEGERS
@@ -18,7 +18,7 @@ def _may_fold_a_zero(operation: Any, operands: Operands, target: Target) -> bool
     if not all(map(target.is_constant, operands)):
         return False
     divisor = target.array(operands[1])
-    return divisor is None or bool((np.asarray(divisor).astype(np.int64) == 0).any())
+    return divisor is None or bool((distinct(divisor).astype(np.int64) == 0).any())
 
 
 @legalize(classes("Div Rem"), "cpu", folds=True, element_types=INTEGERS, when=_may_fold_a_zero)
@@ -32,7 +32,7 @@ def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> b
     divisor = target.array(operands[1])
     if divisor is None:
         return False
-    magnitudes = np.abs(np.asarray(divisor).astype(np.float64))
+    magnitudes = np.abs(distinct(divisor).astype(np.float64))
     with np.errstate(all="ignore"):
         limit = 1 / float(ml_dtypes.finfo(kind.dtype).smallest_normal)
     return bool(((magnitudes > limit) & np.isfinite(magnitudes)).any())
