@@ -41,7 +41,7 @@ _BOUNDED = (*classes("Min Max"), Comparison)
 _SHIFTS = classes("ShiftLeft ShiftRightLogical")
 _PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
 # Limits on the evaluation of constants.
-_MOST_STEPS, _MOST_DEPTH, _MOST_ELEMENTS = 64, 6, 1 << 16
+_MOST_STEPS, _MOST_ELEMENTS = 24, 1 << 16
 # Operations on integers that may be constants though some operands are not; and of all types.
 _EXACT = frozenset(
     (*_ALIKE, *_ZERO, *_ONES, *_UNIT, *classes("Min Max"), *_SHIFTS, *Comparison.__subclasses__())
@@ -121,16 +121,21 @@ class Constants:
         return found[value]
 
     def _may_be_short(self, value: Value) -> bool:
-        """Whether the chain of first operands behind a value soon ends in a constant.
+        """Whether a value is made by few instructions, none of which reads an input.
 
-        Most values do not: that saves the time of looking at everything they depend on.
+        Most values are not: that saves the time of looking at everything they depend on.
         """
-        for _ in range(_MOST_DEPTH):
-            step = value.instruction
-            if step is None or not step.operands:
-                return step is not None or self._known.get(value, False)
-            value = step.operands[0]
-        return False
+        pending = [value]
+        for _ in range(_MOST_STEPS):
+            if not pending:
+                return True
+            current = pending.pop()
+            step = current.instruction
+            if step is not None:
+                pending.extend(step.operands)
+            elif not self._known.get(current, False):
+                return False
+        return not pending
 
     def _evaluated(self, step: Instruction) -> np.ndarray | None:
         given = [self._arrays[each] for each in step.operands]
