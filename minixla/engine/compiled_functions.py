@@ -49,7 +49,7 @@ class _Form(NamedTuple):
     """Calls whose arguments are of the same types: which are static, and the compiled functions."""
 
     static: Callable[[Sequence[Any]], tuple[Any, ...]]
-    operands: Callable[[Sequence[Any]], tuple[Any, ...]]
+    operands: Callable[[Sequence[Any]], Sequence[Any]]
     compiled: dict[tuple[Any, ...], Callable[..., Any]]
 
 
@@ -170,12 +170,10 @@ class CompiledFunctions:
         """Has further calls with arguments of these types find the compiled function at once."""
         values = (*args, *kwargs.values())
         kinds = (*map(type, values), *kwargs)
-        form = self._forms.get(kinds)
+        form = _form_of(given, values)
         if form is None:
-            form = _form_of(given, values)
-            if form is None:
-                return
-            self._bounded(self._forms)[kinds] = form
+            return
+        form = self._bounded(self._forms).setdefault(kinds, form)
         run = self._kept[given.key].run
         self._bounded(form.compiled)[form.static(values)] = run
 
@@ -269,13 +267,15 @@ def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]
     return itemgetter(*places)
 
 
+def _is_flat(tree: Any, flags: Sequence[bool]) -> bool:
+    """Whether a tuple holds nothing but static leaves."""
+    return len(flags) == tree.num_nodes - 1 and all(flags)
+
+
 def _form_of(given: _Given, values: Sequence[Any]) -> _Form | None:
     """The form of a call, if a look-up that takes less time than others tells such calls apart."""
-    static, operands, leaves = (
-        list[int](),
-        list[int](),
-        iter(zip(given.leaves, given.fixed, strict=True)),
-    )
+    static, operands = list[int](), list[int]()
+    leaves = iter(zip(given.leaves, given.fixed, strict=True))
     has_trees = False
     for index, (size, tree) in enumerate(given.parts):
         own = list(islice(leaves, size))
@@ -285,9 +285,7 @@ def _form_of(given: _Given, values: Sequence[Any]) -> _Form | None:
             operands.append(index)
         elif tree is None and is_plain and own[0][0] is values[index]:
             static.append(index)
-        elif (
-            type(values[index]) is tuple and all(flags) and is_plain and tree.num_nodes == size + 1
-        ):
+        elif type(values[index]) is tuple and is_plain and _is_flat(tree, flags):
             static.append(index)
             has_trees = True
         elif tree is not None and not any(flags):
@@ -304,13 +302,6 @@ def _form_of(given: _Given, values: Sequence[Any]) -> _Form | None:
         return (*found, *kinds, *[tree_structure(values[index]) for index in operands])
 
     return _Form(told, lambda values: tree_leaves([values[index] for index in operands]), {})
-
-
-def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """A function that gives some members of a sequence."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return (lambda values: (values[places[0]],)) if places else (lambda values: ())
 
 
 def _is_leaf(value: Any) -> bool:

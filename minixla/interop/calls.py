@@ -18,13 +18,13 @@ from minixla.interop.operations import Translation
 from minixla.interop.sdy import RULE, SHARDING
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
-from minixla.interop.values import plain
+from minixla.interop.values import named, plain
 from minixla_ops.host.lapack import LapackCall, column_major, with_layouts
 from minixla_ops.host.targets import meaning
 from minixla_ops.vocabulary.tuple_operations import leaf_shapes, without_tuples
 
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
-_OPERATIONS = {"mhlo.topk": "TopK", "mhlo.erf": "Erf", "mhlo.cosh": "Cosh"}
+_OPERATIONS = {"mhlo.topk": "TopK"}
 
 
 def foreign_call(step: Step) -> Sequence[Value]:
@@ -76,7 +76,12 @@ def _custom_call(step: Step) -> Sequence[Value]:
     if target in _OPERATIONS:
         operation = REGISTRY[_OPERATIONS[target]]
         given = _options(step, step.raw("mhlo.attributes") or ())
+        step.read.add("mhlo.version")
         return step.builder.apply(operation(**given), step.operands)
+    function = step.module.translations.get(f"chlo.{target.removeprefix('mhlo.')}")
+    if target.startswith("mhlo.") and function is not None and not step.raw("mhlo.attributes"):
+        step.read |= {"mhlo.attributes", "mhlo.version"}
+        return function(step)
     if "callback" in target and "python" in target:
         step.reject(
             f"the target {target!r} calls a Python function of the program's maker",
@@ -106,7 +111,7 @@ def _registered(
 def _tree(attribute: Any) -> Any:
     """An attribute, dictionaries too, as Python's values."""
     if isinstance(attribute, ir.DictAttr):
-        return {each.name: _tree(each.attr) for each in attribute}
+        return {name: _tree(each) for name, each in named(attribute)}
     return plain(attribute)
 
 
@@ -128,7 +133,8 @@ def _config(step: Step) -> tuple[int, dict[str, Any]]:
     if isinstance(config, ir.DictAttr):
         return 4, _options(step, config)
     text = plain(config) if config is not None else ""
-    return step.get("api_version", 1), {"backend_config": text} if text else {}
+    # 0 is XLA's API_VERSION_UNSPECIFIED, the first version.
+    return step.get("api_version", 1) or 1, {"backend_config": text} if text else {}
 
 
 # The element type in `5 : i32`, `dense<1> : tensor<3xf32>` and `array<i8: 1, 2>`.
@@ -137,7 +143,7 @@ _DIMENSION = re.compile(r"\d+x")
 
 
 def _options(step: Step, dictionary: Any) -> dict[str, Any]:
-    return {each.name: _option(step, each.name, each.attr) for each in dictionary}
+    return {name: _option(step, name, each) for name, each in named(dictionary)}
 
 
 def _option(step: Step, name: str, attribute: Any) -> Any:

@@ -39,11 +39,13 @@ def decomposition(
     return modules.Module(module).translated()["main"]
 
 
-def _decomposed(step: Step) -> Sequence[Value]:
-    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.operation.attributes])
+def _decomposed(step: Step, name: str) -> Sequence[Value]:
+    """What MLIR writes for an operation of a name, or for a custom call that stands for one."""
+    own = step.operation.attributes if name == step.name else ()
+    attributes = ", ".join([f"{each} = {step.raw(each)}" for each in own])
     if step.operation.regions:
         step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")
-    graph = decomposition(step.name, tuple(step.shapes), tuple(step.results), attributes)
+    graph = decomposition(name, tuple(step.shapes), tuple(step.results), attributes)
     return step.builder.inline(graph, step.operands)
 
 
@@ -55,7 +57,7 @@ def _function(name: str, step: Step) -> Sequence[Value]:
         return step.builder.apply(SPECIAL.get(name) or REGISTRY[_OURS[name]](), step.operands)
     if name == "chlo.sinh":  # MLIR's difference of exponentials loses all digits near 0
         return step.inlined(complex_functions.sinh)
-    return _decomposed(step)
+    return _decomposed(step, name)
 
 
 def _constant_like(step: Step) -> Sequence[Value]:
@@ -78,7 +80,8 @@ CHLO: dict[str, Translation] = {
     "chlo.top_k": declared("TopK"),
 }
 _REST = ("bessel_i1e", "conj", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
-CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel")}
+_REST = tuple([f"chlo.{name}" for name in (*_REST, "_asin_acos_kernel")])
+CHLO |= {name: partial(_decomposed, name=name) for name in _REST}
 
 
 def _broadcasting(name: str, step: Step) -> Sequence[Value]:

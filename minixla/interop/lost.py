@@ -62,8 +62,8 @@ class Lost:
         self._note(attributes, attributes, f"function @{name}", function.location)
         for key, what in {"arg_attrs": "argument", "res_attrs": "result"}.items():
             for index, each in enumerate(attributes.get(key, ())):
-                named = {pair.name: pair.attr for pair in each}
-                self._note(named, named, f"{what} {index} of @{name}", function.location)
+                names = [pair.name for pair in each]
+                self._note(names, each, f"{what} {index} of @{name}", function.location)
 
     def of_step(self, step: Step) -> None:
         """Note the attributes of an operation that its translation has not read."""

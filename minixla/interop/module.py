@@ -40,6 +40,8 @@ _TYPES = (
 )
 # Operations of a region that may be as another one.
 _SHORT = 8
+# Python's interface to MLIR says so of attributes of some element types.
+_NO_CLASS = "Can't cast unknown element type"
 _FLATTER = (
     "Inline functions that are called once (MLIR's pass inline), or write the repetition "
     "as stablehlo.while."
@@ -264,6 +266,11 @@ class Module:
             raise step.error(str(error), "The program breaks a rule of the operation.") from error
         except UnreadableError as error:
             raise step.error(str(error), "Write its numbers out, as dense<[...]>.") from error
+        except TypeError as error:
+            if _NO_CLASS not in str(error):
+                raise
+            problem = "an attribute holds complex numbers, or others that are not read"
+            raise step.error(problem, "Leave the attribute out, or write real numbers.") from None
         except ValueError as error:
             raise step.error(str(error), _TYPES) from error
 

@@ -21,8 +21,8 @@ _RULE = (
 )
 _HLO = "This is HLO's text, which mx.import_hlo reads."
 DIALECTS = (
-    "Programs may use the dialects stablehlo, chlo, sdy and func: those of other dialects must be "
-    "converted to StableHLO first."
+    "Programs may use the dialects stablehlo, chlo, sdy, func and mhlo: those of other dialects "
+    "must be converted to StableHLO first."
 )
 _NAME = (
     "StableHLO and chlo, as jaxlib has them, have nothing of this name: it is mistyped, or newer."
@@ -38,6 +38,10 @@ _PARSER_SAYS = {
     ),
     r"use of undeclared SSA value|operand #\d+ does not dominate": (
         "Values are defined in front of their uses, in the same region or around it."
+    ),
+    r"failed to legalize operation 'mhlo\.": (
+        "StableHLO has no such operation: XLA's passes make it. Give the program as it was before "
+        "them, or its HLO text to mx.import_hlo."
     ),
     r".*does not reference a valid function": "Define the function in the module.",
     r"(un)?expected|unterminated|invalid|use of|redefinition|undefined|undeclared|reference to|"

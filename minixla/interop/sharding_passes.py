@@ -114,8 +114,9 @@ def read_program(source: Any) -> Program:
     assert module.shardings is not None
     program.meshes = dict(module.shardings.meshes)
     for name, each in shown.items():
-        if ORIGINAL_NAME in each:
-            program.functions[name].original_name = ir.StringAttr(each[ORIGINAL_NAME]).value
+        original = each.get(ORIGINAL_NAME, None)
+        if isinstance(original, ir.StringAttr):
+            program.functions[name].original_name = original.value
     return program
 
 

@@ -43,7 +43,7 @@ def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:
     """
     # For how many devices JAX says that it wrote the program.
     devices = module.operation.attributes.get("mhlo.num_partitions", None)
-    is_for_one = devices is not None and ir.IntegerAttr(devices).value == 1
+    is_for_one = isinstance(devices, ir.IntegerAttr) and devices.value == 1
     if is_for_one or not any(word in written for word in _WORDS):
         return
     found: list[ImportError_] = []
@@ -59,6 +59,14 @@ def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     if found:
         raise found[0]
+
+
+def _text(attributes: Any, name: str) -> str:
+    """The text of an attribute; nothing where Python has no class for it."""
+    try:
+        return str(attributes[name])
+    except TypeError:
+        return ""
 
 
 def _annotation(operation: Any) -> str | None:
@@ -82,7 +90,9 @@ def _annotation(operation: Any) -> str | None:
         if target.startswith(PLACEMENTS):
             return f"custom_call @{target}"
     for each in attributes:
-        match = _SHARDING.search(f"{each} {attributes[each]}" if "frontend" in each else each)
+        match = _SHARDING.search(
+            f"{each} {_text(attributes, each)}" if "frontend" in each else each
+        )
         if match is not None:
             return f"{match[1]} of {name}"
     return None

@@ -67,6 +67,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
+def named(dictionary: Any) -> list[tuple[str, Any]]:
+    """The attributes of a dictionary by name; TypeError where Python has no class for one."""
+    # Python's interface to MLIR would end the process over `attr` of a named attribute.
+    return [(each.name, dictionary[each.name]) for each in dictionary]
+
+
 # More numbers than this no attribute but a constant has.
 _MOST_NUMBERS = 1 << 20
 
@@ -85,7 +91,11 @@ def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attrib
         except UnicodeDecodeError:
             return attribute.value_bytes
     if isinstance(attribute, _DENSE):
-        view = np.asarray(attribute)
+        try:
+            view = np.asarray(attribute)
+        except TypeError:  # of integers of fewer than 8 bits
+            problem = f"the attribute {_short(attribute)} has elements of a type that is not read"
+            raise UnreadableError(problem) from None
         if view.size > _MOST_NUMBERS:
             raise UnreadableError(f"the attribute {_short(attribute)} is too large")
         return view.copy()

@@ -13,6 +13,7 @@ from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.element_functions import named, with_derivatives
 from minixla.numpy.operands import axis_of, kind_of, lifted, marked, operand_shape, shape_error
 from minixla.transforms import custom_jvp
+from minixla_ops.elementwise.families import in_f32
 from minixla_ops.elementwise.operators import Adjustment, convert
 from minixla_ops.vocabulary.shorthand import full_like
 
@@ -93,8 +94,16 @@ def softplus(x: Any) -> Any:
 
 sigmoid = _row("sigmoid", lambda x: ops.logistic(x), "The logistic function, 1 / (1 + exp(-x))")
 log_sigmoid = _row("log_sigmoid", lambda x: -softplus(-x), "log(sigmoid(x)), without overflow")
-silu = swish = _row("silu", lambda x: x * ops.logistic(x), "The product x * sigmoid(x)")
-mish = _row("mish", lambda x: x * np.tanh(softplus(x)), "The product x * tanh(softplus(x))")
+# In f16 the logistic function is denormal where the product is not.
+silu = swish = _row(
+    "silu", lambda x: in_f32(lambda x: x * ops.logistic(x), x), "The product x * sigmoid(x)"
+)
+mish = _row(
+    "mish",
+    # From 400 on the tangent is 1; far beyond, derivatives would be 0 times infinity.
+    lambda x: x * np.tanh(softplus(np.minimum(x, 400))),
+    "The product x * tanh(softplus(x))",
+)
 # The derivative of the quotient is a difference, which cancels far from 0.
 _soft_sign = with_derivatives(lambda x: x / (abs(x) + 1), lambda y, x: np.square(1 / (abs(x) + 1)))
 soft_sign = _row("soft_sign", lambda x: _soft_sign(x), "The quotient x / (1 + |x|)")
@@ -134,17 +143,17 @@ def gelu(x: Any, approximate: bool = True) -> Any:
         x: an array; integers become floats.
         approximate: whether Phi is the tanh approximation of Hendrycks and Gimpel (2016).
     """
+    kind = kind_of(x)
+    # 16 bits would keep few digits of exponents, which are far from 0 where x is negative.
+    wide = convert(x, F32) if kind.bits < 32 else x
     if approximate:
         # Of x + 0.044715 * x**3, as fewer products and derivatives of them.
         slope = math.sqrt(2 / math.pi)
         # Beyond 25 the factor is 0 or 1; an infinite square would make the derivative NaN.
-        near = np.clip(x, -25, 25)
+        near = np.clip(wide, -25, 25)
         inner = near * (2 * slope + 2 * 0.044715 * slope * (near * near))
         # (1 + tanh(z)) / 2, which cancels where z is negative, is the logistic function of 2 z.
-        return x * ops.logistic(inner)
-    kind = kind_of(x)
-    # 16 bits would keep few digits of the exponent of erfc, whose square is rounded.
-    wide = convert(x, F32) if kind.bits < 32 else x
+        return convert(wide * ops.logistic(inner), kind)
     # 1 + erf(z) cancels where z is negative.
     return convert(0.5 * wide * ops.erfc(-math.sqrt(0.5) * wide), kind)
 
@@ -194,7 +203,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 def _radius(x: Any, b: Any) -> Any:
-    """sqrt(x**2 + b), whose square may be infinite."""
+    """sqrt(x**2 + b), where the square is infinite, too."""
     return np.hypot(x, np.sqrt(b))
 
 

@@ -137,11 +137,16 @@ sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc,
 
 
 def _with_shares(share: Function) -> Callable[[Function], Any]:
-    """Makes a function of two floats one of reals; `share(x, result)` is its derivative by each."""
+    """Makes a function of two floats one of reals.
+
+    Its derivative by each operand x is `share(x, y, result)`, with the other one as y.
+    """
 
     def made(function: Any) -> Any:
         own = with_derivatives(
-            function, lambda result, x, y: share(x, result), lambda result, x, y: share(y, result)
+            function,
+            lambda result, x, y: share(x, y, result),
+            lambda result, x, y: share(y, x, result),
         )
         of_two = elements.named(
             lambda x1, x2, /: in_f32(own, x1, x2), function.__name__, function.__doc__
@@ -151,17 +156,35 @@ def _with_shares(share: Function) -> Callable[[Function], Any]:
     return made
 
 
-def _share_of_hypot(x: Any, result: Any) -> Any:
+def _quotient(x: Any, result: Any) -> Any:
     """The quotient x / result, its sign where that is infinite."""
     is_end = (result == 0) | (ops.abs(x) == math.inf)
     one = shorthand.ones_like(result)
     return ops.select(is_end, ops.sign(x), x) / ops.select(is_end, one, result)
 
 
+def _by_radius(x: Any, y: Any, product: Any) -> Any:
+    """The product over hypot(x, y), 0 where that is 0."""
+    radius = _radius(x, y)
+    return ops.select(radius == 0, product, product / radius)
+
+
+# The derivatives of the quotient would be differences of terms that are nearly the same.
+_share_of_hypot = with_derivatives(
+    lambda x, y: _quotient(x, _radius(x, y)),
+    lambda s, x, y: _by_radius(x, y, _share_of_hypot(y, x) * _share_of_hypot(y, x)),
+    lambda s, x, y: _by_radius(x, y, -_share_of_hypot(x, y) * _share_of_hypot(y, x)),
+)
+
+
 # The scale has corners, where second derivatives of the formula are wrong.
-@_with_shares(_share_of_hypot)
+@_with_shares(lambda x, y, result: _share_of_hypot(x, y))
 def hypot(x: Any, y: Any) -> Any:
     """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0."""
+    return _radius(x, y)
+
+
+def _radius(x: Any, y: Any) -> Any:
     x, y = ops.abs(x), ops.abs(y)
     large, small = ops.max(x, y), ops.min(x, y)
     ratio = small / ops.select(large == 0, shorthand.ones_like(large), large)
@@ -174,11 +197,13 @@ def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
     """The logarithm of the sum of two powers of `base`."""
     ratio = math.log(base)
 
-    def share(x: Any, result: Any) -> Any:
-        # 0 in place of inf, so that inf - inf is 0.
+    def share(x: Any, y: Any, result: Any) -> Any:
         zero = shorthand.full_like(x, 0)
+        is_end = (ops.abs(x) == math.inf) | (ops.abs(y) == math.inf)
+        inside = ops.logistic(ops.select(is_end, zero, x - y) * ratio)
+        # 0 in place of inf, so that inf - inf is 0.
         x, result = (ops.select(each == math.inf, zero, each) for each in (x, result))
-        return ops.exp((x - result) * ratio)
+        return ops.select(is_end, ops.exp((x - result) * ratio), inside)
 
     def value(x: Any, y: Any) -> Any:
         apart = x - y

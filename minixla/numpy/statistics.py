@@ -288,11 +288,16 @@ def _slopes(values: Any, axis: int, distance: Any, order: int) -> Any:
     secants = diff(values, axis=axis) / steps
     # How far each inner element is on the way between its neighbours.
     share: Any = 0.5
-    if getattr(steps, "ndim", 0):
+    has_places = bool(getattr(steps, "ndim", 0))
+    if has_places:
         before, after = _span(steps, axis, None, -1), _span(steps, axis, 1, None)
         share = before / (before + after)
     left, right = _span(secants, axis, None, -1), _span(secants, axis, 1, None)
-    inside = left + (right - left) * share
+    if has_places:
+        inside = left + (right - left) * share
+    else:  # without the element between, which may be infinite
+        apart = _span(values, axis, 2, None) - _span(values, axis, None, -2)
+        inside = apart / steps * share
     first, last = _span(secants, axis, 0, 1), _span(secants, axis, -1, None)
     if order == 2:
         bend = right - left
@@ -345,7 +350,8 @@ def interp(
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)
-    result = mnp.where(is_point, f0, f0 + (x - x0) * slope)
+    # At a point another value has no part in the result, be it infinite.
+    result = mnp.where(is_point | (x == x0), f0, mnp.where(x == x1, f1, f0 + (x - x0) * slope))
     if left != "extrapolate":
         result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
     if right == "extrapolate":

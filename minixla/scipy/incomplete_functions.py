@@ -76,6 +76,8 @@ def _temme_parts(a: Any, x: Any) -> tuple[Any, Any]:
 
 #: No argument needs so many terms: rounding may keep the last ones from vanishing.
 _MOST = 2000
+# Below this, factors of densities may be 0 whose quotient by x is not.
+_SMALL = 1e-4
 
 
 def _lower_series(a: Any, x: Any) -> Any:
@@ -175,7 +177,8 @@ def _gamma_density(a: Any, x: Any) -> Any:
 
 
 def _slope_of_gammainc(a: Any, x: Any) -> Any:
-    is_inside = are_inside(a, x)
+    # A power whose exponent is less by 1 is a number where the density is already 0.
+    is_inside = are_inside(a, x) & (x > _SMALL)
     c, y = (mnp.where(is_inside, each, 1) for each in (a, x))
     return mnp.where(is_inside, _gamma_density(c, y) / y, Igamma().integrand(a, x))
 
@@ -315,7 +318,7 @@ def _betainc_of_large(a: Any, b: Any, exponent: Any) -> Any:
 
 
 def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
-    is_inside = are_inside(a, b) & (x > 0) & (x < 1)
+    is_inside = are_inside(a, b) & (x > _SMALL) & (x < 1)
     c, d, z = (mnp.where(is_inside, each, half) for each, half in ((a, 1), (b, 1), (x, 0.5)))
     found = _beta_density(c, d, z, 1 - z, _beta_apart(c, d, z)) / z / (1 - z)
     return mnp.where(is_inside, found, Betainc().integrand(a, b, x))

@@ -3,14 +3,18 @@
 import math
 from typing import Any
 
+import jax
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.interop.from_jax import from_jax
 from minixla.numpy.element_functions import with_derivatives
 from minixla.scipy.gamma_functions import without_linear
 from minixla.scipy.real_functions import of_reals
 from minixla.transforms import fori_loop
+
+_spence, _dawsn_of_jax = from_jax(jax.scipy.special.spence), from_jax(jax.scipy.special.dawsn)
 
 
 @of_reals(lambda y, x: 1 / x * (1 / (1 - x)))
@@ -54,6 +58,62 @@ def rel_entr(p: Any, q: Any) -> Any:
     return mnp.where((p > 0) & (q > 0), found, _outside(p, q, 0))
 
 
+def _times(x: Any, logarithm: Any) -> Any:
+    """The product, 0 where x is 0 and the logarithm a number or infinite."""
+    is_zero = (x == 0) & ~mnp.isnan(logarithm)
+    return mnp.where(is_zero, 0, mnp.where(is_zero, 1, x) * mnp.where(is_zero, 1, logarithm))
+
+
+def _over(x: Any, y: Any) -> Any:
+    """The quotient, 0 where x is 0."""
+    return mnp.where(x == 0, 0, x / mnp.where(x == 0, 1, y))
+
+
+def _of_logarithm(logarithm: Any, exponent: Any) -> Any:
+    """(exp(exponent * logarithm) - 1) / exponent, the logarithm where the exponent is 0."""
+    is_zero = exponent == 0
+    divisor = mnp.where(is_zero, 1, exponent)
+    return mnp.where(is_zero, logarithm, mnp.expm1(divisor * logarithm) / divisor)
+
+
+def _by_exponent(y: Any, logarithm: Any, exponent: Any) -> Any:
+    """The derivative of that by the exponent."""
+    is_zero = exponent == 0
+    divisor = mnp.where(is_zero, 1, exponent)
+    power = mnp.exp(divisor * logarithm)
+    return mnp.where(is_zero, 0.5 * logarithm * logarithm, (power * logarithm - y) / divisor)
+
+
+@of_reals(
+    lambda y, x, lmbda: mnp.power(x, lmbda - 1),
+    lambda y, x, lmbda: _by_exponent(y, mnp.log(x), lmbda),
+)
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x**lmbda - 1) / lmbda, log(x) where lmbda is 0. SciPy: special.boxcox."""
+    return _of_logarithm(mnp.log(x), lmbda)
+
+
+@of_reals(
+    lambda y, x, lmbda: mnp.power(1 + x, lmbda - 1),
+    lambda y, x, lmbda: _by_exponent(y, mnp.log1p(x), lmbda),
+)
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """((1 + x)**lmbda - 1) / lmbda, log(1 + x) where lmbda is 0. SciPy: special.boxcox1p."""
+    return _of_logarithm(mnp.log1p(x), lmbda)
+
+
+@of_reals(lambda z, x, y: mnp.log(y), lambda z, x, y: _over(x, y))
+def xlogy(x: Any, y: Any) -> Any:
+    """X log(y), 0 where x is 0. SciPy: special.xlogy."""
+    return _times(x, mnp.log(y))
+
+
+@of_reals(lambda z, x, y: mnp.log1p(y), lambda z, x, y: _over(x, 1 + y))
+def xlog1py(x: Any, y: Any) -> Any:
+    """X log(1 + y), 0 where x is 0. SciPy: special.xlog1py."""
+    return _times(x, mnp.log1p(y))
+
+
 @of_reals(lambda y, x: mnp.where(x < 0, math.nan, -1 - mnp.log(x)))
 def entr(x: Any) -> Any:
     """-x log(x), 0 where x is 0, -inf where it is below. SciPy: special.entr."""
@@ -80,6 +140,48 @@ def kl_div(p: Any, q: Any) -> Any:
     near = -p * without_linear(mnp.where(is_near, apart, 0))
     found = mnp.where(is_near, near, rel_entr(p, q) - p + q)
     return mnp.where((p > 0) & (q > 0), found, _outside(p, q, q))
+
+
+def _slope_of_spence(x: Any) -> Any:
+    """log(x) / (1 - x), whose derivatives would cancel near 1."""
+    apart = x - 1
+    is_near, series = mnp.abs(apart) < 0.25, mnp.zeros_like(x)
+    near = mnp.where(is_near, apart, 0)
+    for k in reversed(range(30)):
+        series = 1 / (k + 1) - near * series
+    far = mnp.where(is_near, 2, x)
+    return mnp.where(is_near, -series, mnp.log(far) * (1 / (1 - far)))
+
+
+@of_reals(lambda y, x: _slope_of_spence(x))
+def spence(x: Any) -> Any:
+    """The integral of log(t) / (1 - t) from 1 to x >= 0. SciPy: special.spence."""
+    return _spence(x)
+
+
+# The asymptotic series of Dawson's integral, in powers of 1 / (2 x**2), times 2 x.
+_DAWSON = [float(np.prod(np.arange(1.0, 2 * k, 2))) for k in range(20)]
+
+
+def _slope_of_dawsn(y: Any, x: Any) -> Any:
+    """1 - 2 x y, by a series where that cancels."""
+    is_far, total = mnp.abs(x) > 7, mnp.zeros_like(x)
+    inverse = 1 / mnp.where(is_far, x, 7)
+    half = inverse * inverse
+    for each in reversed(_SLOPES):
+        total = (total + each) * half
+    return mnp.where(is_far, -total, 1 - 2 * x * _dawsn(mnp.where(is_far, 0, x)))
+
+
+# Coefficients of powers of 1 / x**2 in the series of the derivative, without signs.
+_SLOPES = [(2 * k + 1) * each / 2 ** (k + 1) for k, each in enumerate(_DAWSON)]
+_dawsn = with_derivatives(lambda x: _dawsn_of_jax(x), _slope_of_dawsn)
+
+
+@of_reals()
+def dawsn(x: Any) -> Any:
+    """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x. SciPy: special.dawsn."""
+    return _dawsn(x)
 
 
 def _slope_of_expn(y: Any, n: Any, x: Any) -> Any:

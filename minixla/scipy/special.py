@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from minixla.interop.jax_modules import all_of_jax
 from minixla.scipy.bessel_functions import i0, i0e, i1, i1e
-from minixla.scipy.error_functions import erf, erfc, erfcx, erfinv, log_ndtr, ndtr
+from minixla.scipy.error_functions import (
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    expit,
+    log_ndtr,
+    ndtr,
+    ndtri,
+)
 from minixla.scipy.gamma_functions import (
     beta,
     betaln,
@@ -16,6 +25,9 @@ from minixla.scipy.gamma_functions import (
 )
 from minixla.scipy.incomplete_functions import betainc, gammainc, gammaincc
 from minixla.scipy.other_functions import (
+    boxcox,
+    boxcox1p,
+    dawsn,
     entr,
     exp1,
     expi,
@@ -23,6 +35,9 @@ from minixla.scipy.other_functions import (
     kl_div,
     logit,
     rel_entr,
+    spence,
+    xlog1py,
+    xlogy,
 )
 from minixla.scipy.zeta_functions import polygamma, zeta
 

@@ -33,7 +33,7 @@ class ProcessLists(attributes.Sequence):
         return f"dense<{rows or ''}> : tensor<{len(rows)}x{width}xi64>"
 
     def read(self, written: Any) -> Groups:
-        if not isinstance(written, np.ndarray):
+        if not isinstance(written, np.ndarray) or not written.ndim:
             raise ValueError(f"must be a dense array of numbers, not {written}")
         rows = written.reshape(-1, written.shape[-1]) if written.size else ()
         return [[number for number in row.tolist() if number >= 0] for row in rows]

@@ -6,8 +6,10 @@ from typing import Any
 from minixla.core import Graph, shape_of
 from minixla.core.attributes import Instance, attribute
 from minixla.core.derived import batched_graph, entered_graph, vjp_graphs
+from minixla.core.element_types import canonical_element_type
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.registry import fill_role
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -45,7 +47,7 @@ class Call(RunsPrograms):
         for index, (operand, shape) in enumerate(zip(operands, wanted, strict=True)):
             if operand is not shape:
                 problem = f"operand {index} has shape {operand}, the computation takes {shape}"
-                self.refuse("C2", problem, "Convert or reshape the operand.")
+                self.refuse("C2", problem, _advice(operand, shape))
         return self.computation.output_shapes
 
     def reference(self, *operands):
@@ -82,6 +84,18 @@ class Call(RunsPrograms):
     def of_derived(self, computation: Graph) -> Operation:
         """The call of a program that is made of the computation."""
         return self.replace(computation=computation)
+
+
+def _advice(given: AnyShape, wanted: AnyShape) -> str:
+    """What to do about an operand of another shape."""
+    if isinstance(given, Shape) and isinstance(wanted, Shape):
+        narrow = canonical_element_type(wanted.element_type)
+        if narrow is not wanted.element_type and given.element_type is narrow:
+            return (
+                "64-bit values become narrower while JAX's 64-bit mode is off: call "
+                'jax.config.update("jax_enable_x64", True), or use `with jax.enable_x64(True):`.'
+            )
+    return "Convert or reshape the operand."
 
 
 def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ number and what becomes the arguments of `Sent` or of `Refusal`.
 
 import io
 import math
+import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,9 @@ import jax.export
 import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
+from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
+from jaxlib.mlir.dialects import mhlo  # the one place that has it
 
 from minixla.core.forks import limits, problem_of, serve_in_forks
 from minixla.core.shared_contexts import SharedContexts
@@ -58,12 +61,91 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
             module = stablehlo.deserialize_portable_artifact(context, source)
         else:
             module = ir.Module.parse(source)
-        del source
+        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
+        shown = text or source
+        if isinstance(shown, str):
+            if _MHLO.search(shown):
+                _convert_mhlo(module)
+            if _PLACE.search(shown):
+                _refuse_locations(module)
+        del source, shown
         constants = _taken_constants(module) if may_be_large else []
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
-        text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
     return [stream.getvalue(), *constants], text
+
+
+# A location, or what may stand for one, as the value of an attribute or in a list of them.
+_PLACE = re.compile(r"[={\[,(][ \t]*(?:loc\(|#\w+[ \t]*[],}>])")
+
+
+#: An operation of the dialect mhlo, which TensorFlow writes.
+_MHLO = re.compile(r'=[ \t]*"?mhlo\.\w')
+
+
+def _convert_mhlo(module: Any) -> None:
+    """Turn operations of mhlo into StableHLO's; those that it lacks become custom calls of mhlo."""
+    copies: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name == "mhlo.copy":
+            copies.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for each in copies:  # of which StableHLO has nothing
+        each.results[0].replace_all_uses_with(each.operands[0])
+        each.erase()
+    mhlo.register_mhlo_passes()
+    PassManager.parse("builtin.module(hlo-legalize-to-stablehlo)").run(module.operation)
+
+
+class _IsLocation(Exception):
+    """An attribute is a location; `error_diagnostics` as MLIR's errors have it."""
+
+    def __init__(self, operation: Any) -> None:
+        message = f"an attribute of {operation.name} is, or holds, a location"
+        place = SimpleNamespace(message=message, location=str(operation.location))
+        super().__init__(message)
+        self.error_diagnostics = [place]
+
+
+def _refuse_locations(module: Any) -> None:
+    """Raise _IsLocation for an attribute that is a location.
+
+    Python's interface to MLIR raises TypeError over those, or ends the process: this one.
+    """
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        try:
+            attributes = operation.attributes
+            waiting = [_attribute(attributes, name) for name in attributes]
+            while waiting:
+                each = waiting.pop()
+                if isinstance(each, ir.ArrayAttr):
+                    waiting.extend(each)
+                elif isinstance(each, ir.DictAttr):
+                    waiting.extend(_attribute(each, named.name) for named in each)
+        except TypeError as error:
+            if "Loc" in str(error):
+                found.append(operation)
+                return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if found:
+        raise _IsLocation(found[0])
+
+
+def _attribute(dictionary: Any, name: str) -> Any:
+    # Not the `attr` of a named attribute: that ends the process where this raises TypeError.
+    try:
+        return dictionary[name]
+    except TypeError as error:
+        if "Loc" in str(error):
+            raise
+        return None  # there is no class for some constants
 
 
 def _may_hold_large(source: str | bytes) -> bool:

@@ -23,7 +23,7 @@ from minixla.interop.chlo import CHLO, decomposition
 from minixla.interop.operations import TABLE, Translation, declared
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
-from minixla.interop.values import literal_of, plain
+from minixla.interop.values import literal_of, named, plain
 from minixla_ops.collectives.collective_groups import ProcessLists
 from minixla_ops.dumps.tiled_bitcasts import tiled_bitcast
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
@@ -240,7 +240,7 @@ def _all_to_all(step: Step) -> Sequence[Value]:
 def _ragged_all_to_all(step: Step) -> Sequence[Value]:
     """HLO has both arrays first, our operation the output behind what is sent."""
     rows, output, starts, sizes, places, counts = step.operands
-    config = {each.name: plain(each.attr) for each in step.raw("backend_config") or ()}
+    config = {name: plain(each) for name, each in named(step.raw("backend_config") or ())}
     groups = ProcessLists().read(config.get("replica_groups", np.empty(0)))
     given = {"replica_groups": groups, "channel_id": config.get("channel_id")}
     operands = [rows, starts, sizes, output, places, counts]

@@ -258,3 +258,53 @@ def test_a_large_program_and_a_large_constant():
     text = main(f"%r = stablehlo.constant dense<1.0> : {big}", "", big)
     literal = mx.import_stablehlo(text).graph.instructions[0].op.literal
     assert literal.is_splat
+
+
+_LOCATIONS = [
+    "{a = loc(unknown)}",
+    '{a = [loc("x":1:1)]}',
+    "{a = {b = loc(unknown)}}",
+    "{a = #place}",
+    "{a = [1, #place]}",
+    "{mhlo.frontend_attributes = loc(unknown)}",
+]
+
+
+@pytest.mark.parametrize("form", [str, as_bytecode])
+@pytest.mark.parametrize("attribute", _LOCATIONS)
+def test_locations_as_attributes(attribute, form):
+    """Python's interface to MLIR ends the process over these."""
+    text = main(f"%r = stablehlo.sine %x {attribute} : tensor<2x3xf32>")
+    with pytest.raises(mx.ImportError_, match=r"location|dies"):
+        mx.import_stablehlo(form(f'#place = loc("x":1:1)\n{text}'))
+
+
+@pytest.mark.parametrize(
+    "attribute", ["mhlo.num_partitions = 1.0 : f32", 'mhlo.num_partitions = "a"']
+)
+def test_attributes_of_other_kinds(attribute):
+    text = main("%r = stablehlo.sine %x {mhlo.sharding = 3 : i32} : tensor<2x3xf32>")
+    with pytest.raises(mx.ImportError_, match=r"mhlo\.sharding"):
+        mx.import_stablehlo(f"module attributes {{{attribute}}} {{\n{text}\n}}")
+
+
+_WIDE = ("f64", np.float64, "f32"), ("i64", np.int64, "s32"), ("complex<f64>", np.complex128, "c64")
+
+
+@pytest.mark.parametrize("written, dtype, narrow", _WIDE)
+@pytest.mark.parametrize("run", [lambda p: p, mx.jit, mx.reference, mx.vmap, mx.cost])
+def test_wide_programs_without_the_mode_for_them(run, written, dtype, narrow):
+    type_ = f"tensor<2x{written}>"
+    text = f"func.func @main(%a: {type_}) -> {type_} {{ return %a : {type_} }}"
+    given = np.ones((3, 2) if run is mx.vmap else 2, dtype)
+    with pytest.raises(mx.ShapeError, match=rf"{narrow}\[2\](.|\n)*jax_enable_x64"):
+        if run is mx.cost:
+            mx.cost(mx.import_stablehlo(text), given)
+        else:
+            run(mx.import_stablehlo(text))(given)
+
+
+def test_other_types_are_to_be_converted():
+    text = "func.func @main(%a: tensor<2xf64>) -> tensor<2xf64> { return %a : tensor<2xf64> }"
+    with pytest.raises(mx.ShapeError, match=r"Convert or reshape the operand"):
+        mx.import_stablehlo(text)(np.int32([1, 2]))

@@ -123,10 +123,13 @@ def test_edges(case: str, dtype: Any) -> None:
 
 
 def slopes(name: str, options: dict[str, Any]) -> Case:
-    # JAX's derivative of relu is 0 at NaN, which ours hands on; squareplus and gelu of 1e30 are NaN in JAX,
-    # and so is the derivative of sparse_plus at infinity. log1mexp is NaN below 0.
+    # JAX's derivative of relu is 0 at NaN, which ours hands on; squareplus and gelu of 1e30 are NaN
+    # in JAX, and so are derivatives of sparse_plus and soft_sign at infinity. log1mexp is NaN below
+    # 0.
     points = edges(np.float32, 0 if name == "log1mexp" else -np.inf)
-    largest = {"squareplus": 1e5, "sparse_plus": 1e31, "gelu": 1e5}.get(name, np.inf)
+    largest = {"squareplus": 1e5, "sparse_plus": 1e31, "soft_sign": 1e31, "gelu": 1e5}.get(
+        name, np.inf
+    )
     points = points[np.abs(points) <= largest]
     ours, theirs = pair(name, options)
     optimized = name == "gelu" and not options

@@ -21,6 +21,7 @@ import minixla as mx
 import minixla.numpy as mnp
 from minixla.tools.comparison import real_part_info
 from tests.compilation import OPTIMIZED
+from tests.minixla.derivative_rows import section as derivatives
 from tests.minixla.numpy.accuracy_rows import BINARY, TYPES, UNARY, WIDE, WIDE_COMPLEX, Array, Row
 from tests.minixla.numpy.array_accuracy import section as functions_of_arrays
 from tests.minixla.scipy.accuracy import section as special_functions
@@ -306,7 +307,7 @@ def measure() -> Iterator[str]:
 _HEAD = """# How accurate mx.numpy's functions are
 
 Element-wise functions come first, then those of whole arrays and special functions, each with what
-was measured.
+was measured. Derivatives come last.
 
 The greatest error of each element-wise function, in ULP: steps between neighbouring values of the
 type, at the true result. 0 is exact, 0.51 correctly rounded. The truth is NumPy's function of long
@@ -351,7 +352,7 @@ def page() -> str:
         lines = [f"## {_TITLES[arity]}", "", _line(columns), _line(["---"] * len(columns))]
         lines += [_line(_cells(name, row)) for name, row in rows.items()]
         parts.append("\n".join(lines) + "\n")
-    return "\n".join([*parts, functions_of_arrays(), special_functions()])
+    return "\n".join([*parts, functions_of_arrays(), special_functions(), derivatives()])
 
 
 def _line(cells: Iterable[str]) -> str:
