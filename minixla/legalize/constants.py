@@ -296,7 +296,8 @@ def splat_of(value: Value) -> Any:
         return literal.scalar
     array = literal.array
     first = array.flat[0]
-    return first if (array == first).all() else None
+    # By their bytes, as -0 equals +0.
+    return first if array.tobytes() == first.tobytes() * array.size else None
 
 
 def distinct(array: np.ndarray) -> np.ndarray:
