@@ -56,12 +56,12 @@ class Fact(NamedTuple):
 
     Attributes:
         is_constant: whether XLA may know it while it compiles.
-        number: the number that a constant repeats.
+        number: the bytes of the number that a constant repeats, as -0 equals +0.
         notes: facts for rules about the value that the input stands for, by name.
     """
 
     is_constant: bool = False
-    number: Any = None
+    number: bytes | None = None
     notes: tuple[tuple[str, Any], ...] = ()
 
     def __or__(self, other: "Fact") -> "Fact":
@@ -88,7 +88,7 @@ class Constants:
         for value, fact in self.facts.items():
             self._known[value] = fact.is_constant or value.literal is not None
             if fact.number is not None and isinstance(value.shape, Shape):
-                number = np.array(fact.number, value.shape.dtype)
+                number = np.frombuffer(fact.number, value.shape.dtype)[0]
                 self._arrays[value] = np.broadcast_to(number, value.shape.dimensions)
 
     def note(self, value: Value, name: str) -> Any:

@@ -72,7 +72,7 @@ def test_an_input_may_be_a_constant_where_the_graph_is_called():
     graph = mx.make_graph(lambda x: x + x)(X)
     assert Constants(graph, [CONSTANT])(graph.outputs[0])
     assert Constants(graph, [CONSTANT]).array(graph.outputs[0]) is None
-    known = Constants(graph, [CONSTANT._replace(number=4)])
+    known = Constants(graph, [CONSTANT._replace(number=np.int32(4).tobytes())])
     np.testing.assert_array_equal(known.array(graph.outputs[0]), [8, 8, 8])
 
 

@@ -100,6 +100,13 @@ def test_programs_of_many_calls_take_time_linear_in_their_length():
     assert legalized(graph, CPU) is not graph
 
 
+def test_calls_with_zeros_of_both_signs_have_their_own_results():
+    sign = mx.jit(ops.sign)
+    zeros = [np.float32(0.0), np.float32(-0.0)]
+    found = mx.jit(lambda: [sign(ops.constant(each)) for each in zeros])()
+    assert list(map(np.signbit, found)) == [False, True]
+
+
 def test_reducers_stay_as_they_are():
     def add_booleans(a, b):
         return ops.add(a, b)
