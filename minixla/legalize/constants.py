@@ -41,14 +41,12 @@ _BOUNDED = (*classes("Min Max"), Comparison)
 _SHIFTS = classes("ShiftLeft ShiftRightLogical")
 _PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
 # Limits on the evaluation of constants.
-_MOST_STEPS, _MOST_DEPTH, _MOST_ELEMENTS = 64, 12, 1 << 16
-# Operations that are constants only where all operands are: the most frequent ones.
-_PLAIN = frozenset(
-    classes(
-        "Add Div Neg Exp Log Tanh Logistic Sqrt Rsqrt Abs DotGeneral ConvGeneralDilated "
-        "Broadcast BroadcastInDim Reshape Transpose ConvertElementType"
-    )
+_MOST_STEPS, _MOST_ELEMENTS = 24, 1 << 16
+# Operations on integers that may be constants though some operands are not; and of all types.
+_EXACT = frozenset(
+    (*_ALIKE, *_ZERO, *_ONES, *_UNIT, *classes("Min Max"), *_SHIFTS, *Comparison.__subclasses__())
 )
+_CHOICES = frozenset((Select, *Select.__subclasses__(), *_PARTS))
 # How many instructions back two values are compared.
 _DEPTH = 4
 
@@ -58,12 +56,12 @@ class Fact(NamedTuple):
 
     Attributes:
         is_constant: whether XLA may know it while it compiles.
-        number: the number that a constant repeats.
+        number: the bytes of the number that a constant repeats, as -0 equals +0.
         notes: facts for rules about the value that the input stands for, by name.
     """
 
     is_constant: bool = False
-    number: Any = None
+    number: bytes | None = None
     notes: tuple[tuple[str, Any], ...] = ()
 
     def __or__(self, other: "Fact") -> "Fact":
@@ -90,7 +88,7 @@ class Constants:
         for value, fact in self.facts.items():
             self._known[value] = fact.is_constant or value.literal is not None
             if fact.number is not None and isinstance(value.shape, Shape):
-                number = np.array(fact.number, value.shape.dtype)
+                number = np.frombuffer(fact.number, value.shape.dtype)[0]
                 self._arrays[value] = np.broadcast_to(number, value.shape.dimensions)
 
     def note(self, value: Value, name: str) -> Any:
@@ -102,6 +100,9 @@ class Constants:
         """The numbers of a constant, if it is small and no input of the graph decides them."""
         if not self._may_be_short(value) or not self(value):
             return None
+        number = splat_of(value)
+        if number is not None and isinstance(value.shape, Shape):
+            return np.broadcast_to(number, value.shape.dimensions)
         found, pending, count = self._arrays, [value], 0
         while pending:
             current = pending[-1]
@@ -120,16 +121,21 @@ class Constants:
         return found[value]
 
     def _may_be_short(self, value: Value) -> bool:
-        """Whether the chain of first operands behind a value soon ends in a constant.
+        """Whether a value is made by few instructions, none of which reads an input.
 
-        Most values do not: that saves the time of looking at everything they depend on.
+        Most values are not: that saves the time of looking at everything they depend on.
         """
-        for _ in range(_MOST_DEPTH):
-            step = value.instruction
-            if step is None or not step.operands:
-                return step is not None or self._known.get(value, False)
-            value = step.operands[0]
-        return False
+        pending = [value]
+        for _ in range(_MOST_STEPS):
+            if not pending:
+                return True
+            current = pending.pop()
+            step = current.instruction
+            if step is not None:
+                pending.extend(step.operands)
+            elif not self._known.get(current, False):
+                return False
+        return not pending
 
     def _evaluated(self, step: Instruction) -> np.ndarray | None:
         given = [self._arrays[each] for each in step.operands]
@@ -156,7 +162,7 @@ class Constants:
                 known[current] = False
                 continue
             flags = [known.get(each) for each in step.operands]
-            if False in flags and type(step.op) in _PLAIN:
+            if False in flags and _needs_all(step):
                 known[current] = False
                 continue
             if None in flags:
@@ -177,6 +183,14 @@ class Constants:
         if isinstance(step.op, RunsPrograms):
             return _of_program(step, flags, index)
         return _simplified(step, flags)
+
+
+def _needs_all(step: Instruction) -> bool:
+    """Whether an instruction is a constant only if all operands are: nearly all are so."""
+    kind = type(step.op)
+    if not step.op.is_plain or kind in _CHOICES:
+        return False
+    return kind not in _EXACT or step.operands[0].shape.element_type.is_inexact  # type: ignore[union-attr]
 
 
 def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
@@ -282,7 +296,14 @@ def splat_of(value: Value) -> Any:
         return literal.scalar
     array = literal.array
     first = array.flat[0]
-    return first if (array == first).all() else None
+    # By their bytes, as -0 equals +0.
+    return first if array.tobytes() == first.tobytes() * array.size else None
+
+
+def distinct(array: np.ndarray) -> np.ndarray:
+    """The elements of an array; one element if the array repeats it."""
+    repeats = array.size > 0 and not any(array.strides)
+    return array[(slice(1),) * array.ndim] if repeats else array
 
 
 def _is_known(literal: Literal) -> bool:

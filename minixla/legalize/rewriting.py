@@ -154,8 +154,7 @@ class _Pass:
         target = self.target
         if target.is_constant(value):
             number = splat_of(value)
-            # NaN would never be found again in the cache.
-            return CONSTANT if number is None or number != number else Fact(True, number.item())
+            return CONSTANT if number is None else Fact(True, np.asarray(number).tobytes())
         found = {name: note(value, target) for name, note in NOTES.items()}
         notes = tuple([(name, each) for name, each in found.items() if each])
         return Fact(False, None, notes) if notes else NOTHING

@@ -197,7 +197,7 @@ def _identity(name: str, value: Any) -> Any:
     kind = _shape(value).element_type
     if name in ("max", "min"):
         is_low = name == "max"
-        if kind.name in ("f8e8m0fnu", "f4e2m1fn"):
+        if kind.is_float and kind.name.endswith(("fn", "fnu", "fnuz")):
             raise LookupError(f"{kind} has no infinity")
         if kind.is_float:
             return _number(value, -np.inf if is_low else np.inf)

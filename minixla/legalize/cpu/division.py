@@ -1,12 +1,15 @@
 """Division: by 0 of integers, by large constants of floats."""
 
+import math
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from minixla.core.element_types import ElementType
 from minixla.core.graph import Value
-from minixla.legalize.constants import classes
+from minixla.legalize.constants import classes, distinct
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS, INEXACT, INTEGERS
@@ -18,7 +21,7 @@ def _may_fold_a_zero(operation: Any, operands: Operands, target: Target) -> bool
     if not all(map(target.is_constant, operands)):
         return False
     divisor = target.array(operands[1])
-    return divisor is None or bool((np.asarray(divisor).astype(np.int64) == 0).any())
+    return divisor is None or bool((distinct(divisor).astype(np.int64) == 0).any())
 
 
 @legalize(classes("Div Rem"), "cpu", folds=True, element_types=INTEGERS, when=_may_fold_a_zero)
@@ -27,14 +30,21 @@ def integer_division_by_zero(operation: Any, operands: Operands, target: Target)
     return on_hidden(operation, operands)
 
 
+@cache
+def _limit(kind: ElementType) -> float:
+    """The magnitude above which a reciprocal is subnormal."""
+    least = float(ml_dtypes.finfo(kind.dtype).smallest_normal)
+    return 1 / least
+
+
 def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> bool:
-    kind = type_of(operands[0])
     divisor = target.array(operands[1])
     if divisor is None:
         return False
-    magnitudes = np.abs(np.asarray(divisor).astype(np.float64))
-    with np.errstate(all="ignore"):
-        limit = 1 / float(ml_dtypes.finfo(kind.dtype).smallest_normal)
+    limit = _limit(type_of(operands[0]))
+    if not any(divisor.strides) and divisor.size:  # in less time
+        return limit < abs(float(divisor[(0,) * divisor.ndim])) < math.inf
+    magnitudes = np.abs(divisor.astype(np.float64))
     return bool(((magnitudes > limit) & np.isfinite(magnitudes)).any())
 
 

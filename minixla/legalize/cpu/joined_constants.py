@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from minixla.core.graph import Value
-from minixla.legalize.constants import classes
+from minixla.legalize.constants import classes, distinct
 from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS
@@ -60,6 +60,7 @@ def _numbers(value: Value, target: Target) -> np.ndarray | None:
     found = target.array(value)
     if found is None or not found.size:
         return None
+    found = distinct(found)
     numbers = np.abs(found.astype(np.float64))
     return found.astype(np.float64) if (np.isfinite(numbers) & (numbers > 0)).all() else None
 

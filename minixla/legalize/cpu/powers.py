@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
-from minixla.legalize.constants import classes
+from minixla.legalize.constants import classes, distinct
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.control_flow.loops import any_of
 from minixla_ops.elementwise.families import INTEGERS
@@ -17,7 +15,7 @@ def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
     exponents = target.array(operands[1])
     if exponents is None:
         return True
-    numbers = np.asarray(exponents).astype(object)
+    numbers = distinct(exponents).astype(object)
     return any(not 0 <= int(each) < 64 for each in numbers.flat)
 
 

@@ -72,7 +72,7 @@ def test_an_input_may_be_a_constant_where_the_graph_is_called():
     graph = mx.make_graph(lambda x: x + x)(X)
     assert Constants(graph, [CONSTANT])(graph.outputs[0])
     assert Constants(graph, [CONSTANT]).array(graph.outputs[0]) is None
-    known = Constants(graph, [CONSTANT._replace(number=4)])
+    known = Constants(graph, [CONSTANT._replace(number=np.int32(4).tobytes())])
     np.testing.assert_array_equal(known.array(graph.outputs[0]), [8, 8, 8])
 
 
@@ -98,3 +98,11 @@ def test_values_that_are_computed_alike():
     first, second, third = graph.outputs
     assert is_same(first, second)
     assert not is_same(first, third)
+
+
+def test_zeros_of_both_signs_do_not_repeat_one_number():
+    zeros = np.float32([-0.0, 0.0])
+    graph = mx.make_graph(lambda: ops.constant(zeros))()
+    assert splat_of(graph.outputs[0]) is None
+    found = Constants(graph, []).array(graph.outputs[0])
+    np.testing.assert_array_equal(np.signbit(found), [True, False])
