@@ -28,8 +28,8 @@ from minixla.core.operation import operation_named
 from minixla.core.shapes import Shape, TupleValue
 from minixla.core.state import transforming
 from minixla.engine import ENGINE, compiled_functions
-from minixla.engine.compiled_functions import CompiledFunctions
 from minixla.engine import eager as eager_module
+from minixla.engine.compiled_functions import CompiledFunctions
 from minixla_ops.vocabulary import shorthand as rules
 from tests.harness import compiled_rows
 from tests.minixla.numpy.tables import split
