@@ -169,7 +169,7 @@ def _can_be_zero(shape: AnyShape) -> bool:
 def pulled(
     backward: Callable[..., Sequence[Any]], cotangents: Sequence[Any], results: Sequence[Any]
 ) -> list[Any]:
-    """Apply a pullback to cotangents, any of which may be None, and so may what it gives.
+    """Apply a pullback to cotangents; absent ones, among results too, are None.
 
     Args:
         backward: takes a cotangent for each of `results`, and is linear in them.

@@ -62,7 +62,8 @@ class _Given(NamedTuple):
 
     Attributes:
         key: tells the static ones apart.
-        leaves: all of them, of which those that are `fixed` are static.
+        leaves: their leaves.
+        fixed: which leaves are static.
         parts: of each argument how many leaves it has, and the structure, or None for a leaf.
         keywords: the names of the last arguments.
     """
@@ -109,7 +110,7 @@ class CompiledFunctions:
     Args:
         function: the function.
         names, known, numbers: see `one_program`.
-        by_jax: whether the function is one of JAX's.
+        by_jax: whether it is a JAX function.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class CompiledFunctions:
         return result
 
     def _remember_form(self, given: _Given, args: Any, kwargs: Any) -> None:
-        """Has further calls with arguments of these types find the compiled function at once."""
+        """Remember where further calls with arguments of these types find the compiled function."""
         values = (*args, *kwargs.values())
         kinds = (*map(type, values), *kwargs)
         form = _form_of(given, values)
