@@ -20,7 +20,7 @@ NAMESPACES = ("", "core", "debug", "image", "nn", "nn.initializers", "numpy", "n
 NAMESPACES += ("numpy.linalg", "ops", "random", "scipy", "scipy.cluster", "scipy.fft")
 NAMESPACES += ("scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage")
 NAMESPACES += ("scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.special", "scipy.stats")
-NAMESPACES += ("scipy.stats.norm", "sharding", "test_util", "typing")
+NAMESPACES += ("scipy.stats.norm", "sharding", "test_util", "typing", "flatten_util", "legalize")
 
 
 def at(path: str) -> ModuleType:

@@ -8,3 +8,7 @@ from minixla.legalize.rewriting import legalized, legalized_text
 
 __all__ = ["Rule", "Target", "disabled", "legalize", "legalized"]
 __all__ += ["legalized_text", "platform_of", "rules_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -150,7 +150,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
         # Of x + 0.044715 * x**3, as fewer products and derivatives of them.
         slope = math.sqrt(2 / math.pi)
         # Beyond 25 the factor is 0 or 1; an infinite square would make the derivative NaN.
-        near = np.clip(wide, -25, 25)
+        near = ops.clamp(full_like(wide, -25), wide, full_like(wide, 25))
         inner = near * (2 * slope + 2 * 0.044715 * slope * (near * near))
         # (1 + tanh(z)) / 2, which cancels where z is negative, is the logistic function of 2 z.
         return convert(wide * ops.logistic(inner), kind)

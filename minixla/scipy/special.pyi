@@ -25,16 +25,16 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """The logarithm of abs(beta(a, b)). SciPy: special.betaln."""
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """Box-Cox power transformation."""
+    """(x**lmbda - 1) / lmbda, log(x) where lmbda is 0. SciPy: special.boxcox."""
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """Box-Cox transformation of ``1 + x``."""
+    """((1 + x)**lmbda - 1) / lmbda, log(1 + x) where lmbda is 0. SciPy: special.boxcox1p."""
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: Any = ...) -> Array:
     """The number of combinations of N things taken k at a time ("N choose k")."""
 
 def dawsn(x: ArrayLike) -> Array:
-    """Dawson's integral."""
+    """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x. SciPy: special.dawsn."""
 
 def digamma(x: ArrayLike) -> Array:
     """The digamma function."""
@@ -61,7 +61,7 @@ def expi(x: ArrayLike) -> Array:
     """The exponential integral of exp(t) / t from -inf to x. SciPy: special.expi."""
 
 def expit(x: ArrayLike) -> Array:
-    """The logistic sigmoid (expit) function."""
+    """The logistic function, 1 / (1 + exp(-x)). SciPy: special.expit."""
 
 def expn(n: Any, x: ArrayLike) -> Array:
     """The exponential integral of x**(n - 1) exp(-t) / t**n from x on. SciPy: special.expn."""
@@ -135,7 +135,7 @@ def ndtr(x: ArrayLike) -> Array:
     """The normal distribution's cumulative function. SciPy: special.ndtr."""
 
 def ndtri(p: ArrayLike) -> Array:
-    """The inverse of the CDF of the Normal distribution function."""
+    """The inverse of ndtr. SciPy: special.ndtri."""
 
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's T function."""
@@ -156,7 +156,7 @@ def softmax(x: ArrayLike, /, *, axis: Axis = ...) -> Array:
     """Softmax function."""
 
 def spence(x: ArrayLike) -> Array:
-    """Spence's function, also known as the dilogarithm for real values."""
+    """The integral of log(t) / (1 - t) from 1 to x >= 0. SciPy: special.spence."""
 
 def sph_harm_y(n: Any, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: Any = ..., n_max: Any = ...) -> Array:
     """Computes the spherical harmonics."""
@@ -165,10 +165,10 @@ def wofz(z: ArrayLike) -> Array:
     """Faddeeva function."""
 
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """Compute x*log(1 + y), returning 0 for x=0."""
+    """X log(1 + y), 0 where x is 0. SciPy: special.xlog1py."""
 
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """Compute x*log(y), returning 0 for x=0."""
+    """X log(y), 0 where x is 0. SciPy: special.xlogy."""
 
 def zeta(x: ArrayLike, q: ArrayLike | None = ...) -> Array:
     """Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x. SciPy: special.zeta."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from minixla.core.attributes import exact
 from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import ORIGIN, Cache
-from minixla.transforms.typed_functions import Function
+from minixla.transforms.typed_functions import Function, Wrapper
 
 
 class _Making(NamedTuple):
@@ -50,7 +50,7 @@ def remembered_by(made: Any, fun: Any, transformation: Any, args: Any, kwargs: A
         made.__dict__[ORIGIN] = _Origin(made, making, fun)
 
 
-def shares(transformation: Function) -> Function:
+def shares(transformation: Wrapper) -> Wrapper:
     """A decorator of transformations whose functions `jit` recognizes."""
 
     @wraps(transformation)
@@ -59,7 +59,7 @@ def shares(transformation: Function) -> Function:
         remembered_by(made, fun, transformed, args, kwargs)
         return made
 
-    return cast(Function, transformed)
+    return cast(Wrapper, transformed)
 
 
 class Shared:

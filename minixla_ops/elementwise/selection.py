@@ -158,6 +158,7 @@ class Clamp(Expandable):
     """
 
     stablehlo_name = "clamp"
+    is_cheap = True
     operands = ("min", "operand", "max")
     numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
     of_complex = staticmethod(lambda min, operand, max: ops.min(ops.max(operand, min), max))

@@ -72,9 +72,9 @@ class Logistic(FloatUnary):
     numpy = special.logistic
 
     def derivative(self, operand, result):
-        if array_shape(operand).element_type.is_complex:
-            return result * (1 - result)
-        # Where the result is nearly 1, a difference from 1 has no digits left.
+        if array_shape(operand).element_type.bits >= 32:
+            return result * (1 - result)  # reads the result alone: loops keep less
+        # A result of few digits leaves the difference fewer.
         return in_f32(lambda x: ops.logistic(x) * ops.logistic(-x), operand)
 
 

@@ -246,7 +246,7 @@ def test_a_truncated_library_does_not_end_the_process(tmp_path):
     for eighth in range(7):
         path = tmp_path / f"part{eighth}.so"
         path.write_bytes(content[: len(content) * eighth // 8])
-        with pytest.raises(mx.AttributeValueError, match=r"cannot be loaded|describes no"):
+        with pytest.raises(mx.AttributeValueError, match=r"(cannot be loaded|describes no)"):
             mx.load_op_library(path)
 
 
