@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax.core import Tracer as JaxTracer
 from jax.errors import JaxRuntimeError
+from jax.sharding import SingleDeviceSharding
 
 from minixla.core import tracing
 from minixla.core.attributes import spelling
@@ -119,8 +120,10 @@ def _is_splat(value: np.ndarray) -> bool:
 
 
 def _is_kept(placed: jax.Array) -> bool:
-    # Where JAX is tracing, the array belongs to that trace.
-    return placed.nbytes <= _SPLAT_BYTES and not isinstance(placed, JaxTracer)
+    # Where JAX is tracing, the array belongs to that trace; under a mesh, to its devices.
+    if placed.nbytes > _SPLAT_BYTES or isinstance(placed, JaxTracer):
+        return False
+    return isinstance(placed.sharding, SingleDeviceSharding)
 
 
 def _device_splat(value: np.ndarray) -> jax.Array:

@@ -97,3 +97,12 @@ def test_what_is_no_mesh_is_refused():
         mx.set_mesh("x")
     with pytest.raises(mx.ShardingError, match="a mesh of 4096 devices"):
         mx.set_mesh(mx.sharding.Mesh(None, ("x",), (4096,)))
+
+
+def test_constants_made_under_a_mesh_stay_there():
+    """A constant that the engine keeps for derivative rules is not on the devices of a mesh."""
+    x = np.full((5, 7), 3.5, np.float32)
+    explicit = (jax.sharding.AxisType.Explicit,)
+    with mx.set_mesh(jax.make_mesh((4,), ("x",), axis_types=explicit)):
+        mx.grad(lambda x: x.sum())(x)
+    assert len(mx.grad(lambda x: x.sum())(x).devices()) == 1
