@@ -108,7 +108,7 @@ class Isolated:
 
 Case = Derivatives | Isolated
 #: Functions whose results may depend on an element only through jumps, or below the threshold.
-_JUMPING = {"median", "quantile", "interp of places"}
+_JUMPING = {"median", "quantile", "interp of places", "ptp"}
 
 
 def cases(seed: int) -> Iterator[Case]:

@@ -31,7 +31,7 @@ def main(name: str, seed: int, start: int, count: int | None = None) -> None:
         if found is not None:
             _say(found=found, number=number)
             try:
-                shown = case.shrunk()
+                shown = str(case.shrunk())
             except Exception:
                 shown = traceback.format_exc()
         _say(ends=number, found=found, shrunk=shown)
