@@ -188,7 +188,7 @@ class CompiledFunctions:
             result = found.run(*given.operands)
         except JaxRuntimeError:
             raise
-        except (TypeError, ValueError, OverflowError) as error:
+        except Exception as error:  # the function itself says what is wrong
             if isinstance(error, (ConcretizationError, ConcretizationTypeError)):
                 self._bounded(self._unknowable)[given.key] = None
             return NotImplemented
