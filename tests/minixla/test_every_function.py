@@ -31,6 +31,8 @@ OTHERS = {
     "scipy.linalg.eigh_tridiagonal": "none in reverse mode",
     "scipy.linalg.polar": "none in reverse mode",
     "scipy.special.betainc": "none by a and b",
+    "scipy.special.xlog1py": "NaN where x is 0 and y is -1",
+    "scipy.special.xlogy": "NaN where both are 0",
 }
 
 
