@@ -231,7 +231,7 @@ class Graph:
                 after legalization; default: the program as it is.
 
         Raises:
-            AttributeValueError: there is no such platform.
+            AttributeValueError: the platform is unknown.
         """
         if platform is not None:
             from minixla.engine.platform_text import platform_text  # the hook of the engine

@@ -173,7 +173,7 @@ def pulled(
 
     Args:
         backward: takes a cotangent for each of `results`, and is linear in them.
-        cotangents: None where there is no cotangent.
+        cotangents: one for each result, or None for a symbolic zero.
         results: values or shapes.
     """
     if not any(each is None for each in cotangents):

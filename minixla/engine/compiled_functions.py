@@ -168,7 +168,7 @@ class CompiledFunctions:
         return result
 
     def _remember_form(self, given: _Given, args: Any, kwargs: Any) -> None:
-        """Remember where further calls with arguments of these types find the compiled function."""
+        """Cache the compiled function under these argument types."""
         values = (*args, *kwargs.values())
         kinds = (*map(type, values), *kwargs)
         form = _form_of(given, values)

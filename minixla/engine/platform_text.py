@@ -80,6 +80,6 @@ def platform_text(graph: Graph, platform: str) -> str:
     """Return the program that XLA receives on one device of a platform, without source lines.
 
     Raises:
-        AttributeValueError: there is no such platform.
+        AttributeValueError: the platform is unknown.
     """
     return PlatformEmitter(Target(platform_of(platform))).module(graph)

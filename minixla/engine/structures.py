@@ -30,7 +30,7 @@ def subtrees(prefix: Any, whole: Any) -> list[Any]:
 
 
 def with_leaves(structure: Any, is_leaf: Callable[[type, Any], bool]) -> Any:
-    """The structure with a leaf in place of each node of which `is_leaf(kind, data)` holds."""
+    """The structure with each node for which `is_leaf(kind, data)` is true replaced by a leaf."""
     data = structure.node_data()
     if structure == LEAF or data is None:
         return structure
@@ -41,7 +41,7 @@ def with_leaves(structure: Any, is_leaf: Callable[[type, Any], bool]) -> Any:
 
 
 def nodes(structure: Any, is_wanted: Callable[[type, Any], bool]) -> list[Any]:
-    """The leaves (None) and the data of the nodes of which `is_wanted(kind, data)` holds."""
+    """None for each leaf, and the data of each node for which `is_wanted(kind, data)` is true."""
     data = structure.node_data()
     if structure == LEAF:
         return [None]

@@ -164,7 +164,7 @@ class _Decorated:
         taken = set(self.signature.parameters)
 
         def typed(argument: str, kind: kinds.Kind) -> ArgumentDeclaration:
-            """An input or output, whose type is an attribute of its own."""
+            """An input or output whose type is set by its own attribute."""
             label = f"T_{argument}"
             while label in taken:
                 label += "_"

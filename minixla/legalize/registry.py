@@ -142,7 +142,7 @@ def platform_of(name: str) -> str:
     """The name of a platform as rules have it.
 
     Raises:
-        AttributeValueError: there is no such platform.
+        AttributeValueError: the platform is unknown.
     """
     platform = _ALIASES.get(name, name)
     if platform not in PLATFORMS:
@@ -162,7 +162,7 @@ def rules_of(platform: str) -> dict[str, Rule]:
         A dictionary; each rule's function documents the fault that it avoids.
 
     Raises:
-        AttributeValueError: there is no such platform.
+        AttributeValueError: the platform is unknown.
 
     Example:
         >>> "integer_power" in mx.legalize.rules_of("cpu")
@@ -208,7 +208,7 @@ def disabled(
         rule: the name of a rule, its function, or several of these; default: all rules.
 
     Raises:
-        AttributeValueError: there is no such platform or rule.
+        AttributeValueError: the platform or the rule is unknown.
 
     Example:
         >>> f = mx.jit(lambda x: ops.pow(x, np.uint8([200])))

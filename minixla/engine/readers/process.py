@@ -145,7 +145,7 @@ def _attribute(dictionary: Any, name: str) -> Any:
     except TypeError as error:
         if "Loc" in str(error):
             raise
-        return None  # there is no class for some constants
+        return None  # some kinds of constant have no class
 
 
 def _may_hold_large(source: str | bytes) -> bool:
