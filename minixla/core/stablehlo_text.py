@@ -355,16 +355,18 @@ class Emitter:
         return [names[id(value)] for value in graph.outputs]
 
 
-def quoted(text: str) -> str:
-    """`text` as a string in MLIR, with its quotes."""
+def quoted(text: str, escape: str = "02X") -> str:
+    """`text` as a string in MLIR, with its quotes; `escape` formats a byte after a backslash."""
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{safe if safe.isprintable() else "".join(map(_escape, safe))}"'
+    if safe.isprintable():
+        return f'"{safe}"'
+    return f'"{"".join([_escaped(each, escape) for each in safe])}"'
 
 
-def _escape(character: str) -> str:
+def _escaped(character: str, escape: str) -> str:
     if character.isprintable():
         return character
-    return "".join([f"\\{byte:02X}" for byte in character.encode(errors="replace")])
+    return "".join([f"\\{byte:{escape}}" for byte in character.encode(errors="replace")])
 
 
 def bytes_text(value: bytes) -> str:

@@ -92,8 +92,8 @@ class Trace:
         return values[0]
 
     def absent(self, shape: AnyShape) -> Any:
-        """The value of `shape` that is made of no value of the parent."""
-        raise NotImplementedError(f"{type(self).__name__} makes every value of others")
+        """A value of `shape` that needs no value of the parent trace."""
+        raise NotImplementedError(f"{type(self).__name__} has no absent values")
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
         """The shapes of the parent's values that a value of `shape` is made of."""

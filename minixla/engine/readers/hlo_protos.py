@@ -131,7 +131,7 @@ def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str
     number; `entry`, its number; `names`, `opcodes`, `owners` (the computation's number) and
     `sources` (an index, or -1) of instructions; `places`: file, name and line of each source;
     `callees` of instructions that have some; `frontend`, the names of their frontend attributes;
-    `details` of those for which others stand: `_DETAILS`.
+    `details` of the instructions that were replaced by stand-ins: `_DETAILS`.
     """
     if any(each.search(text) for each in _SIGNS):
         text = _WRITTEN.sub(_rewritten, text)
