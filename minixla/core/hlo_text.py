@@ -14,7 +14,8 @@ from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
-from minixla.core.stablehlo_text import identifier, nested_text, quoted
+from minixla.core.stablehlo_text import identifier, nested_text
+from minixla.core.stablehlo_text import quoted as _quoted
 
 # Larger constants are elided, as XLA does.
 _ELIDED_ABOVE = 16
@@ -75,7 +76,7 @@ class HloEmitter:
         name = self._number(opcode)
         given = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
         if self._source is not None:
-            file, line = quoted(self._source.file, "03o"), self._source.line
+            file, line = quoted(self._source.file), self._source.line
             given.append(f", metadata={{source_file={file} source_line={line}}}")
         self._lines[f"%{name}"] = f"{shape} {opcode}({', '.join(operands)}){''.join(given)}"
         return f"%{name}"
@@ -157,6 +158,11 @@ class HloEmitter:
             name = self.instruction("get-tuple-element", [owner], value.shape, index=index)
             self._values[id(value)] = name
         return name
+
+
+def quoted(text: str) -> str:
+    """`text` as a string in HLO, with its quotes."""
+    return _quoted(text, "03o")
 
 
 def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:
